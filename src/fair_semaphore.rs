@@ -1,8 +1,7 @@
-//! Places that users take turns for: who sleeps and who wakes. Who is next decides [`FairQueue`], with places that each
-//! holder gives back ([`Places::UntilLeft`]).
+//! A semaphore whose waiting users take turns: which request sleeps, and which one wakes.
 //!
-//! `server` has its large lists wait here, and `access` its reviews. How long one waits, and what a request is told that may
-//! not wait, is theirs.
+//! [`FairQueue`] decides the order, with permits that each holder returns ([`Places::UntilLeft`]). `server` uses it for large lists, and `access`
+//! for reviews. Callers decide how long to wait, and what to respond when the queue is full.
 
 use std::collections::HashMap;
 use std::fmt::Debug;

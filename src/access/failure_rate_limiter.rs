@@ -1,7 +1,7 @@
-//! Buckets of tries for each key, refilled over time; and how many tokens of one address may fail review.
+//! Rate limits of failures: a bucket of tries for each key, refilled over time, and how many tokens of one address may fail review.
 //!
-//! Each class of tokens has buckets of its own, so that a flood of one class leaves the tries of the others. Pure: the caller
-//! passes the time. The number of keys is bounded; a key whose bucket is full is forgotten, which changes nothing.
+//! Each class of tokens has its own buckets, so that a flood of one class leaves the tries of the others. Pure: the caller passes the time. The
+//! number of keys is bounded; a key with a full bucket is forgotten, which changes nothing.
 
 use std::collections::HashMap;
 use std::hash::Hash;

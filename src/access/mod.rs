@@ -1,16 +1,18 @@
-//! Who asks, and may they: authentication and authorization of a server that strangers reach.
+//! Authentication and authorization of the operator's server.
 //!
-//! Everything is delegated to the cluster's API server, as servers beside kube-apiserver do it (apiserver
-//! `server/options`), and fails closed: without an answer nobody is known and nobody may. `serve` has none of this; the operator never answers without it.
+//! The cluster's API server makes all decisions, as for other servers beside kube-apiserver (apiserver `server/options`). Without its decision,
+//! no request is authenticated or authorized. `serve` has no authentication.
 //!
-//! Reading order: [`Access::admit`] is the whole way of a request. [`authentication`] finds an [`identity`], by
-//! [`certificates`] and [`front_proxy`] headers that [`trust`] vouches for, or by [`tokens`]; [`attributes`] is what
-//! is asked for, and [`authorization`] whether it may be; a [`lease`] checks both again while a long response lasts. [`review`] is what the API server is asked,
-//! [`backend`] how; [`single_flight`] shares and keeps answers under hashes made with a [`secret`], [`failure_rate_limiter`] bounds failures and [`recent`] knows the tokens of late, [`counts`] counts. [`self_signed`] makes the
-//! server's own certificate where nobody brings one.
+//! | Step | Files |
+//! |---|---|
+//! | the whole way of a request | [`Access::admit`] |
+//! | authentication | [`authentication`] finds an [`identity`] by [`tokens`], by [`certificates`], or by [`front_proxy`] headers; [`trust`] has the certificate authorities |
+//! | authorization | [`attributes`] is the request as authorizers see it, [`authorization`] decides, a [`lease`] checks again during a long response |
+//! | asking the API server | [`review`] makes and reads reviews, [`backend`] sends them |
+//! | caching and limits | [`single_flight`] caches decisions under hashes made with a [`secret`], [`failure_rate_limiter`] bounds failures, [`recent`] knows recently valid tokens, [`counts`] counts |
+//! | the server's own certificate | [`self_signed`] |
 //!
-//! Nothing here chooses a status code: `server::api_error` makes the answer of a [`Refusal`]. No name, selector or token is
-//! logged or counted.
+//! Does not choose status codes: `server::api_error` makes the response of a [`Refusal`]. No name, selector or token is logged or counted.
 
 pub mod attributes;
 pub mod authentication;
@@ -57,17 +59,17 @@ use trust::Trust;
 /// The audience of tokens for this server, unless another one is named.
 pub const AUDIENCE: &str = "fieldcache.dev";
 
-/// Whether a field of a resource is one that its API server knows.
+/// Whether the API server knows a field of a resource.
 pub type KnownField = Arc<dyn Fn(&Gvr, &str) -> bool + Send + Sync>;
 
-/// What may differ.
+/// Settings of [`Access`].
 #[derive(Clone)]
 pub struct AccessSettings {
-    /// For whom tokens have to be made out; any of them will do.
+    /// Audiences of valid tokens; a token needs one of them.
     pub audiences: Vec<String>,
-    /// Whether tokens for the API server itself are accepted too. Whoever sees such a token can use it there.
+    /// Whether tokens for the API server itself are valid too. A server that sees such a token can use it there.
     pub accept_api_audience: bool,
-    /// Which fields the API server knows; requirements on others are not told to it.
+    /// Fields that the API server knows; reviews leave out requirements on others.
     pub known_field: KnownField,
     /// The longest time after which the credential and the permissions of a watch are checked again.
     pub recheck: Duration,
@@ -84,7 +86,7 @@ impl Default for AccessSettings {
     }
 }
 
-/// Decides about requests.
+/// Authenticates and authorizes requests.
 pub struct Access {
     settings: AccessSettings,
     upstream: Arc<dyn Upstream>,
@@ -102,26 +104,26 @@ impl fmt::Debug for Access {
     }
 }
 
-/// Why a request is not answered.
+/// Why a request is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The request has no valid credentials. Which ones are accepted.
+    /// The request has no valid credentials; the text says which ones are valid.
     Unauthorized(Arc<str>),
-    /// It cannot be found out now who asks.
+    /// The caller cannot be authenticated now.
     Unreviewed,
-    /// It shows a certificate, and whom the cluster trusts is not known yet.
+    /// It has a client certificate, and the certificate authorities have not been read yet.
     Unjudged,
-    /// Too many tokens from there were wrong.
+    /// Too many tokens of this address were invalid.
     TooManyFailures,
-    /// It asks to act as somebody else; the header that says so.
+    /// It impersonates another user, by this header.
     Impersonation(String),
-    /// They may not.
+    /// The caller does not have the permission.
     Forbidden(Box<Forbidden>),
-    /// It cannot be found out now whether they may.
+    /// The API server does not decide now.
     Undecided,
-    /// So many of this user's requests wait for a decision already.
+    /// Too many requests of this user wait for a decision.
     TooManyUndecided,
-    /// The path cannot be asked about.
+    /// The path names no resource that could be authorized.
     Incomplete(String),
 }
 
@@ -132,7 +134,7 @@ impl From<Incomplete> for Refusal {
 }
 
 impl Refusal {
-    /// Of a request about which there is no decision.
+    /// The rejection of a request without a decision.
     pub fn without_decision(why: &Unanswered) -> Refusal {
         match why {
             Unanswered::TooMany => Refusal::TooManyUndecided,
@@ -144,70 +146,70 @@ impl Refusal {
     }
 }
 
-/// What was asked, of whom and why not; kube-apiserver's message is made of it.
+/// A missing permission, of which kube-apiserver's message is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forbidden {
-    /// Who asked.
+    /// The caller.
     pub user: String,
-    /// What for.
+    /// The request.
     pub attributes: Attributes,
     /// The authorizer's reason, often empty.
     pub reason: String,
 }
 
-/// A request that may be.
+/// An authorized request.
 #[derive(Clone, Debug)]
 pub struct Admitted {
-    /// Who asks.
+    /// The caller.
     pub identity: Arc<Identity>,
-    /// What for, as it reads.
+    /// The request as authorizers see it.
     pub attributes: Arc<Attributes>,
-    /// What was asked about; see [`About`].
+    /// The permissions that were checked; see [`About`].
     decided: RequiredPermissions,
     credential: Credential,
     leases: Arc<Leases>,
 }
 
 impl Admitted {
-    /// For a response that takes long.
+    /// A lease for a long response.
     pub fn lease(&self) -> AuthorizationLease {
         self.leases.lease(&self.credential, &self.identity, &self.decided)
     }
 
-    /// Whether the caller may do something else as well. Without a decision it may not.
+    /// Whether the caller has another permission too; false without a decision.
     pub async fn may(&self, attributes: &Attributes) -> bool {
         self.leases.authorizer().decide(&self.identity, attributes).await == Decision::Allowed
     }
 
-    /// Why a request is rejected whose credential is not valid any more.
+    /// The rejection of a request whose credential is no longer valid.
     pub fn unauthorized(&self) -> Refusal {
         self.leases.tokens().unauthorized()
     }
 
-    /// Whether the credential is still valid, whatever was cached; `None` while that is not known.
+    /// Whether the credential is still valid, without the cache; `None` if that is not known.
     pub async fn confirm(&self) -> Option<bool> {
         self.leases.confirm(&self.credential, &self.identity).await
     }
 }
 
-/// A request as it came.
+/// A request that is not authenticated yet.
 pub struct Arrived<'a> {
-    /// From where; `None` where that is not known.
+    /// The peer of its connection, if known.
     pub peer: Option<&'a Arc<Peer>>,
     /// Its headers.
     pub headers: &'a HeaderMap,
     /// What it asks for.
     pub info: &'a RequestInfo,
-    /// Where it is left who asks, as soon as that is known.
+    /// Receives the identity of the caller as soon as it is authenticated.
     pub known: Option<&'a OnceLock<Arc<Identity>>>,
-    /// What of it has to be asked about.
+    /// Which permissions it needs.
     pub about: About<'a>,
 }
 
-/// What has to be asked about a request.
+/// Which permissions a request needs.
 #[derive(Clone, Copy)]
 pub enum About<'a> {
-    /// Itself.
+    /// Those of the request itself.
     Request,
     /// A request through a View.
     View(ThroughView<'a>),
@@ -216,14 +218,14 @@ pub enum About<'a> {
 /// A request through a View, which may be missing.
 #[derive(Clone, Copy)]
 pub struct ThroughView<'a> {
-    /// The permission to use a View of its name.
+    /// The permission to use a View of this name.
     pub using: &'a Attributes,
     /// What permits the request.
     pub permitted_by: ViewPermission<'a>,
 }
 
 impl ThroughView<'_> {
-    /// What has to be asked about a request.
+    /// The permissions that are checked.
     fn decided(&self, attributes: &Arc<Attributes>) -> RequiredPermissions {
         match self.permitted_by {
             ViewPermission::Caller(namespaces) => RequiredPermissions::within(attributes.clone(), namespaces),
@@ -248,10 +250,10 @@ pub enum ViewPermission<'a> {
 const NOT_USABLE: &str = "the View is missing, or it is not served, or it needs this permission";
 
 impl Access {
-    /// Asks the API server behind `upstream`.
+    /// Sends reviews to the API server behind `upstream`.
     ///
     /// # Errors
-    /// Says so when the system has no randomness.
+    /// If the system has no randomness.
     pub fn new(upstream: Arc<dyn Upstream>, settings: AccessSettings) -> Result<Access, String> {
         let counts = Arc::new(Counts::default());
         let secret = Arc::new(Secret::new()?);
@@ -270,12 +272,12 @@ impl Access {
         Ok(Access { settings, upstream, backend, trust, tokens, authorizer, leases: Arc::new(leases), counts })
     }
 
-    /// Follows whom the cluster trusts; to be polled for as long as requests are answered.
+    /// Follows the certificate authorities of the cluster. Must be polled as long as requests are answered.
     pub async fn follow(&self) -> ! {
         trust::follow(&*self.upstream, &self.trust).await
     }
 
-    /// Whether it has been read whom the cluster trusts; the rest is asked with every request.
+    /// Whether the certificate authorities have been read. Everything else is requested when it is needed.
     ///
     /// # Errors
     /// What is missing.
@@ -286,27 +288,27 @@ impl Access {
         }
     }
 
-    /// Why the API server does not answer reviews; `None` while it does.
+    /// Why the API server does not answer reviews; `None` if it does.
     pub fn problem(&self) -> Option<backend::Unanswered> {
         self.backend.problem()
     }
 
-    /// What has been decided.
+    /// Counters of decisions.
     pub fn counts(&self) -> &Arc<Counts> {
         &self.counts
     }
 
-    /// Whom the cluster trusts now.
+    /// The current certificate authorities.
     pub fn trust(&self) -> Arc<Trust> {
         self.trust.borrow().clone()
     }
 
-    /// Whether somebody who was admitted may do something else as well.
+    /// Whether an authenticated user has another permission.
     pub async fn may(&self, identity: &Identity, attributes: &Attributes) -> Decision {
         self.authorizer.decide(identity, attributes).await
     }
 
-    /// Finds out who sends a request, as far as that needs no review.
+    /// Identifies the caller as far as that needs no review.
     pub fn recognize(&self, peer: Option<&Arc<Peer>>, headers: &HeaderMap) -> Recognized {
         authentication::recognize(&self.trust(), &self.tokens, peer, headers)
     }
@@ -325,7 +327,7 @@ impl Access {
         }
     }
 
-    /// Decides about a request, in kube-apiserver's order: who, as whom, may they.
+    /// Authenticates and authorizes a request, in kube-apiserver's order.
     ///
     /// # Errors
     /// [`Refusal`].
@@ -333,14 +335,14 @@ impl Access {
         self.admit_recognized(arrived, self.recognize(arrived.peer, arrived.headers)).await
     }
 
-    /// The same for a request of which it was found out before what [`Access::recognize`] finds out.
+    /// The same for a request that [`Access::recognize`] has identified before.
     ///
     /// # Errors
     /// [`Refusal`].
     pub async fn admit_recognized(&self, arrived: &Arrived<'_>, recognized: Recognized) -> Result<Admitted, Refusal> {
         // Upstream reads the path first of all.
         let named = arrived.info.resource()?;
-        // In a View nobody is nobody: whether there is one is for those who are known.
+        // Health checks inside of a View need authentication: only authenticated callers learn whether it exists.
         let is_health =
             matches!(arrived.about, About::Request) && named.is_none() && ALWAYS_ALLOWED.contains(&&*arrived.info.path);
         let (identity, credential) = self.identify(arrived, recognized, is_health).await?;
@@ -362,8 +364,7 @@ impl Access {
         Ok(Admitted { identity, attributes, decided, credential, leases })
     }
 
-    /// Why a user who was admitted to a View may not send another request through it; `None`: the user may. It is decided as for that
-    /// request.
+    /// Why a user of a View may not send another request through it; `None`: the user may. Decided as for that request.
     ///
     /// # Errors
     /// [`Refusal`] without a decision.
@@ -379,7 +380,7 @@ impl Access {
         Ok(self.first_denied(identity, &decided).await?.map(|(_, reason)| reason))
     }
 
-    /// The first of these that a user may not do, and why.
+    /// The first of these permissions that the user does not have, and the reason.
     async fn first_denied(
         &self,
         identity: &Identity,
@@ -395,10 +396,10 @@ impl Access {
         Ok(None)
     }
 
-    /// Decides about a request through a View: what permits it.
+    /// Authorizes a request through a View.
     ///
-    /// A caller that may not use the View is refused alike whether the View exists, and whatever it shows: the refusal is made of
-    /// the request as it was sent, after the same two questions. Only the caller's own permissions make a difference.
+    /// A caller that may not use the View gets the same rejection whether or not the View exists, and whatever it shows. The rejection is made of
+    /// the request as it was sent, after the same two reviews, so only the caller's own permissions make a difference.
     async fn admit_through(
         &self,
         identity: &Identity,
@@ -429,7 +430,7 @@ impl Access {
         }
     }
 
-    /// Finds out who asks, and that they ask for themselves; `may_be_nobody` for what everybody may ask.
+    /// Authenticates the caller, and rejects impersonation. `may_be_nobody`: anonymous callers are permitted.
     ///
     /// # Errors
     /// [`Refusal`].
@@ -440,8 +441,8 @@ impl Access {
         may_be_nobody: bool,
     ) -> Result<(Arc<Identity>, Credential), Refusal> {
         let trust = self.trust();
-        // A certificate comes before a token, so that with one that is not judged even a token does not say who it is. Those who ask
-        // for health may always, so that the answer that this is not ready yet reaches whoever shows one.
+        // A certificate has precedence over a token, so a certificate that cannot be verified yet rejects the request. Health checks are
+        // always permitted, so that callers with a certificate learn that the server is not ready.
         if !may_be_nobody && trust.generation == 0 && arrived.peer.is_some_and(|peer| !peer.chain.is_empty()) {
             self.counts.authenticated(counts::Method::Certificate, Authenticated::Error);
             return Err(Refusal::Unjudged);

@@ -1,8 +1,8 @@
-//! Answers that are asked for once: kept for some time, and one question under way answers all who ask the same.
+//! A TTL cache with request coalescing (single flight): concurrent callers with the same key share one request.
 //!
-//! Bounded by number, the least recently used goes first (apiserver `util/cache` LRUExpireCache with the single flight of
-//! `authentication/token/cache`). Nothing runs on its own: a question is driven by those who wait for it, and given up
-//! when none of them does any more. What is asked is not known here.
+//! The number of entries is bounded, and the least recently used one is evicted first (apiserver `util/cache` LRUExpireCache with the single
+//! flight of `authentication/token/cache`). Nothing runs in the background: the callers that wait for a request drive it, and it is dropped when
+//! the last of them is. Does not know what is requested.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

@@ -1,8 +1,8 @@
-//! Whom the cluster trusts: the ConfigMap in which kube-apiserver tells other servers its authorities, and followed changes of it.
+//! Watches the ConfigMap `kube-system/extension-apiserver-authentication`: the certificate authorities of clients and of front proxies.
 //!
-//! `kube-system/extension-apiserver-authentication` (apiserver `server/options/authentication.go` and
-//! `authentication/request/headerrequest`). What is broken in it is left out whole and told in the log: without an authority nobody is
-//! trusted by it. A ConfigMap that goes leaves what was known, as upstream: kube-apiserver makes it anew.
+//! The format is upstream's (apiserver `server/options/authentication.go` and `authentication/request/headerrequest`). An invalid part is left out
+//! as a whole, and logged: without an authority, no certificate is valid. If the ConfigMap is deleted, the last state stays, as upstream:
+//! kube-apiserver creates it again.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -46,21 +46,20 @@ impl schemars::JsonSchema for Conditions {
                     "message": {
                         "type": "string",
                         "maxLength": MAX_MESSAGE,
-                        "description": "For people: what is so, and what to do about it.",
+                        "description": "Human-readable details of the last transition, and the remedy if there is one.",
                     },
                     "observedGeneration": {
                         "type": "integer",
                         "format": "int64",
                         "minimum": 0,
-                        "description": "The metadata.generation that the condition is about. While it is lower than the object's, \
-                                        the last change of the spec has not been looked at yet.",
+                        "description": "The metadata.generation of the last transition. If it is lower than the object's, the latest spec has not been processed yet.",
                     },
                     "reason": {
                         "type": "string",
                         "minLength": 1,
                         "maxLength": MAX_REASON,
                         "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
-                        "description": "For programs: why it is so, in one CamelCase word.",
+                        "description": "Reason of the last transition, as one CamelCase word.",
                     },
                     "status": {
                         "type": "string",
@@ -71,7 +70,7 @@ impl schemars::JsonSchema for Conditions {
                         "type": "string",
                         "maxLength": 316,
                         "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
-                        "description": "Which aspect, in CamelCase.",
+                        "description": "Type of the condition, in CamelCase.",
                     },
                 },
             },

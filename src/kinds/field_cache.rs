@@ -12,7 +12,7 @@ use super::selectors::{FieldSelector, LabelSelector};
 /// Most entries of spec.selectableFields.
 pub const MAX_EXTRA_FIELDS: usize = 32;
 
-/// What to keep a copy of.
+/// The resource to cache.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "fieldcache.dev",
@@ -32,38 +32,38 @@ pub const MAX_EXTRA_FIELDS: usize = 32;
         name = "Ready",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Ready\")].status",
-        description = "Whether reads are answered from the copy"
+        description = "Whether the store answers reads"
     ),
     printcolumn(
         name = "Accepted",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Accepted\")].status",
-        description = "Whether all versions and fields of the spec are right"
+        description = "Whether all versions and fields of the spec are valid"
     ),
     printcolumn(
         name = "Objects",
         type_ = "integer",
         json_path = ".status.objects",
-        description = "About how many objects the copy has"
+        description = "Approximate number of cached objects"
     ),
     printcolumn(
         name = "Bytes",
         type_ = "integer",
         json_path = ".status.bytes",
-        description = "About how much memory the copy takes, in bytes",
+        description = "Approximate memory of the store, in bytes",
         priority = 1
     ),
     printcolumn(
         name = "Reason",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Ready\")].reason",
-        description = "Why it is ready or not"
+        description = "Reason of the Ready condition"
     ),
     printcolumn(
         name = "Message",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Ready\")].message",
-        description = "The same for people",
+        description = "Human-readable message of the Ready condition",
         priority = 1
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
@@ -83,19 +83,19 @@ pub struct FieldCacheSpec {
         "message": "must be the plural name of a resource such as shirts: in lower case, without a group or subresource",
     }]))]
     pub resource: String,
-    /// The versions to keep, such as v1. Absent or empty: the version that the API server prefers. When it prefers another one, the
-    /// versions that were kept until then are kept too, for as long as they are served, because clients may read them. Each version has
-    /// a copy of its own and costs as much memory again.
+    /// The versions to cache, such as v1. Absent or empty: the version that the API server prefers. When it prefers another one, the
+    /// versions that are cached stay cached as long as the API server serves them, because clients may read them. Each version has its
+    /// own store, which takes as much memory again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 63), pattern(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")))]
     pub versions: Vec<String>,
-    /// Fields to select by, beyond those that the resource's own definition or Kubernetes itself offers. They may lie in lists,
+    /// Selectable fields, in addition to those of the resource's own definition or of Kubernetes itself. They may be inside of lists,
     /// and built-in resources may have them too. At most 32.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub selectable_fields: Vec<ExtraField>,
-    /// Keep only a part of the objects. Such a copy is served through Views only, because a list of it is not a list of the
-    /// resource. Absent: all objects are kept.
+    /// Cache only a part of the objects. Only Views serve such a partial store, because a list of it is not a list of the resource.
+    /// Absent: all objects are cached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<Scope>,
     /// Why the spec was left out, if it was: then it has no other members.
@@ -104,7 +104,7 @@ pub struct FieldCacheSpec {
     pub absent: Option<Absence>,
 }
 
-/// A field to select by.
+/// A selectable field.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
@@ -112,14 +112,14 @@ pub struct FieldCacheSpec {
     "message": "exactly one of jsonPath and printerColumn must be set",
 }]))]
 pub struct ExtraField {
-    /// The name by which field selectors mean the field, such as images in `--field-selector images=nginx`. It has no dot, so
-    /// that it can never mean a path of the resource.
+    /// The name of the field in field selectors, such as images in `--field-selector images=nginx`. It has no dot, so that it
+    /// cannot be the path of another field.
     #[schemars(length(min = 1, max = 63), extend("x-kubernetes-validations" = [{
         "rule": "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
         "message": "must be lower-case letters, digits and '-', begin and end with a letter or digit, and have no dot",
     }]))]
     pub name: String,
-    /// Where the values stand in an object: an RFC 9535 path of names, wildcards and list elements, such as
+    /// The path of the values in an object: an RFC 9535 path of names, wildcards and list elements, such as
     /// $.spec.steps[*].image. The values must be strings, booleans or integers. Up to 64 different ones are indexed for an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512), extend("x-kubernetes-validations" = [{
@@ -128,20 +128,20 @@ pub struct ExtraField {
     }]))]
     pub json_path: Option<String>,
     /// Instead of jsonPath: the name of a column of the resource's own definition (additionalPrinterColumns), whose path is
-    /// taken.
+    /// used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub printer_column: Option<String>,
 }
 
-/// The part of a resource that is kept.
+/// The part of a resource that is cached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Scope {
-    /// Keep only objects with these labels. Absent or empty: no restriction.
+    /// Cache only objects with these labels. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<LabelSelector>,
-    /// Keep only objects with these values. It is the API server that selects, so only fields that it knows can be named, and
+    /// Cache only objects with these values. The API server selects them, so only its own selectable fields are valid, and
     /// only In and NotIn with one value each. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-validations" = [{
@@ -151,26 +151,26 @@ pub struct Scope {
     pub field_selector: Option<FieldSelector>,
 }
 
-/// What has become of it.
+/// The observed state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldCacheStatus {
-    /// Accepted: the spec is right and can be served. Synced: the copy is complete and up to date. Ready: reads are answered
-    /// from it; with the reason PartlyAccepted without what Accepted names.
+    /// Accepted: the spec is valid. Synced: the store is complete and current. Ready: the store answers reads; with the reason
+    /// PartlyAccepted, it does so without the fields that Accepted names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Conditions")]
     pub conditions: Vec<Condition>,
-    /// The versions that are kept, the preferred one first. Where spec.versions is empty, each of them is kept until it is no longer
-    /// served.
+    /// The versions that are cached, the preferred one first. If spec.versions is empty, each of them is cached until the API server no
+    /// longer serves it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 63)))]
     pub versions: Vec<String>,
-    /// About how many objects the copy has, all versions together. Written when it has moved by a tenth, at most every 5 minutes; the metric
+    /// Approximate number of cached objects, all versions together. Written when it has changed by a tenth, at most every 5 minutes; the metric
     /// fieldcache_store_objects is exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub objects: Option<i64>,
-    /// About how much memory the copy takes, in bytes, all versions together. Written like objects.
+    /// Approximate memory of the stores, in bytes, all versions together. Written when objects is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub bytes: Option<i64>,

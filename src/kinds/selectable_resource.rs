@@ -20,7 +20,7 @@ pub const MAX_DESCRIPTION: usize = 4_096;
 /// Most versions, rejected fields and warnings that are shown.
 pub const MAX_LISTED: usize = 32;
 
-/// Nothing: people do not write this kind.
+/// Empty: users do not write this kind.
 #[derive(CustomResource, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "fieldcache.dev",
@@ -40,19 +40,19 @@ pub const MAX_LISTED: usize = 32;
         name = "Fields",
         type_ = "string",
         json_path = ".status.fieldSummary",
-        description = "What field selectors can name: the first few, and how many more there are"
+        description = "The first selectable fields, and how many more there are"
     ),
     printcolumn(
         name = "Cached",
         type_ = "boolean",
         json_path = ".status.cached",
-        description = "Whether a FieldCache keeps a copy"
+        description = "Whether a FieldCache caches the resource"
     ),
     printcolumn(
         name = "All Fields",
         type_ = "string",
         json_path = ".status.fieldPaths",
-        description = "Everything that field selectors can name",
+        description = "All selectable fields",
         priority = 1
     ),
     printcolumn(
@@ -66,20 +66,20 @@ pub const MAX_LISTED: usize = 32;
         name = "Accepted",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Accepted\")].status",
-        description = "Whether all fields are right"
+        description = "Whether all fields are valid"
     ),
     printcolumn(
         name = "Message",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Accepted\")].message",
-        description = "What is wrong with them",
+        description = "Errors of invalid fields",
         priority = 1
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 pub struct SelectableResourceSpec {}
 
-/// What the operator found.
+/// The observed state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SelectableResourceStatus {
@@ -87,8 +87,8 @@ pub struct SelectableResourceStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub versions: Vec<ResourceVersion>,
-    /// What field selectors can name besides metadata.name and metadata.namespace, in any of the versions: the fieldPaths of
-    /// all fields, for a glance.
+    /// Summary of all selectable fields besides metadata.name and metadata.namespace, in any of the versions: the fieldPaths of
+    /// all fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), inner(length(max = 1024)), extend("x-kubernetes-list-type" = "set"))]
     pub field_paths: Vec<String>,
@@ -99,10 +99,10 @@ pub struct SelectableResourceStatus {
     /// Where the fields are published.
     #[serde(default, rename = "openAPI", skip_serializing_if = "Option::is_none")]
     pub open_api: Option<OpenApi>,
-    /// Whether a FieldCache keeps a copy of the resource.
+    /// Whether a FieldCache caches the resource.
     #[serde(default)]
     pub cached: bool,
-    /// Accepted: every field of the definition and of the FieldCache is right. Published: the fields stand in OpenAPI.
+    /// Accepted: every field of the definition and of the FieldCache is valid. Published: the fields are in OpenAPI.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Conditions")]
     pub conditions: Vec<Condition>,
@@ -115,28 +115,28 @@ pub struct ResourceVersion {
     /// The version, such as v1.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
-    /// The fields that field selectors can name, besides metadata.name and metadata.namespace.
+    /// The selectable fields, besides metadata.name and metadata.namespace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 128), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["fieldPath"]))]
     pub fields: Vec<SelectableField>,
-    /// Fields that the definition or the FieldCache names and that are left out, in kube-apiserver's words.
+    /// Invalid fields of the definition or the FieldCache, with kube-apiserver's messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
     pub rejected: Vec<RejectedField>,
-    /// What is accepted and yet hardly meant, or wrong on some API servers.
+    /// Warnings: accepted, but probably a mistake, or invalid on some API servers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), inner(length(max = 4096)), extend("x-kubernetes-list-type" = "atomic"))]
     pub warnings: Vec<String>,
 }
 
-/// A field that field selectors can name.
+/// A selectable field.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SelectableField {
-    /// What a field selector names, such as spec.color.
+    /// The name of the field in field selectors, such as spec.color.
     #[schemars(length(min = 1, max = 1024))]
     pub field_path: String,
-    /// Where the value stands in an object.
+    /// The path of the value in an object.
     #[schemars(length(max = 1024))]
     pub json_path: String,
     /// The type of the value: string, boolean or integer. Selectors compare it as text.
@@ -151,20 +151,20 @@ pub struct SelectableField {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub format: Option<String>,
-    /// What an object without a value is selected by. Absent: the empty text.
+    /// The value by which an object without the field is selected. Absent: the empty text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
     pub default: Option<String>,
-    /// What the field is, as its schema says.
+    /// The description of the field in its schema.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4096))]
     pub description: Option<String>,
-    /// Who offers the field: CustomResourceDefinition (its selectableFields), BuiltIn (Kubernetes itself) or FieldCache (only
+    /// The origin of the field: CustomResourceDefinition (its selectableFields), BuiltIn (Kubernetes itself) or FieldCache (only
     /// reads through fieldcache can select by it).
     pub origin: FieldOrigin,
 }
 
-/// Who offers a field.
+/// The origin of a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FieldOrigin {
     /// The selectableFields of the definition.

@@ -39,33 +39,33 @@ pub const MAX_RESOURCES: usize = 8;
         name = "Authorization",
         type_ = "string",
         json_path = ".spec.authorization",
-        description = "Whose rights decide"
+        description = "Whose permissions apply"
     ),
     printcolumn(
         name = "Consistency",
         type_ = "string",
         json_path = ".spec.consistency",
-        description = "How fresh answers are",
+        description = "Consistency of reads",
         priority = 1
     ),
     printcolumn(
         name = "URL",
         type_ = "string",
         json_path = ".status.endpoint.url",
-        description = "Where it is served",
+        description = "URL of the View",
         priority = 1
     ),
     printcolumn(
         name = "Reason",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Ready\")].reason",
-        description = "Why it is ready or not"
+        description = "Reason of the Ready condition"
     ),
     printcolumn(
         name = "Message",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Ready\")].message",
-        description = "The same for people",
+        description = "Human-readable message of the Ready condition",
         priority = 1
     ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
@@ -80,16 +80,16 @@ pub struct ViewSpec {
     /// The resources that the View shows, 1 to 8, each once.
     #[schemars(length(min = 1, max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["group", "resource"]))]
     pub resources: Vec<ViewResource>,
-    /// Values that the selection takes from who asks, so that each consumer sees its own part. Absent: everybody sees the same.
+    /// Values that the selection takes from the caller, so that each consumer sees its own part. Absent: all callers see the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consumer: Option<Consumer>,
-    /// Whose rights decide. Caller, the default: who asks must be allowed to do the same without the View, in each namespace
-    /// that it shows. View: the right to `use` the View is enough, so it shows what its users may not read elsewhere; only who may list and watch the
-    /// resources in all namespaces can make such a View.
+    /// Whose permissions apply. Caller, the default: the caller needs the same permission without the View, in each namespace
+    /// that it shows. View: the permission to `use` the View is enough, so the View shows what its users cannot read elsewhere. To create such a
+    /// View, a user needs the permission to list and watch its resources in all namespaces.
     #[serde(default)]
     pub authorization: Authorization,
-    /// How fresh answers are. Eventual, the default: as the copy is, usually some milliseconds behind the API server. Strong: not
-    /// older than the request, which costs up to 1.4 seconds where the API server must be waited for.
+    /// Consistency of reads. Eventual, the default: the state of the store, usually some milliseconds behind the API server. Strong: not
+    /// older than the request, which takes up to 1.4 seconds if the store has to catch up with the API server.
     #[serde(default)]
     pub consistency: Consistency,
     /// Paths of members that this release does not know, as the definition of a newer one permits them: what they restrict could not be kept.
@@ -102,7 +102,7 @@ pub struct ViewSpec {
     pub absent: Option<Absence>,
 }
 
-/// A resource, and what of it is shown. All parts must hold.
+/// A resource, and which of its objects the View shows. All conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ViewResource {
@@ -113,13 +113,13 @@ pub struct ViewResource {
         "message": "must be an API group such as stable.example.com, without a version, or empty for the core group",
     }]))]
     pub group: String,
-    /// The plural name of the resource, in lower case, such as shirts. A FieldCache must name it.
+    /// The plural name of the resource, in lower case, such as shirts. It needs a FieldCache.
     #[schemars(length(min = 1, max = 63), extend("x-kubernetes-validations" = [{
         "rule": "self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
         "message": "must be the plural name of a resource such as shirts: in lower case, without a group or subresource",
     }]))]
     pub resource: String,
-    /// Show only objects of these namespaces; any other looks empty. Several are one list and one watch with one
+    /// Show only objects of these namespaces; all others are empty. Several namespaces are one list and one watch with one
     /// resourceVersion. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 63), pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")))]
@@ -127,16 +127,16 @@ pub struct ViewResource {
     /// Show only objects with these labels. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<LabelSelector>,
-    /// Show only objects with these values, answered from the indexes. Absent or empty: no restriction.
+    /// Show only objects with these values of selectable fields. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_selector: Option<FieldSelector>,
-    /// Parts of the objects that the View neither shows nor answers from, such as .spec.secret. Each is a path of member names; a name with
-    /// a dot stands in brackets and quotes: .metadata.annotations['example.com/key']. Where a list stands on the way, each of its
-    /// elements is meant. Labels cannot be left out. With any path, the View also leaves out copies inside the object: every name under a
+    /// Parts of the objects that the View does not show, and that no selector can use, such as .spec.secret. Each is a path of member names; a
+    /// name with a dot is in brackets and quotes: .metadata.annotations['example.com/key']. Below a list, the path applies to each of its
+    /// elements. Labels cannot be left out. With any path, the View also leaves out copies inside the object: every name under a
     /// path in metadata.managedFields, and the annotations in which kubectl apply
     /// (kubectl.kubernetes.io/last-applied-configuration), kapp, Rancher, OpenShift and kube-apiserver keep what was applied; the condition Pruned
     /// lists them. Copies in other annotations, in status or in embedded objects are shown unless they are pruned too, for example with
-    /// .metadata.annotations. Other resources keep copies of their own: ControllerRevisions, ReplicaSets of earlier templates, Events. A
+    /// .metadata.annotations. Other resources contain copies too: ControllerRevisions, ReplicaSets of earlier templates, Events. A
     /// path means the same in each served version of the resource. Absent or empty: whole objects are shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
@@ -150,7 +150,7 @@ pub struct ViewResource {
     pub prune: Vec<String>,
 }
 
-/// What is taken from who asks. A value that a caller does not have is refused with 403.
+/// What the selection takes from the caller. A caller without the value gets 403.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -164,36 +164,36 @@ pub struct ViewResource {
     },
 ]))]
 pub struct Consumer {
-    /// Selectable fields that must have a value out of the caller's own token. The token must be bound to a Pod for NodeName, PodName
+    /// Selectable fields that must have a value of the caller's own token. The token must be bound to a Pod for NodeName, PodName
     /// and PodUID. PodName and ServiceAccountName belong to one owner only together with Namespace: with authorization View, the condition
     /// ConsumerNamespaced warns of a View without it. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key"]))]
     pub fields: Vec<ConsumerField>,
-    /// Keys of labels that must have the same value as on the caller's own Pod; one that the Pod lacks is not asked for. Only
-    /// with authorization Caller: a convenience, never a boundary. Absent or empty: no restriction.
+    /// Keys of labels that must have the same value as on the caller's own Pod; a label that the Pod does not have is ignored. Only
+    /// with authorization Caller, because it is no security boundary. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 317)))]
     pub match_label_keys: Vec<String>,
-    /// Keys of labels that must not have the same value as on the caller's own Pod; one that the Pod lacks is not asked for.
+    /// Keys of labels that must not have the same value as on the caller's own Pod; a label that the Pod does not have is ignored.
     /// Only with authorization Caller. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 317)))]
     pub mismatch_label_keys: Vec<String>,
 }
 
-/// A field and where its value comes from.
+/// A field, and the claim whose value it must have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConsumerField {
     /// The field, as a field selector names it, such as spec.nodeName.
     #[schemars(length(min = 1, max = 512))]
     pub key: String,
-    /// What of the caller's token it must equal: NodeName, PodName, PodUID, Namespace or ServiceAccountName.
+    /// The claim of the caller's token: NodeName, PodName, PodUID, Namespace or ServiceAccountName.
     pub value: ConsumerValue,
 }
 
-/// A part of a caller's bound token.
+/// A claim of a caller's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConsumerValue {
     /// The node on which the caller's Pod runs.
@@ -208,20 +208,20 @@ pub enum ConsumerValue {
     ServiceAccountName,
 }
 
-/// Whose rights decide.
+/// Whose permissions apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Authorization {
-    /// The caller's own, on each resource and namespace.
+    /// The caller's own, for each resource and namespace.
     #[default]
     Caller,
-    /// The right to use the View.
+    /// The permission to use the View.
     View,
 }
 
-/// How fresh answers are.
+/// Consistency of reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Consistency {
-    /// As the copy is.
+    /// The state of the store.
     #[default]
     Eventual,
     /// Not older than the request.
@@ -232,15 +232,15 @@ super::definitions::string_enum!(ConsumerValue, ["NodeName", "PodName", "PodUID"
 super::definitions::string_enum!(Authorization, ["Caller", "View"]);
 super::definitions::string_enum!(Consistency, ["Eventual", "Strong"]);
 
-/// What has become of it.
+/// The observed state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ViewStatus {
-    /// Accepted: the spec is right and can be served. Ready: the View is served under its endpoint.
+    /// Accepted: the spec is valid. Ready: the View is served at its endpoint.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Conditions")]
     pub conditions: Vec<Condition>,
-    /// Where the View is served. `fieldcache kubeconfig NAME` makes a kubeconfig out of it.
+    /// Where the View is served. `fieldcache kubeconfig NAME` makes a kubeconfig of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<Endpoint>,
 }
@@ -252,7 +252,7 @@ pub struct Endpoint {
     /// The server URL for a kubeconfig.
     #[schemars(length(max = 2048))]
     pub url: String,
-    /// The certificates by which the server is known, PEM in base64. Absent: any that the client trusts anyway.
+    /// The certificate authorities of the server, PEM in base64. Absent: those that the client trusts by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "ca_bundle")]
     pub ca_bundle: Option<ByteString>,

@@ -47,20 +47,20 @@ impl Collector for Access {
                 (labels, counts.authentications(method, result))
             })
         });
-        let help = "Requests by how it was found out who asks, and how that ended; limited ones came from an address that \
-            had failed too often";
+        let help = "Authentication attempts by method and result (limited: the address had failed too often)";
         counters(&mut encoder, ("fieldcache_authentication", help), attempts)?;
         let decided = Decided::ALL
             .into_iter()
             .map(|decided| (vec![("decision", decided.as_str())], counts.authorizations(decided)));
-        let help = "Requests, and renewed permissions of watches, by whether they may be; error means that nobody said";
+        let help =
+            "Authorization decisions about requests and open watches, by result (error: the API server did not decide)";
         counters(&mut encoder, ("fieldcache_authorization", help), decided)?;
         let reviews = Review::ALL.into_iter().flat_map(|review| {
             [(true, "success"), (false, "error")].map(|(is_answered, result)| {
                 (vec![("kind", review.as_str()), ("result", result)], counts.reviews(review, is_answered))
             })
         });
-        let help = "Reviews asked of the API server, by whether it answered";
+        let help = "Reviews that were sent to the API server, by result";
         counters(&mut encoder, ("fieldcache_review", help), reviews)?;
         let looked_up = Review::ALL.into_iter().flat_map(|review| {
             CacheResult::ALL.map(|had| {
@@ -68,10 +68,9 @@ impl Collector for Access {
                 (labels, counts.cache_requests(review, had))
             })
         });
-        let help = "Answers of reviews that were needed, by whether they were there (hit), under way (shared) or had to be \
-            asked for (miss)";
+        let help = "Lookups of review results, by status: hit (cached), shared (in progress) or miss (requested)";
         counters(&mut encoder, ("fieldcache_review_cache_request", help), looked_up)?;
-        let help = "Watches that were ended because what they show may not be seen any more";
+        let help = "Watches that ended because their user lost the permission";
         let mut family = encoder.encode_descriptor("fieldcache_watch_revoked", help, None, MetricType::Counter)?;
         family.encode_counter::<NoLabelSet, _, u64>(&counts.revocations(), None)
     }

@@ -30,7 +30,7 @@ impl Collector for Audit {
         for (result, count) in rows {
             family.encode_family(&[("result", result)])?.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
         }
-        let help = "Attempts to write the audit log that failed; what was to be written is kept and tried again";
+        let help = "Failed writes of the audit log; the events are kept and the write is retried";
         let mut family = encoder.encode_descriptor("fieldcache_audit_write_failed", help, None, MetricType::Counter)?;
         family.encode_counter::<NoLabelSet, _, u64>(&self.counts.failures(), None)?;
         let help = "Whether the audit log can be written: 1, or 0 after a failed or unfinished write";

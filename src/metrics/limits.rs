@@ -67,14 +67,14 @@ impl Collector for Used {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let rows = Limit::ALL.map(|limit| (limit, self.of(limit)));
         let label = |limit: Limit| [("limit", limit.as_str())];
-        let help = "What is used of a limit: open connections, those without credentials, those of the address with the most, authenticated ones of \
-                    the user with the most (more than the maximum while there is room), watches of the user with the most, seats taken while requests wait for one, large lists in flight and \
-                    their bytes, request bodies in memory and their bytes, bytes of watches that clients have not read, bytes that the copies hold (past the maximum no further copy is loaded)";
+        let help = "Current use of each limit: open connections, those without credentials, those of the address with the most, authenticated ones of \
+                    the user with the most (more than the maximum while there is room), watches of the user with the most, seats in use while requests wait for one, large lists in progress and \
+                    their bytes, request bodies in memory and their bytes, bytes of watches that clients have not read, bytes of the stores (past the maximum no further store is loaded)";
         let mut family = encoder.encode_descriptor("fieldcache_limit_used", help, None, MetricType::Gauge)?;
         for (limit, (used, _)) in rows {
             family.encode_family(&label(limit))?.encode_gauge(&used)?;
         }
-        let help = "How much there may be";
+        let help = "Configured maximum of each limit";
         let mut family = encoder.encode_descriptor("fieldcache_limit_maximum", help, None, MetricType::Gauge)?;
         for (limit, (_, maximum)) in rows {
             if let Some(maximum) = maximum {
@@ -96,23 +96,22 @@ impl Collector for Used {
             let label = [("reason", reason.as_str())];
             family.encode_family(&label)?.encode_counter::<NoLabelSet, _, u64>(&closed, None)?;
         }
-        let help = "Large lists that wait for their turn";
+        let help = "Large lists that wait for a permit";
         let mut family = encoder.encode_descriptor("fieldcache_lists_waiting", help, None, MetricType::Gauge)?;
         let waiting = self.limits.lists().in_flight().waiting as u64;
         family.encode_gauge(&waiting)?;
         let pinned = self.registry.memory().pinned();
-        let help = "Bytes of past states that readers hold at most: what was replaced or deleted since they began";
+        let help = "Upper bound of the bytes of past states that readers hold: objects that were replaced or deleted since they began";
         let mut family = encoder.encode_descriptor("fieldcache_past_state_bytes", help, None, MetricType::Gauge)?;
         family.encode_gauge(&pinned.bytes())?;
-        let help =
-            "Lists and watches that lost the state that they began with, because readers held too much of past states";
+        let help = "Lists and watches that ended because readers held too much of past states";
         let mut family = encoder.encode_descriptor("fieldcache_past_states_let_go", help, None, MetricType::Counter)?;
         family.encode_counter::<NoLabelSet, _, u64>(&pinned.revoked(), None)?;
-        let help = "Requests, and answers in progress, that wait for a seat";
+        let help = "Requests and responses in progress that wait for a seat";
         let mut family = encoder.encode_descriptor("fieldcache_seats_waiting", help, None, MetricType::Gauge)?;
         family.encode_gauge(&(self.limits.seats().waiting() as u64))?;
-        let help = "Defects of fieldcache that were contained: a request answered with 500, an answer or watch cut, a resource \
-                    (feed) read anew, a connection cut";
+        let help = "Internal errors that were contained: a request that got 500, a response or watch that ended early, the sync of a resource \
+                    (feed) that restarted, a connection that ended";
         let mut family = encoder.encode_descriptor("fieldcache_panics", help, None, MetricType::Counter)?;
         for place in Where::ALL {
             let counted = self.registry.panics().counted(place);

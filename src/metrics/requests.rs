@@ -15,7 +15,7 @@ use crate::server::request_metrics::{AnswerPath, BOUNDS, Counted, RequestMetrics
 
 const COUNT_HELP: &str = "Requests answered, by verb, resource, HTTP status, how objects were found (index or scan; empty \
     where none were looked for) and whether a list or watch came with selectors; a watch is counted when it ends";
-const DURATION_HELP: &str = "How long requests took until the head of the answer was ready; watches, until they ended";
+const DURATION_HELP: &str = "Time until the head of the response was ready; of watches, until they ended";
 
 /// Shows what a server has counted.
 #[derive(Debug)]

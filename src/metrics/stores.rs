@@ -33,11 +33,11 @@ type Gauge = (&'static str, &'static str, fn(&Loaded) -> u64);
 const GAUGES: [Gauge; 8] = [
     ("objects", "Objects held", |store| store.usage.objects),
     ("json_bytes", "The objects as JSON", |store| store.usage.json_bytes),
-    ("held_bytes", "The objects as they are held in memory", |store| store.usage.held_bytes),
-    ("order_bytes", "The order of keys, in which lists are answered", |store| store.usage.order_bytes),
-    ("history_changes", "Recent changes that watches can resume from", |store| store.usage.history_changes),
-    ("history_bytes", "What only history keeps in memory", |store| store.usage.history_bytes),
-    ("open_watches", "Watches of clients in progress", |store| store.resource.live.open_watches()),
+    ("held_bytes", "Compressed objects in memory", |store| store.usage.held_bytes),
+    ("order_bytes", "The sorted index of keys", |store| store.usage.order_bytes),
+    ("history_changes", "Changes from which watches can resume", |store| store.usage.history_changes),
+    ("history_bytes", "Bytes held only by history", |store| store.usage.history_bytes),
+    ("open_watches", "Open watches of clients", |store| store.resource.live.open_watches()),
     ("unreadable_objects", "Objects of the source that cannot be read and are not served, the first 1000", |store| {
         store.resource.live.unreadable().names.len() as u64
     }),
@@ -108,12 +108,13 @@ impl Collector for Stores {
                 family.encode_family(&store.labels())?.encode_gauge(&figure(store))?;
             }
         }
-        let help = "What only history keeps in memory, of all copies together; --history-changes and --history-memory bound each";
+        let help =
+            "Bytes held only by history, of all stores together; --history-changes and --history-memory bound each";
         let mut family = encoder.encode_descriptor("fieldcache_history_bytes", help, None, MetricType::Gauge)?;
         let all: u64 = stores.iter().map(|store| store.usage.history_bytes).sum();
         family.encode_gauge(&all)?;
-        let help = "Comparisons of a copy with a metadata list of its source, by result: ok, mismatch (the copy was read anew, \
-                    watches ended with 410), skipped (not comparable this time) and failed (the source gave no list)";
+        let help = "Comparisons of a store with a metadata list of its source, by result: ok, mismatch (the store was relisted, \
+                    watches ended with 410), skipped (not comparable this time) and failed (the source returned no list)";
         let mut family = encoder.encode_descriptor("fieldcache_self_check", help, None, MetricType::Counter)?;
         for store in &stores {
             let checks = store.resource.live.checks();
@@ -127,7 +128,7 @@ impl Collector for Stores {
                 family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&ended, None)?;
             }
         }
-        let help = "Times that a defect of fieldcache ended the reading of a resource, which then began anew";
+        let help = "Restarts of the sync of a resource after an internal error";
         let mut family = encoder.encode_descriptor("fieldcache_feed_panics", help, None, MetricType::Counter)?;
         // One that cannot be loaded for its defect must be seen all the same.
         for resource in self.registry.catalog().copies() {
@@ -137,13 +138,13 @@ impl Collector for Stores {
                 family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&panics, None)?;
             }
         }
-        let help = "Time since the source last showed how far the copy reaches; 0 where there is none behind it";
+        let help = "Seconds since the source last confirmed progress (event or bookmark); 0 for folders";
         let mut family = encoder.encode_descriptor("fieldcache_store_lag_seconds", help, None, MetricType::Gauge)?;
         for store in &stores {
             let lag = store.resource.live.freshness().lag().as_secs_f64();
             family.encode_family(&store.labels())?.encode_gauge(&lag)?;
         }
-        let help = "Full lists that replaced a complete copy";
+        let help = "Relists that replaced a complete store";
         let mut family = encoder.encode_descriptor("fieldcache_store_relists", help, None, MetricType::Counter)?;
         for store in &stores {
             let relists = store.resource.live.relists();

@@ -1,8 +1,8 @@
-//! One change with what has been written of it: lines, rows and compressed texts, each made once for all watches that need it.
+//! One change with the bytes that have been written of it: lines, rows and compressed texts, each made once for all watches that need it.
 //!
-//! Which forms there are and how they are made is the server's; here they are kept for as long as somebody has not read the change.
-//! Who needs a form that is being made waits for it, on a worker thread: a form is made within a turn, so that is short. Who needs another one
-//! does not wait. [`super::event_dispatcher`] brings changes to watches.
+//! The server decides which forms there are, and makes them; they are kept here until the last watch has read the change. A watch that needs a
+//! form which is being made waits for it on its worker thread: a form is made within a turn, so the wait is short. Other forms do not wait.
+//! [`super::event_dispatcher`] brings changes to watches.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

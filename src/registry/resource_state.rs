@@ -1,4 +1,4 @@
-//! The data of one resource as readers meet it: not asked for yet, loading, ready, or gone.
+//! The state of one resource as readers see it: not requested yet, loading, ready, or gone.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

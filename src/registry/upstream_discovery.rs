@@ -1,7 +1,7 @@
-//! What the source cluster offers in all, as its own discovery says: more than what is served here.
+//! Everything that the source cluster serves, as its discovery lists it: more than what is served here.
 //!
-//! Served is what can be listed and watched; where requests are handed on, the rest can be reached too, and discovery
-//! has to show it. Rows stay text until somebody asks: a cluster has hundreds, and they are rarely read.
+//! A store needs a resource that can be listed and watched. Where requests are forwarded, clients reach the others too, and discovery has to show
+//! them. Rows stay text until they are needed: a cluster has hundreds, and they are rarely read.
 
 use serde_json::Value;
 

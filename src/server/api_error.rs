@@ -1,8 +1,8 @@
-//! Every way in which a request fails, and the one place that chooses status codes.
+//! All errors of requests, and the only place that chooses status codes.
 //!
-//! A [`ApiError`] is a decision with its facts; [`ApiError::status`] turns it into the metav1 Status that kube-apiserver
-//! answers with (apimachinery `api/errors/errors.go`). Few failures have a plain text body, because upstream's do.
-//! This room writes no response: see `answer` in the parent module, and `watch` for errors inside of a stream.
+//! An [`ApiError`] is a decision with its facts. [`ApiError::status`] makes the metav1 Status of it that kube-apiserver returns (apimachinery
+//! `api/errors/errors.go`). Few errors have a plain text body, because upstream's have.
+//! Does not write responses: see `response`, and `watch` for errors inside of a stream.
 
 use std::borrow::Cow;
 

@@ -1,6 +1,6 @@
-//! Who asks and may they, asked before anything else of a request is looked at; the only place that asks.
+//! Authenticates and authorizes a request before anything else reads it. No other file does.
 //!
-//! What is decided is [`crate::access`]'s.
+//! [`crate::access`] makes the decisions.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,8 +1,9 @@
-//! Our own group of the API, `view.fieldcache.dev/v1alpha1`: what discovery and OpenAPI say of it.
+//! fieldcache's own API group `view.fieldcache.dev/v1alpha1` in discovery and OpenAPI.
 //!
-//! It holds no objects: `views/NAME/proxy` is a server of its own ([`super::view_request`]), and `placementreviews` are answered and not kept ([`super::placement_review`]). It is announced beside everything else
-//! that is served, without a document, and alone to kube-apiserver's aggregator, which would otherwise take every other group for ours too: it takes
-//! every document of an index of OpenAPI (kube-aggregator `pkg/controllers/openapiv3`). Inside of a View it is not there.
+//! It contains no objects: [`super::view_request`] serves `views/NAME/proxy`, and [`super::placement_review`] answers `placementreviews` without
+//! storing them. Clients see the group beside all others that are served, without a document. kube-apiserver's aggregator sees it alone: it would
+//! take every other group, and every document of the index of OpenAPI, for one of ours (kube-aggregator `pkg/controllers/openapiv3`). A View does
+//! not contain it.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,9 +1,8 @@
-//! Reads that must not be older than their request: what they wait for, and how the answer says so.
+//! Consistency of reads: what a read waits for, and the header that reports it.
 //!
-//! The source is asked how far it is (one object's metadata: what such a list costs does not grow with the data), and
-//! the copy has to have come that far. Where it has, it answers at once; where it has not, the source is made to prove more
-//! (`registry::Freshness`), or answers itself where that is allowed. Which of these it was stands in a header. Nothing
-//! here chooses a state of the past: exact versions and pages are what they are, and are waited for in `read`.
+//! A strong read asks the source for its current version, by the metadata of one object, which costs the same for any number of objects. If the
+//! store has reached that version, it answers at once. If not, the source is asked for a progress notification (`registry::Freshness`), or answers
+//! itself where forwarding is permitted. Does not choose past states: `read` waits for exact versions and pages.
 
 use std::time::Duration;
 

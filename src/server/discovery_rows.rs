@@ -1,8 +1,8 @@
-//! What discovery has to show: groups, versions and the rows of resources, in the form of aggregated discovery.
+//! What discovery shows: groups, versions and rows of resources, in the form of aggregated discovery.
 //!
-//! Without pass-through, what is served, with the verbs that are answered. With it, what the cluster offers: its own rows
-//! of built-in resources, the definition's of custom ones, which is never behind; without the verbs and subresources that
-//! are not handed on. The documents are written in `discovery`.
+//! Without pass-through, these are the resources that are served, with the verbs that are answered. With it, they are what the cluster offers: its
+//! own rows of built-in resources, and those of the definition for custom ones, which is always current; verbs and subresources that are not
+//! forwarded are left out. `discovery` writes the documents.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

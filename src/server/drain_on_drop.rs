@@ -1,8 +1,8 @@
-//! A request's body that is read to its end even when whoever it goes to has stopped reading.
+//! Reads a request body to its end, also when its receiver has stopped reading.
 //!
-//! The API server answers a body that is too large before it has all of it. Were the rest left unread here, the
-//! connection would be reset under a client that still writes, which then sees the reset and not the answer. What is
-//! read for this is thrown away, and bounded in size and time. Go's server waits before it closes for the same reason.
+//! The API server responds to a body that is too large before it has all of it. If the rest stayed unread here, the connection would be reset
+//! while the client still writes, and the client would see the reset instead of the response. What is read for this is dropped, and bounded in
+//! size and time. Go's server waits before it closes for the same reason.
 
 use std::error::Error;
 use std::pin::Pin;

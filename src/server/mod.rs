@@ -1,15 +1,23 @@
-//! The Kubernetes read wire over HTTP: discovery, get, list, watch, health, version.
+//! Answers Kubernetes API requests over HTTP: discovery, get, list, watch, health, version.
 //!
-//! Reads the [`Registry`] and nothing else; knows no source, no Kubernetes client and no user. What it does not answer
-//! itself, every write among it, is refused, or handed on to the API server behind where that is wanted.
-//! Reading order: [`listen`] is the socket (`heads` reads the heads of requests before hyper does; [`tls`] its encryption; [`connection`] is the state of one connection and when it ends; [`probes`] the port for health checks; [`write_timeout`] and [`stream_timeout`] give up readers that stopped); [`limits`] is how much there may be of anything, and what is said then; [`guards`] keeps browsers out of a local server; the path and the query have been read by [`crate::request`], `methods` looks at the method,
-//! [`params`] at options and [`negotiate`] the headers; [`list`], [`get`] and [`watch`] answer for
-//! resources (with [`read`], what the three share), [`pass_through`] and [`forward`] (with `drain_on_drop` and `read_your_writes`) have others answer, [`discovery`] (what it shows is in `discovery_rows`, our own group in `builtin_group`) and [`health`] for everything around; [`encode`], [`indent`], [`body`], [`gzip`],
-//! [`yaml`], [`table`] and [`column`] make the bytes, `response` what goes with them; [`api_error`] is the only place that chooses a status code, `warnings` writes what is said beside an answer; [`request_metrics`] counts what was
-//! answered, `audit_context` has it told in the audit log, and `explain` tells how a selection was, `disclosure` is what may be said of objects that the caller may not see. [`placement_review`] and [`self_review`] are created here, and are not kept; [`sent`] reads their bodies, [`shape`] says what is in them.
-//! [`view_request`] is a View: a server of its own behind a path.
+//! Reads the [`Registry`]. Knows neither the source nor a Kubernetes client. Requests that it does not answer itself, all writes among them,
+//! are rejected, or forwarded to the API server if `--pass-through` permits it.
 //!
-//! Order of decisions, as in kube-apiserver: guards, timeout parameter, who asks and may they ([`crate::access`], by `authorize`; none in `serve`), path, method, media type, options, storage.
+//! | Step | Files |
+//! |---|---|
+//! | transport | [`listen`] accepts sockets, [`tls`] encrypts them, `heads` reads heads of requests before hyper does; [`connection`] decides when a connection ends; [`probes`] is the port for health checks; [`write_timeout`] and [`stream_timeout`] end connections and streams whose client stopped reading |
+//! | limits | [`limits`]; [`guards`] keeps browsers out of a local server |
+//! | reading a request | [`crate::request`] reads path and query, `methods` the method, [`params`] the options, [`negotiate`] the headers |
+//! | authentication and authorization | `authorize`, through [`crate::access`] |
+//! | handlers | [`list`], [`get`] and [`watch`], with [`read`] for what they share; [`discovery`] with `discovery_rows` and `builtin_group`; [`health`]; [`placement_review`] and [`self_review`], whose bodies [`sent`] reads and [`shape`] describes |
+//! | forwarding | [`pass_through`] decides, [`forward`] sends, with `drain_on_drop` and `read_your_writes` |
+//! | responses | [`encode`], [`indent`], [`body`], [`gzip`], [`yaml`], [`table`] and [`column`] make the bytes, `response` the heads; [`api_error`] is the only place that chooses status codes; `warnings` adds Warning headers |
+//! | accounting | [`request_metrics`] counts, `audit_context` records audit events, `explain` reports how a selection was planned, `disclosure` decides what may be reported about objects that the caller cannot see |
+//!
+//! [`view_request`] is a View: its own catalog behind a path prefix.
+//!
+//! The order of decisions is kube-apiserver's: guards, the timeout parameter, authentication and authorization (none in `serve`), path, method,
+//! media type, options, storage.
 
 pub mod api_error;
 mod audit_context;
@@ -121,7 +129,7 @@ use view_request::ViewRequest;
 /// Longest time that a request which is no watch may take: kube-apiserver's `--request-timeout`.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a request for a group that is not known waits until the source's discovery has been read again.
+/// How long a request for an unknown group waits until the source's discovery has been read again.
 const REDISCOVERY: Duration = Duration::from_secs(3);
 
 /// Events of the audit log that are written at a time. Users take turns, so that one who sends many requests delays the others by no more
@@ -131,54 +139,54 @@ const EVENTS_AT_ONCE: u64 = 32;
 /// So many of them are for users of whom no event is being written.
 const FIRST_EVENTS: u64 = 8;
 
-/// How often a request starts over because its resource was replaced under it. Catalogs change when CRDs do; thrice
-/// within one request is not met outside of a loop.
+/// How often a request is repeated because its resource was replaced meanwhile. Catalogs change when definitions do; three times within one
+/// request only happens in a loop.
 const MOST_ATTEMPTS: usize = 3;
 
-/// Answers requests from a registry.
+/// Answers requests from a [`Registry`].
 pub struct Server {
     registry: Arc<Registry>,
     settings: Settings,
-    /// True once the process is told to end: watches end, readiness goes.
+    /// True once the process is ending: watches end, and `/readyz` fails.
     draining: state::Sender<bool>,
-    /// Numbers the answers; see [`Server::audit_id`].
+    /// Number of responses; see [`Server::audit_id`].
     answers: AtomicU64,
     audit_ids: RandomState,
     tally: Arc<RequestMetrics>,
     limits: Arc<Limits>,
-    /// Places for requests that are handed on.
+    /// Permits of forwarded requests.
     forwarding: Arc<Shares<User>>,
-    /// Requests for documents that are being made or encoded.
+    /// Permits of requests whose documents are being made or encoded.
     making_documents: Arc<FairSemaphore<User>>,
-    /// Events that are being written into the audit log.
+    /// Permits of events that are being written into the audit log.
     writing_events: Arc<FairSemaphore<User>>,
-    /// Columns of tables that are being written.
+    /// Columns of the tables that are being written.
     columns: SharedColumns,
     reviews: Reviews,
 }
 
-/// A request with what every handler wants to know of it.
+/// A request, with everything that handlers need to know about it.
 struct RequestContext<'a> {
     info: &'a RequestInfo,
     headers: &'a HeaderMap,
     authority: &'a str,
-    /// Whether the query is longer than a URL can be that is handed on.
+    /// Whether the query is too long for a forwarded request.
     is_long: bool,
-    /// How long it may still take, unless it is a watch.
+    /// How long the request may still take, unless it is a watch.
     timeout: Duration,
-    /// The View that it came through, if it did.
+    /// The View through which the request came.
     through: Option<ViewRequest>,
-    /// What is to be counted of it.
+    /// What metrics and the audit log record about it.
     noted: &'a RequestRecord,
-    /// As whom it is answered; `None` where nobody is asked who it is.
+    /// The authenticated user; `None` without authentication.
     admitted: Option<Admitted>,
-    /// Who asks, as far as limits are shared by it.
+    /// The user or address whose limits apply.
     user: &'a User,
     limits: &'a Limits,
 }
 
 impl Server {
-    /// Serves a registry.
+    /// A server of this registry.
     pub fn new(registry: Arc<Registry>, settings: Settings) -> Server {
         Server {
             reviews: Reviews::new(registry.memory().clone()),
@@ -196,17 +204,17 @@ impl Server {
         }
     }
 
-    /// What has been answered.
+    /// Metrics of requests.
     pub fn tally(&self) -> &Arc<RequestMetrics> {
         &self.tally
     }
 
-    /// How far the limits are used.
+    /// The limits, and how far they are used.
     pub fn limits(&self) -> &Arc<Limits> {
         &self.limits
     }
 
-    /// Ends all watches cleanly and lets `/readyz` fail; requests are still answered.
+    /// Ends all watches cleanly and makes `/readyz` fail. Requests are still answered.
     pub fn drain(&self) {
         self.draining.send_replace(true);
     }
@@ -220,8 +228,8 @@ impl Server {
         self.answer_to(&ConnectionState::default(), request).await
     }
 
-    /// Answers one request of a connection. Never fails and never panics: a defect of ours is a 500 of this request alone, or
-    /// cuts its answer.
+    /// Answers one request of a connection. Never fails and never panics: an internal error is a 500 of this request alone, or ends its
+    /// response early.
     pub async fn answer_to<B>(&self, connection: &ConnectionState, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -261,17 +269,17 @@ impl Server {
         response
     }
 
-    /// Who answers what is not answered here, if anything is handed on.
+    /// The API server to which requests are forwarded; `None` if none are.
     fn upstream(&self) -> Option<&dyn Upstream> {
         self.settings.upstream.as_deref().filter(|_| self.settings.pass_through != PassThrough::Off)
     }
 
-    /// What is handed on, in effect.
+    /// Which requests are forwarded; [`PassThrough::Off`] without an API server.
     fn passes(&self) -> PassThrough {
         if self.upstream().is_some() { self.settings.pass_through } else { PassThrough::Off }
     }
 
-    /// A defect of ours ended a request.
+    /// An internal error ended a request.
     fn defect(&self) -> ApiError {
         self.registry.panics().count(Where::Request);
         ApiError::Internal("this request met a defect; the log says more".to_owned())
@@ -287,8 +295,8 @@ impl Server {
         let peer = parts.extensions.get::<Arc<Peer>>().cloned();
         let recognized = self.settings.access.as_ref().map(|access| access.recognize(peer.as_ref(), &parts.headers));
         let user = recognized.as_ref().and_then(Recognized::user).map(|identity| User::named(&identity.user));
-        // Before anything is read that is as long as the client likes. Shared by address only where it takes a review to know the user:
-        // many users can be behind one address.
+        // Before reading anything whose length the client chooses. Limits are per address only until a review has identified the user: many users
+        // can share one address.
         let entered = self.enter(user.as_ref().unwrap_or(connection.user()), user.as_ref(), parts);
         let (mut head, mut worker) = match entered.await {
             Ok(entered) => entered,
@@ -348,7 +356,7 @@ impl Server {
             Ok(through) => (through, None),
             Err(missing) => (None, Some(missing)),
         };
-        // Whoever is known by name shares limits with himself, wherever he asks from.
+        // Limits are per authenticated user, across connections.
         let named = match &admitted {
             Ok(Some(admitted)) => Some(user.unwrap_or_else(|| User::named(&admitted.identity.user))),
             Ok(None) | Err(_) => None,
@@ -389,7 +397,7 @@ impl Server {
                 return context.failed(&context.reduced(failure));
             }
         }
-        // Now that it is known for whom: the user, or still the address.
+        // Now for the user, if authentication has identified one; else still for the address.
         let user = context.user;
         let is_exempt = is_exempt(&info.path, query_length, named.as_ref());
         let arrived = match worker.filter(|worker| worker.user() == user || is_exempt) {
@@ -398,7 +406,7 @@ impl Server {
         };
         let answered = match arrived {
             Ok(worker) => {
-                // In one place for both: it is large.
+                // Pinned once for both branches, because the future is large.
                 let dispatched = std::pin::pin!(self.dispatch(&mut context, &parts.uri, body));
                 match worker {
                     Some(mut worker) => worker.work_through(dispatched).await,
@@ -414,8 +422,8 @@ impl Server {
         }
     }
 
-    /// What a request holds until it is admitted, where that is asked, and its first turn. `known`: the user, if no
-    /// review is needed to know it.
+    /// Counts the head of a request until it is authorized, and waits for its first turn. `known`: the user, if no review is needed to identify
+    /// it.
     async fn enter(
         &self,
         user: &User,
@@ -430,7 +438,7 @@ impl Server {
         Ok((head, worker.inspect_err(|limited| self.limits.count(limited.limit))?))
     }
 
-    /// Waits for the first turn of a request; `None`: it takes no turns.
+    /// Waits for the first turn of a request; `None`: it is exempt from turns.
     async fn arrive(&self, user: &User, is_exempt: bool) -> Result<Option<Worker>, Limited> {
         if is_exempt {
             return Ok(None);
@@ -457,7 +465,7 @@ impl Server {
         Ok(response)
     }
 
-    /// What is told of a failure: of something that is not served, while it is not known yet what is to be, that it is being read.
+    /// The error to return: while the set of served resources is not complete, a missing one is reported as loading.
     fn unless_incomplete(&self, failure: ApiError) -> ApiError {
         let is_missing = match &failure {
             ApiError::PageNotFound | ApiError::UnknownResource => true,
@@ -481,7 +489,7 @@ impl Server {
         if let Some(guard) = &self.settings.guard {
             guard.check(context.authority, context.headers)?;
         }
-        // A review changes nothing, and `kubectl create --raw` sends no media type.
+        // A review stores nothing, and `kubectl create --raw` sends no media type.
         let info = context.info;
         let route = info.route();
         let is_review = match context.through {
@@ -504,7 +512,7 @@ impl Server {
             tracing::debug!("a watch by WebSocket was asked for, which is not supported: an empty response is sent");
             return Ok(with_type(Response::new(Body::empty()), media_type(Format::Json)));
         }
-        // From a View nothing is handed on.
+        // Nothing is forwarded from a View.
         if let Some((upstream, body)) = self.upstream().zip(body).filter(|_| context.through.is_none()) {
             pass_through::check_impersonation(context.headers)?;
             let catalog = self.registry.catalog();
@@ -529,7 +537,7 @@ impl Server {
             }
             _ => return self.around(context),
         };
-        // All attempts together wait as long as one may.
+        // All attempts together may take as long as one.
         let begun = Instant::now();
         let most = context.timeout.min(self.settings.patience);
         for _ in 0..MOST_ATTEMPTS {
@@ -538,7 +546,7 @@ impl Server {
             let upstream = match &settled {
                 Err(ApiError::Replaced) => continue,
                 _ if context.through.is_some() => None,
-                // Who may not list everything may still see a part of it, without a copy.
+                // A caller that may not list the whole resource may still see a part of it, which has no store.
                 Err(ApiError::Forbidden(_)) if context.is_read() && self.is_refused(address) => self.upstream(),
                 Err(ApiError::Behind) => self.upstream(),
                 _ => None,
@@ -551,14 +559,14 @@ impl Server {
         Err(ApiError::Replaced)
     }
 
-    /// Whether the source refuses to show a resource as a whole.
+    /// Whether the source rejects lists of the whole resource.
     fn is_refused(&self, address: &ResourcePath) -> bool {
         let catalog = self.registry.catalog();
         let state = catalog.resource(&address.gvr).map(|resource| resource.live.state());
         matches!(state, Some(LoadState::Refused { code: 403, .. }))
     }
 
-    /// What is served to a request: everything, or what its View shows of it.
+    /// The catalog that a request sees: the whole one, or that of its View.
     fn catalog(&self, context: &RequestContext<'_>) -> Arc<Catalog> {
         let whole = self.registry.catalog();
         match &context.through {
@@ -609,18 +617,18 @@ impl Server {
             };
             (!is_made_only || documents::is_made(&request, needed)).then(|| documents::answer(&request, needed))
         };
-        // A document that is there is sent without a wait, whatever others have made.
+        // A document that exists is sent at once, whatever others are waiting for.
         if let Some(response) = answer(&needed().await?, true) {
             return Ok(response.map(Body::whole));
         }
-        // What makes a document takes many times its memory, for a large one hundreds of megabytes.
+        // Making a document takes many times its memory, for a large one hundreds of megabytes.
         let making = tokio::time::timeout(context.timeout, self.making_documents.place(context.user)).await;
         let Ok(Some(making)) = making else {
             return Err(ApiError::Unavailable(
                 "documents for other requests are being made: try again later".to_owned(),
             ));
         };
-        // Only now: one who waits would hold documents that were let go of in the meantime.
+        // Only now: a waiting request would hold documents that were released meanwhile.
         let needed = needed().await?;
         let answered = tokio::task::spawn_blocking(move || {
             let (_making, begun) = (making, Instant::now());
@@ -632,7 +640,7 @@ impl Server {
             tracing::error!(%error, "documents panicked");
             self.defect()
         })?;
-        // It was work for the user, though on another thread.
+        // The user pays for this work, although another thread did it.
         self.limits.seats().turn_of(context.user).await.work_and_settle(took, || ());
         response.map(|response| response.map(Body::whole)).ok_or_else(|| self.defect())
     }
@@ -640,7 +648,7 @@ impl Server {
     /// Whether the caller may see the names of health checks; see [`health`].
     async fn shows_checks(&self, context: &RequestContext<'_>, endpoint: &str) -> bool {
         let Some(access) = &self.settings.access else { return true };
-        // Of a View there is nothing to hide.
+        // A View has no checks to hide.
         if context.through.is_some() {
             return true;
         }
@@ -657,7 +665,7 @@ impl Server {
         health::is_well(endpoint, &self.settings.checks, *self.draining.borrow())
     }
 
-    /// Everything that is no resource.
+    /// Answers requests for anything but a resource.
     fn around(&self, context: &RequestContext<'_>) -> Result<Response<Body>, ApiError> {
         let catalog = self.catalog(context);
         let passes = if context.through.is_some() { PassThrough::Off } else { self.passes() };
@@ -666,7 +674,7 @@ impl Server {
             Route::UnknownBuiltIn => Err(ApiError::UnknownResource),
             Route::Health { endpoint, check } => {
                 let draining = *self.draining.borrow();
-                // What else is kept, and how far it is, is not for whoever may see a View.
+                // The state of other stores is hidden from users of a View.
                 let checks = if context.through.is_some() { &[] } else { &*self.settings.checks };
                 Ok(health::answer(endpoint, check.as_deref(), &context.info.query, checks, draining))
             }
@@ -697,7 +705,7 @@ impl Server {
             list::answer(self, context, address, &resource).await
         };
         let answered = answered.map_err(|failure| context.reduced(failure));
-        // A deprecated version warns on its failures too, so they become answers here.
+        // A deprecated version warns with its errors too, so they become responses here.
         let mut response = match answered {
             Err(failure @ (ApiError::Replaced | ApiError::Behind)) => return Err(failure),
             Err(failure) if resource.deprecation_warning.is_some() => context.failed(&failure),
@@ -708,17 +716,16 @@ impl Server {
         Ok(response)
     }
 
-    /// The client's own id if it sent one, else one made of the process's start and the number of the answer: of the usual shape,
-    /// and different for each answer.
+    /// The client's own id if it sent one. Else a new one in the usual form, made of the start of the process and the number of the response.
     fn audit_id(&self, headers: &HeaderMap) -> HeaderValue {
         if let Some(sent) = headers.get("audit-id").filter(|sent| !sent.is_empty() && sent.len() <= 64) {
             return sent.clone();
         }
-        // Hashed with a key: the difference of two ids would tell a client how many requests others have sent.
+        // Hashed with a key: otherwise, two ids would reveal how many requests others have sent.
         let number = self.audit_ids.hash_one(self.answers.fetch_add(1, Ordering::Relaxed));
         let mut bits = (u128::from(read::jitter_seed()) << 64) | u128::from(number);
         let mut text = *b"00000000-0000-4000-a000-000000000000";
-        // By hand and from the right: formatted, it would be the dearest part of an answer that finds nothing.
+        // Written by hand, from the right: formatting would be the most expensive part of an empty response.
         for letter in text.iter_mut().rev().filter(|letter| **letter == b'0') {
             *letter = b"0123456789abcdef"[bits as usize & 0xf];
             bits >>= 4;
@@ -728,8 +735,8 @@ impl Server {
 }
 
 impl RequestContext<'_> {
-    /// Asks what kube-apiserver's router asks before a built-in path is looked at: the method, which has to be GET, and
-    /// whether one of the types can be sent. Its other paths answer every method alike.
+    /// Checks what kube-apiserver's router checks for built-in paths: the method must be GET, and one of the media types must be acceptable.
+    /// Other paths accept every method.
     fn is_routed(&self, offered: &'static [&'static str]) -> Result<(), ApiError> {
         if self.info.method != Method::GET {
             return Err(ApiError::MethodNotAllowedHere);
@@ -737,7 +744,7 @@ impl RequestContext<'_> {
         negotiate::routed(self.headers, offered)
     }
 
-    /// How our own group is shown: a View has none of its own, and a server that asks nobody who it is has no Views.
+    /// How discovery shows fieldcache's own group: not inside of a View, and without Views if there is no authentication.
     fn own_group(&self) -> BuiltinGroupVisibility {
         match &self.admitted {
             _ if self.through.is_some() => BuiltinGroupVisibility::Hidden,
@@ -746,7 +753,7 @@ impl RequestContext<'_> {
         }
     }
 
-    /// Whether it asks how it is answered, and may know.
+    /// Whether the request asks for its plan, and may see it.
     fn explains(&self) -> bool {
         self.through.is_none() && self.info.query.flag("explain")
     }
@@ -760,14 +767,13 @@ impl RequestContext<'_> {
     }
 }
 
-/// Whether the description of a group, or of a version, is read.
+/// Whether the request reads the discovery document of a group or version.
 fn is_read_of_discovery(context: &RequestContext<'_>) -> bool {
     context.is_read() && matches!(context.info.route(), Route::Group(_) | Route::GroupVersion(_))
 }
 
-/// Whether a watch is asked for by WebSocket. Clients of fabric8 open every watch so. They take a finished response for a server that
-/// does not speak WebSocket, and watch over HTTP at once; an endless one makes them wait for ever, and an error stops them or takes them
-/// many seconds.
+/// Whether the request opens a watch as a WebSocket. Clients of fabric8 open every watch so. After a finished response they watch over HTTP at
+/// once. An endless response makes them wait forever, and an error stops them or delays them by many seconds.
 fn is_websocket_watch(context: &RequestContext<'_>) -> bool {
     let Route::Resource(address) = context.info.route() else { return false };
     let watches = address.legacy_watch || (address.subresource.is_none() && context.info.query.flag("watch"));

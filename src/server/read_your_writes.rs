@@ -1,9 +1,9 @@
-//! A write that was handed on, seen from the copies: from which version on it shows.
+//! The version from which on a forwarded write is visible in the stores.
 //!
-//! The copies of that resource are told that version before the client gets its answer, and reads wait for it. Best is the
-//! version in the answer itself. A removal does not tell its version; where the copy held that very object, the copy
-//! is looked at until it is gone, which takes moments. For everything else the cluster is asked how far it is, which is never too
-//! early, but may be later than anything that happens to the resource, and then a read waits for a proof.
+//! The stores of the resource learn that version before the client gets its response, and reads wait for it. The version in the response itself is
+//! best. The response to a deletion has none: if the store has that very object, it is watched until the object is gone, which takes moments.
+//! For everything else, the cluster is asked for its current version. That is never too early, but may be later than any change of the resource;
+//! then a read waits for a progress notification.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,15 +1,12 @@
-//! Requests counted: how many of each kind were answered, and how long that took.
+//! Metrics of requests: how many of each kind were answered, and how long that took.
 //!
-//! A request costs one look-up under a shared lock and two additions to atomics; nothing is allocated after the first of
-//! its kind. Kinds are bounded: a resource is named only when it is served (all other paths go under the empty one),
-//! and of a request only its verb, its code and two booleans are kept; no name, no selector, no user. What is kept of a
-//! resource stays when the resource goes, since a counter must not start over.
+//! A request costs one look-up under a shared lock and two additions to atomics; only the first one of a kind allocates. The number of kinds is
+//! bounded: a resource has its name only if it is served, and all other paths have an empty one. Of a request, the verb, the code and two booleans
+//! are kept, but no name, selector or user. Counters stay when their resource goes, because a counter must not start again.
 //!
-//! As in kube-apiserver (`endpoints/metrics`, MonitorRequest) a watch is counted when it ends, with its whole length,
-//! and one that is refused at once. Other than there, a list is timed until its head is ready to be sent: its
-//! body is made while a reader takes it, and how fast the reader is says nothing about the server. A request whose client
-//! goes before that is not counted.
-//! Who shows the figures is not known here: see `metrics`.
+//! As in kube-apiserver (`endpoints/metrics`, MonitorRequest), a watch is counted when it ends, with its whole duration, and a rejected one at
+//! once. Unlike there, a list is timed until its head is ready to be sent: the speed of the client says nothing about the server. A request
+//! whose client disconnects before that is not counted. `metrics` exposes the figures.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,8 +1,8 @@
-//! Requests through a View: which View a path names, and what is answered there.
+//! Requests through a View: the View that a path names, and what is served inside of it.
 //!
-//! Behind `/apis/view.fieldcache.dev/v1alpha1/views/NAME/proxy` stands a whole server of its own: the rest of the path is read like
-//! any other, over the View's catalog. Nothing is handed on from there, and whoever asks for how it is answered (`explain`) is not
-//! told: plans count what the View does not show. What a View shows is `registry::views`', who may ask is `access`'s.
+//! The path after `/apis/view.fieldcache.dev/v1alpha1/views/NAME/proxy` is read like any other, over the View's catalog. Nothing is forwarded from
+//! there, and `explain` is ignored, because plans count objects that the View does not show. `registry::views` decides what a View shows, and
+//! `access` who may use it.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,12 +1,11 @@
-//! A connection whose peer has stopped is given up: writes that make no progress for too long ([`super::pace`]) are an error, and so is a
-//! peer that connects and does not say which protocol it speaks.
+//! Ends a connection whose peer has stopped: a write that makes no progress for too long ([`super::pace`]) is an error, and so is a peer that
+//! connects and sends nothing.
 //!
-//! Without it a client that stops reading holds its connection, and a list in the middle holds its snapshot, for as
-//! long as the peer's kernel answers probes. A single stalled stream of an HTTP/2 connection that is otherwise read is
-//! not seen here but in [`super::stream_timeout`]. What comes after the first bytes is bounded elsewhere: heads of HTTP/1.1 by
-//! hyper's own time, HTTP/2 by pings, both set in [`super::listen`].
+//! Otherwise, a client that stops reading would hold its connection, and a list its snapshot, for as long as the peer's kernel answers probes. A
+//! single stalled stream of an HTTP/2 connection is [`super::stream_timeout`]'s. What follows the first bytes has other bounds, which
+//! [`super::listen`] sets: hyper's timeout for heads of HTTP/1.1, and PINGs for HTTP/2.
 //!
-//! A connection that always has something to read lets others have their turn in between.
+//! A connection that always has something to read yields to other tasks in between.
 
 use std::future::Future;
 use std::io;

@@ -1,8 +1,8 @@
-//! Resources that are loaded to take the place of one that is served already, with other fields.
+//! Stores that are loaded to replace one that is served, because the fields of its resource have changed.
 //!
-//! A definition that changes does not take its copy away from readers: the new copy is built beside the old one, and takes its
-//! place when it is complete. Only then do the watches of the old one end, as kube-apiserver ends those of a definition that has
-//! changed. What has no copy yet is replaced at once. Who loads them is `cluster`'s business.
+//! A changed definition does not take the store away from readers. The new store is built beside the old one, and replaces it when it is complete.
+//! Then the watches of the old one end, as kube-apiserver ends those of a changed definition. A resource without a store is replaced at once.
+//! `cluster` loads the stores.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! The tasks that keep resources, one each: which is whose, and when one that a defect of ours has ended is started anew.
+//! Supervises the sync tasks, one for each resource, and restarts one that panicked, with a back-off.
 //!
-//! A panic is contained in its task: it costs one resource its copy for a moment and the others nothing. What a keeper does
-//! is `cluster`'s.
+//! A panic is contained in its task: its resource has no store for a moment, and other resources are not affected. What a task does is in
+//! `cluster`.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Lists and watch lines -> spans of object bytes, without decoding the objects.
 //!
-//! The wire is trusted to be JSON as Go writes it, but not to have any particular order of keys or white space. The
-//! walk is that of `extract::scan`, which balances what it passes and does not judge it: that is the extractor's.
+//! Expects JSON as Go writes it, but no particular order of keys or white space. The scanner of `extract::scan` only balances what it skips; the
+//! extractor validates it.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,9 +1,8 @@
-//! Objects that are asked for again and again, kept plain within a budget.
+//! A cache of decompressed objects that are read again and again, within a budget.
 //!
-//! Reading one object costs some microseconds, which is nothing once and half of the answer when the same selection is
-//! listed all day. A place is found by the object's address and proved by its compressed bytes, so nothing here can be
-//! stale and nothing refers back to an object. An object is taken in when its place misses it twice running: a walk over
-//! everything passes by without driving out what is hot.
+//! Decompressing an object takes some microseconds: nothing once, but half of the response time when the same selection is listed all day. An
+//! entry is found by the address of its object, and checked by its compressed bytes, so it cannot be stale. An object enters when its entry misses
+//! it twice in a row, so that a walk over all objects evicts nothing that is hot.
 
 use std::sync::{Mutex, PoisonError};
 

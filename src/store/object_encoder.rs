@@ -1,9 +1,8 @@
-//! Records -> objects at rest: which layout they share, and when a dictionary is trained.
+//! Records -> compressed objects: their layout, and when a dictionary is trained.
 //!
-//! The writer's. A store begins plain; past [`TRAIN_ABOVE`] it trains a dictionary on what it holds. When new objects
-//! compress clearly worse than those the dictionary was made for, a new one is trained on objects from all over the
-//! store. With the first dictionary everything is written anew; after that objects keep the form they were written with
-//! until they change, since most are at rest.
+//! Only the writer uses it. A store begins without compression. Past [`TRAIN_ABOVE`] it trains a dictionary on its objects. When new objects
+//! compress clearly worse than those that the dictionary was made for, it trains another one on a sample of the whole store. The first dictionary
+//! is applied to all objects at once; later, objects keep their form until they change, because most rarely do.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -3,6 +3,8 @@
 //! A module is a folder or file directly below `src`, a submodule is a file inside of one. An edge is a path that begins with `crate`,
 //! `super`, `self` or the name of a submodule. Tests are left out: they may use everything. Which edges are allowed is `src/tidy.rs`'.
 
+#![expect(clippy::print_stdout, reason = "a command speaks to a person")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;

@@ -103,8 +103,8 @@ pub(super) fn sessions<'a>(story: &'a Story, selected: &'a Selected<'a>) -> Vec<
 }
 
 impl Session<'_> {
-    /// Whether what was told from a place on is the end of a version that is not served any more: every object that was selected at one
-    /// version is told as deleted, and the client must list.
+    /// Whether the events from an index on are the end of a version that is no longer served: a DELETED event for every object that was
+    /// selected at one version, and then 410. A watch whose client or connection ended before the 410 has seen some of them.
     fn ends_its_version(&self, index: usize, next_due: Option<&Due<'_>>) -> bool {
         let rest = self.told.get(index..).unwrap_or_default();
         let Some(Told::Event { seen: Seen { version, .. }, .. }) = rest.first() else { return false };
@@ -113,9 +113,13 @@ impl Session<'_> {
             _ => None,
         };
         let deleted: Option<BTreeSet<String>> = rest.iter().map(deleted).collect();
-        let held = self.selected.state(*version).into_iter().map(|seen| seen.key.clone()).collect();
+        let held: BTreeSet<String> = self.selected.state(*version).into_iter().map(|seen| seen.key.clone()).collect();
         let is_complete = next_due.is_none_or(|due| due.version > *version);
-        self.is_expired && is_complete && deleted.is_some_and(|deleted| deleted.len() == rest.len() && deleted == held)
+        let ends = |deleted: BTreeSet<String>| {
+            let is_whole = if self.is_expired { deleted == held } else { deleted.is_subset(&held) };
+            deleted.len() == rest.len() && is_whole
+        };
+        is_complete && deleted.is_some_and(ends)
     }
 }
 
