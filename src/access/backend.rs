@@ -96,8 +96,6 @@ pub struct Backend {
     upstream: Arc<dyn Upstream>,
     places: Arc<FairSemaphore<Asker>>,
     counts: Arc<Counts>,
-    /// Why the last review had no answer; `None` while they have.
-    problem: Mutex<Option<Unanswered>>,
     /// When a problem was logged last.
     logged: Mutex<Option<Instant>>,
 }
@@ -109,14 +107,8 @@ impl Backend {
             upstream,
             places: Arc::new(FairSemaphore::of_places(MOST_AT_ONCE, FIRST_AT_ONCE)),
             counts,
-            problem: Mutex::new(None),
             logged: Mutex::new(None),
         }
-    }
-
-    /// Why the last review had no answer; `None` while they have.
-    pub fn problem(&self) -> Option<Unanswered> {
-        self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Asks for a review.
@@ -128,13 +120,8 @@ impl Backend {
             .await
             .unwrap_or_else(|_| Err(Unanswered::Late(review.as_str())));
         self.counts.reviewed(review, answered.is_ok());
-        let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
-        match &answered {
-            Ok(_) => *problem = None,
-            Err(error) => {
-                *problem = Some(error.clone());
-                self.log(error);
-            }
+        if let Err(error) = &answered {
+            self.log(error);
         }
         answered
     }

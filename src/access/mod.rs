@@ -90,7 +90,6 @@ impl Default for AccessSettings {
 pub struct Access {
     settings: AccessSettings,
     upstream: Arc<dyn Upstream>,
-    backend: Arc<Backend>,
     trust: watch::Sender<Arc<Trust>>,
     tokens: Arc<Tokens>,
     authorizer: Arc<Authorizer>,
@@ -162,8 +161,6 @@ pub struct Forbidden {
 pub struct Admitted {
     /// The caller.
     pub identity: Arc<Identity>,
-    /// The request as authorizers see it.
-    pub attributes: Arc<Attributes>,
     /// The permissions that were checked; see [`About`].
     decided: RequiredPermissions,
     credential: Credential,
@@ -265,11 +262,11 @@ impl Access {
             settings.audiences.clone(),
             settings.accept_api_audience,
         );
-        let authorizer = Arc::new(Authorizer::new(backend.clone(), counts.clone(), secret));
+        let authorizer = Arc::new(Authorizer::new(backend, counts.clone(), secret));
         let (trust, tokens) = (watch::Sender::default(), Arc::new(tokens));
         let following = trust.subscribe();
         let leases = Leases::new(authorizer.clone(), tokens.clone(), following, counts.clone(), settings.recheck);
-        Ok(Access { settings, upstream, backend, trust, tokens, authorizer, leases: Arc::new(leases), counts })
+        Ok(Access { settings, upstream, trust, tokens, authorizer, leases: Arc::new(leases), counts })
     }
 
     /// Follows the certificate authorities of the cluster. Must be polled as long as requests are answered.
@@ -286,11 +283,6 @@ impl Access {
             0 => Err("ConfigMap kube-system/extension-apiserver-authentication has not been read".to_owned()),
             _ => Ok(()),
         }
-    }
-
-    /// Why the API server does not answer reviews; `None` if it does.
-    pub fn problem(&self) -> Option<backend::Unanswered> {
-        self.backend.problem()
     }
 
     /// Counters of decisions.
@@ -352,7 +344,7 @@ impl Access {
         let attributes = Arc::new(attributes);
         let decided = match arrived.about {
             About::Request => {
-                let decided = RequiredPermissions::of(attributes.clone());
+                let decided = RequiredPermissions::of(attributes);
                 if let Some((denied, reason)) = self.first_denied(&identity, &decided).await? {
                     return Err(forbidden(&identity, &denied, reason));
                 }
@@ -361,7 +353,7 @@ impl Access {
             About::View(view) => self.admit_through(&identity, &attributes, view).await?,
         };
         let leases = self.leases.clone();
-        Ok(Admitted { identity, attributes, decided, credential, leases })
+        Ok(Admitted { identity, decided, credential, leases })
     }
 
     /// Why a user of a View may not send another request through it; `None`: the user may. Decided as for that request.

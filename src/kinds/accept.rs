@@ -130,7 +130,7 @@ pub fn label_selector(selector: Option<&LabelSelector>, place: &str) -> Result<s
     let Some(selector) = selector else { return Ok(selector::LabelSelector::default()) };
     // Through JSON, so that there is one reader of the form.
     let value = serde_json::to_value(selector).unwrap_or(Value::Null);
-    match wire::label_selector_with(&value, place, MOST_PROBLEMS).map_err(unreadable)? {
+    match wire::label_selector(&value, place, MOST_PROBLEMS).map_err(unreadable)? {
         LabelSelection::Matching(selector) => Ok(selector),
         LabelSelection::Everything | LabelSelection::Nothing => Ok(selector::LabelSelector::default()),
     }

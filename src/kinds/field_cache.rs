@@ -9,9 +9,6 @@ use super::absence::Absence;
 use super::conditions::Conditions;
 use super::selectors::{FieldSelector, LabelSelector};
 
-/// Most entries of spec.selectableFields.
-pub const MAX_EXTRA_FIELDS: usize = 32;
-
 /// The resource to cache.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(

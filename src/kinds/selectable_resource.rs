@@ -9,8 +9,6 @@ use super::conditions::Conditions;
 
 /// Most entries of a version's fields. A CustomResourceDefinition has 8 (old ones may have more), a FieldCache adds 32.
 pub const MAX_FIELDS: usize = 128;
-/// Most entries of fieldPaths.
-pub const MAX_FIELD_PATHS: usize = 256;
 /// Most entries of a field's enum that are shown.
 pub const MAX_ENUM: usize = 128;
 /// Longest text of an enum, a default or a path that is shown, in characters.

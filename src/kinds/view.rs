@@ -10,9 +10,6 @@ use super::absence::Absence;
 use super::conditions::Conditions;
 use super::selectors::{FieldSelector, LabelSelector};
 
-/// Most entries of spec.resources.
-pub const MAX_RESOURCES: usize = 8;
-
 /// What the View shows, and to whom.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(

@@ -92,7 +92,6 @@ pub async fn run(operator: Operator) {
     let world = World {
         registry: registry.clone(),
         definitions: definitions.clone(),
-        field_caches: field_caches.clone(),
         verdicts: verdicts.subscribe(),
         policy: policy.subscribe(),
     };

@@ -100,7 +100,6 @@ mod tests {
         let world = World {
             registry: Arc::new(Registry::new(Catalog::default())),
             definitions: definitions.subscribe(),
-            field_caches: field_caches.clone(),
             verdicts: verdicts.subscribe(),
             policy: watch::Sender::new(admission_policy::unread()).subscribe(),
         };

@@ -37,8 +37,6 @@ pub struct World {
     pub registry: Arc<Registry>,
     /// What the cluster has.
     pub definitions: watch::Receiver<Arc<Definitions>>,
-    /// The FieldCaches.
-    pub field_caches: Store<FieldCache>,
     /// What is thought of them.
     pub verdicts: watch::Receiver<Arc<Verdicts>>,
     /// Whether the admission policies that protect Views with `authorization: View` are in force.

@@ -331,14 +331,4 @@ impl Answer {
             nodes: Vec::new(),
         }
     }
-
-    /// The whole answer as a document.
-    pub fn status(
-        &self,
-        node_names: &[String],
-        resource_versions: ResourceVersions,
-        age_seconds: Option<i64>,
-    ) -> PlacementReviewStatus {
-        PlacementReviewStatus { nodes: self.nodes(node_names), ..self.summary(resource_versions, age_seconds) }
-    }
 }

@@ -3,9 +3,7 @@
 //! The node lifecycle controller turns conditions into taints (`pkg/controller/nodelifecycle`); this says which, and what
 //! a tolerated or untolerated taint of Kubernetes stands for. It changes no decision.
 
-use super::node::{Node, Taint};
 use super::pod::Toleration;
-use super::toleration::{NO_EXECUTE, NO_SCHEDULE};
 
 /// The taint of a node that is not ready.
 pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
@@ -21,28 +19,6 @@ pub const PID_PRESSURE: &str = "node.kubernetes.io/pid-pressure";
 pub const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 /// The taint of a node without network.
 pub const NETWORK_UNAVAILABLE: &str = "node.kubernetes.io/network-unavailable";
-
-/// The taints that the conditions of a node stand for, in the order of the table. NoExecute ones come through a rate
-/// limit: a node may not carry them yet.
-pub fn taints_of(node: &Node) -> Vec<Taint> {
-    let taint = |key: &str, effect: &str| Taint { key: key.to_owned(), effect: effect.to_owned(), ..Taint::default() };
-    let mut taints = Vec::new();
-    for condition in &node.status.conditions {
-        match (&*condition.kind, &*condition.status) {
-            ("Ready", "False") => taints.extend([taint(NOT_READY, NO_SCHEDULE), taint(NOT_READY, NO_EXECUTE)]),
-            ("Ready", "Unknown") => taints.extend([taint(UNREACHABLE, NO_SCHEDULE), taint(UNREACHABLE, NO_EXECUTE)]),
-            ("MemoryPressure", "True") => taints.push(taint(MEMORY_PRESSURE, NO_SCHEDULE)),
-            ("DiskPressure", "True") => taints.push(taint(DISK_PRESSURE, NO_SCHEDULE)),
-            ("PIDPressure", "True") => taints.push(taint(PID_PRESSURE, NO_SCHEDULE)),
-            ("NetworkUnavailable", "True") => taints.push(taint(NETWORK_UNAVAILABLE, NO_SCHEDULE)),
-            _ => {}
-        }
-    }
-    if node.spec.unschedulable {
-        taints.push(taint(UNSCHEDULABLE, NO_SCHEDULE));
-    }
-    taints
-}
 
 /// What a taint of Kubernetes' own stands for; none for any other key.
 pub fn origin(key: &str) -> Option<&'static str> {

@@ -288,13 +288,6 @@ impl Pod {
     pub fn key(&self) -> String {
         format!("{}/{}", self.metadata.namespace, self.metadata.name)
     }
-
-    /// Whether it is the same Pod as another one: by uid, or by namespace and name. One without either is nobody.
-    pub fn is_same(&self, other: &Pod) -> bool {
-        let (this, other) = (&self.metadata, &other.metadata);
-        let by_uid = !this.uid.is_empty() && this.uid == other.uid;
-        by_uid || (!this.name.is_empty() && this.name == other.name && this.namespace == other.namespace)
-    }
 }
 
 impl PodSpec {

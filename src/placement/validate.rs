@@ -19,7 +19,7 @@ use super::toleration::{NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, is_canonica
 use super::warning::Warning;
 use crate::model::quote;
 use crate::selector::syntax::{dns_label_faults, dns_subdomain_faults, label_key_faults, label_value_faults};
-use crate::selector::wire::label_selector_with;
+use crate::selector::wire::label_selector;
 use crate::selector::{Problem, Reason};
 
 /// Most problems of one document, and about the most warnings. The text of a problem takes hundreds of times the bytes of what it is about, and nobody reads more.
@@ -297,7 +297,7 @@ fn pod_affinity(affinity: &PodAffinity, path: &str, problems: &mut Problems) {
 
 fn selector(selector: Option<&LabelSelector>, path: &str, problems: &mut Problems) {
     let written = selector.map(|selector| serde_json::to_value(selector).unwrap_or_default()).unwrap_or_default();
-    if let Err(found) = label_selector_with(&written, path, problems.left()) {
+    if let Err(found) = label_selector(&written, path, problems.left()) {
         problems.extend(found);
     }
 }

@@ -10,10 +10,7 @@ use serde_json::Value;
 use super::condition::{
     DISK_PRESSURE, MEMORY_PRESSURE, NETWORK_UNAVAILABLE, NOT_READY, PID_PRESSURE, UNREACHABLE, UNSCHEDULABLE,
 };
-use super::pod::{
-    Affinity, Metadata, NodeSelector, NodeSelectorTerm, Pod, PodSpec, Requirement, Toleration, null_as_default,
-};
-use super::term::NAME_FIELD;
+use super::pod::{Metadata, Pod, PodSpec, Toleration, null_as_default};
 use super::toleration::{NO_EXECUTE, NO_SCHEDULE};
 
 /// Stands for the hash of a template that does not run yet. Hashes of Kubernetes have no vowels, so that none is equal.
@@ -174,15 +171,4 @@ pub fn add_daemon_tolerations(spec: &mut PodSpec) {
             spec.tolerations.push(toleration);
         }
     }
-}
-
-/// The Pod that a DaemonSet makes for one node: its required node affinity gives way to the name of the node.
-pub fn daemon_pod_for(pod: &Pod, node: &str) -> Pod {
-    let mut pod = pod.clone();
-    let affinity = pod.spec.affinity.get_or_insert_with(Affinity::default);
-    let by_name = Requirement { key: NAME_FIELD.to_owned(), operator: "In".to_owned(), values: vec![node.to_owned()] };
-    affinity.node_affinity.get_or_insert_default().required = Some(NodeSelector {
-        node_selector_terms: vec![NodeSelectorTerm { match_fields: vec![by_name], ..NodeSelectorTerm::default() }],
-    });
-    pod
 }

@@ -12,7 +12,7 @@ use super::work::at_once;
 use super::{ContinueToken, Explanation, FieldTerm, Hits, Listing, Plan, Selection, State, Work};
 use crate::extract::{Field, FieldRef};
 use crate::model::{FieldIndex, Record, Version};
-use crate::selector::{FieldOperator, LabelSelector};
+use crate::selector::{FieldOperator, FieldSelector, LabelSelector};
 use crate::store::tests::record;
 use crate::store::{HistoryLimits, Object, Snapshot, Store};
 
@@ -78,6 +78,33 @@ fn what_is_left_is_counted() {
         (Some("n2"), "n2/x2999", 1, "the last"),
     ] {
         assert_eq!(state.rest(namespace, start), expected, "{why}");
+    }
+}
+
+#[test]
+fn fields_are_compared_byte_by_byte() {
+    for (text, value, expected) in [
+        ("a=x", "x", true),
+        ("a=x", "X", false),
+        ("a=", "", true),
+        ("a!=", "", false),
+        ("a!=", "x", true),
+        ("a!=x", "", true),
+        ("a=True", "true", false),
+        (r"a=b\,c", "b,c", true),
+    ] {
+        let selector = FieldSelector::parse(text).unwrap();
+        let asked = selector.requirements[0].clone();
+        let selection = Selection {
+            namespace: None,
+            labels: LabelSelector::default(),
+            fields: vec![term(FieldRef::Field(FieldIndex(0)), asked.operator, &asked.value)],
+        };
+        let snapshot = store(vec![record("a/x", 1, &[], &[value])]).snapshot();
+        let object = snapshot.get("a/x").unwrap();
+        assert_eq!(selection.matches(object), expected, "{text} on {value:?}");
+        let found = names(Listing::new(State::current(snapshot), &selection, None));
+        assert_eq!(!found.is_empty(), expected, "{text} on {value:?}, from the index");
     }
 }
 

@@ -120,11 +120,6 @@ impl Registry {
         self.views.borrow().get(name).cloned()
     }
 
-    /// Follows the Views.
-    pub fn subscribe_views(&self) -> watch::Receiver<Arc<Views>> {
-        self.views.subscribe()
-    }
-
     /// Serves other Views. Those that stay as they are go on; the watches of all others end.
     pub fn replace_views(&self, wanted: ViewVerdicts) {
         self.views.send_modify(|views| *views = Arc::new(views::replaced(views, wanted)));

@@ -1,4 +1,4 @@
-//! Field selectors (apimachinery `fields/selector.go`): text in, terms out, matching, printing back.
+//! Field selectors (apimachinery `fields/selector.go`): text in, terms out, printing back.
 //!
 //! Whether a resource offers a label is not known here: `extract::Plan::resolve` answers that, term by term in the
 //! order kept here, so that the first refusal is the one kube-apiserver would name. The wider operators of views are
@@ -33,16 +33,6 @@ pub struct FieldRequirement {
 pub struct FieldSelector {
     /// The terms; none selects everything.
     pub requirements: Vec<FieldRequirement>,
-}
-
-impl FieldRequirement {
-    /// Whether an object whose field reads as `value` (absent and null read as `""`) satisfies it.
-    pub fn matches(&self, value: &str) -> bool {
-        match self.operator {
-            FieldOperator::Equals => self.value == value,
-            FieldOperator::NotEquals => self.value != value,
-        }
-    }
 }
 
 impl FieldSelector {

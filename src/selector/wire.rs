@@ -1,5 +1,4 @@
-//! Selectors as JSON inside objects: `matchLabels` / `matchExpressions`, the plain map of a Service, and the field
-//! expressions of a View.
+//! Selectors as JSON inside objects: `matchLabels` / `matchExpressions`, and the field expressions of a View.
 //!
 //! Reading validates as kube-apiserver does (apimachinery `apis/meta/v1/validation`) and reports every fault. What an
 //! absent selector means differs from field to field in Kubernetes, so the answer is a [`LabelSelection`] that keeps
@@ -23,15 +22,6 @@ pub enum LabelSelection {
 }
 
 impl LabelSelection {
-    /// Whether an object with these labels, sorted by key, is selected.
-    pub fn matches(&self, labels: &[(String, String)]) -> bool {
-        match self {
-            LabelSelection::Nothing => false,
-            LabelSelection::Everything => true,
-            LabelSelection::Matching(selector) => selector.matches(labels),
-        }
-    }
-
     fn of(requirements: Vec<LabelRequirement>) -> LabelSelection {
         if requirements.is_empty() {
             LabelSelection::Everything
@@ -78,17 +68,11 @@ impl FieldExpressionOperator {
 
 /// Reads a `metav1.LabelSelector` that stands at `path`. Null selects nothing, `{}` everything.
 ///
-/// # Errors
-/// Every fault, in upstream's words.
-pub fn label_selector(value: &Value, path: &str) -> Result<LabelSelection, Vec<Problem>> {
-    label_selector_with(value, path, usize::MAX)
-}
-
-/// Like [`label_selector`], but it stops when it has found `most` faults: one message takes a hundred times the bytes of what it is about.
+/// It stops when it has found `most` faults: one message takes a hundred times the bytes of what it is about.
 ///
 /// # Errors
-/// The first faults, a few more than `most`.
-pub fn label_selector_with(value: &Value, path: &str, most: usize) -> Result<LabelSelection, Vec<Problem>> {
+/// The first faults in upstream's words, a few more than `most`.
+pub fn label_selector(value: &Value, path: &str, most: usize) -> Result<LabelSelection, Vec<Problem>> {
     if value.is_null() {
         return Ok(LabelSelection::Nothing);
     }
@@ -126,24 +110,6 @@ pub fn label_selector_with(value: &Value, path: &str, most: usize) -> Result<Lab
         }
     }
     if problems.is_empty() { Ok(LabelSelection::of(requirements)) } else { Err(problems) }
-}
-
-/// Reads the plain map that Service and ReplicationController carry as `spec.selector`: equalities only.
-///
-/// Null, absent and `{}` all select nothing. The empty map cannot be told from an absent one once the API server has
-/// stored it (its storage form has no empty maps), and the endpoint controllers skip a Service without selector; a
-/// ReplicationController without one is refused.
-///
-/// # Errors
-/// Every fault, in upstream's words.
-pub fn label_map(value: &Value, path: &str) -> Result<LabelSelection, Vec<Problem>> {
-    let mut problems = Vec::new();
-    let requirements = equalities(value, path, usize::MAX, &mut problems);
-    match (problems.is_empty(), requirements.is_empty()) {
-        (false, _) => Err(problems),
-        (true, true) => Ok(LabelSelection::Nothing),
-        (true, false) => Ok(LabelSelection::of(requirements)),
-    }
 }
 
 /// Reads a field selector `{matchExpressions: [{key, operator, values}]}` that stands at `path`. Null, absent and

@@ -98,15 +98,6 @@ pub enum Change {
     },
 }
 
-impl Change {
-    /// The version of the change.
-    pub fn version(&self) -> Version {
-        match self {
-            Change::Upsert { version, .. } | Change::Remove { version, .. } => *version,
-        }
-    }
-}
-
 /// What one update changed. The first one carries everything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FolderDelta {
@@ -118,13 +109,6 @@ pub struct FolderDelta {
     pub version: Version,
     /// Everything that is wrong right now, in the order of files and lines.
     pub problems: Vec<FolderProblem>,
-}
-
-impl FolderDelta {
-    /// Whether nothing changed except, perhaps, problems.
-    pub fn is_empty(&self) -> bool {
-        self.definitions.is_none() && self.changes.is_empty()
-    }
 }
 
 /// Everything that is served, and what it takes to number the next change.

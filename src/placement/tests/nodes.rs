@@ -333,7 +333,7 @@ fn a_plugin_that_is_off_rejects_nothing() {
 
 #[test]
 fn every_answer_says_what_was_not_evaluated() {
-    let status = review(&[], &[], &asked(json!({}))).status(&[], Default::default(), None);
+    let status = review(&[], &[], &asked(json!({}))).summary(Default::default(), None);
     let text = status.not_evaluated.join("\n");
     for word in [
         "resources",

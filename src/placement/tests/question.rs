@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Options, cluster, fitting, node, required, running, tainted, term, with_containers};
 use crate::placement::question::{Fetched, Reviewed};
-use crate::placement::review::{PlacementReview, PlacementReviewSpec, ResourceVersions};
+use crate::placement::review::{PlacementReview, PlacementReviewSpec, PlacementReviewStatus, ResourceVersions};
 use crate::placement::warning::Warning;
 use crate::placement::{Cluster, Pod};
 
@@ -274,7 +274,10 @@ fn the_answer_is_a_document() {
     let mut review: PlacementReview = serde_json::from_value(question.clone()).unwrap();
     let reviewed = review.spec.answer(&nodes(), Fetched::default(), &Options::default()).unwrap();
     let versions = ResourceVersions { nodes: "1".to_owned(), pods: "2".to_owned(), namespaces: "3".to_owned() };
-    review.status = Some(reviewed.answer.status(&review.spec.node_names, versions, Some(4)));
+    review.status = Some(PlacementReviewStatus {
+        nodes: reviewed.answer.nodes(&review.spec.node_names),
+        ..reviewed.answer.summary(versions, Some(4))
+    });
     let mut document = serde_json::to_value(&review).unwrap();
     let status = document["status"].take();
     let mut sent = question;

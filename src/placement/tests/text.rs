@@ -17,8 +17,10 @@ pub(super) fn of(answer: &Answer, names: &[&str]) -> (String, String) {
     let mut asked = review();
     asked.spec.node_names = node_names.clone();
     let (versions, age) = (ResourceVersions::default(), Some(2));
-    let document = PlacementReview { status: Some(answer.status(&node_names, versions.clone(), age)), ..asked.clone() };
-    asked.status = Some(answer.summary(versions, age));
+    let summary = answer.summary(versions, age);
+    let whole = PlacementReviewStatus { nodes: answer.nodes(&node_names), ..summary.clone() };
+    let document = PlacementReview { status: Some(whole), ..asked.clone() };
+    asked.status = Some(summary);
     let text = String::from_utf8(answer.text_of(asked).unwrap()).unwrap();
     let read: Value = serde_json::from_str(&text).unwrap();
     let read = PlacementReviewStatus::deserialize(&read["status"]).unwrap();

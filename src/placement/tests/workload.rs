@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Options;
 use crate::placement::admission::admit;
 use crate::placement::pod::Pod;
-use crate::placement::workload::{NEW_REVISION, Workload, add_daemon_tolerations, daemon_pod_for};
+use crate::placement::workload::{NEW_REVISION, Workload, add_daemon_tolerations};
 
 fn of(kind: &str, extra: Value) -> Workload {
     let mut spec = json!({"template": {"metadata": {"labels": {"app": "x"}}, "spec": {"nodeSelector": {"a": "1"}}}});
@@ -145,7 +145,12 @@ fn a_daemon_set_runs_where_its_template_fits_and_its_pods_name_their_node() {
     let pod = admit(of("DaemonSet", json!({})).pod, None, &Options::default()).unwrap();
     let answer = super::review(&nodes, &[], &pod);
     assert_eq!(super::fitting(&answer), ["cordoned", "sick"]);
-    let one = daemon_pod_for(&pod, "sick");
+    // As the controller writes the Pod of one node.
+    let mut one = pod;
+    let by_name = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["sick"]}]},
+    ]}}});
+    one.spec.affinity = Some(serde_json::from_value(by_name).unwrap());
     let answer = super::review(&nodes, &[], &one);
     assert_eq!(super::fitting(&answer), ["sick"]);
     assert_eq!(super::reasons(&answer, "cordoned"), ["NodeNotNamed"]);

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use crate::openapi::SELECTABLE_FIELDS;
 use crate::registry::{Catalog, Registry, VersionInfo};
-use crate::selector::wire::{label_map, label_selector};
-use crate::selector::{LabelOperator, LabelSelection};
+use crate::selector::wire::label_selector;
+use crate::selector::{LabelOperator, LabelSelection, LabelSelector};
 use crate::server::{Server, Settings};
 use crate::source::folder_feeds::FolderFeeds;
 
@@ -132,20 +132,33 @@ async fn a_service_selects_pods_by_its_plain_map() {
     let services = items(&server, "/api/v1/namespaces/team-a/services").await;
     let map = &services[0]["spec"]["selector"];
     assert_eq!(*map, json!({"app": "shop", "component": "web"}));
-    let Ok(LabelSelection::Matching(selector)) = label_map(map, "spec.selector") else { panic!("{map}") };
-    assert_eq!(selector.to_string(), "app=shop,component=web");
-    let pods =
-        |selector: &str| format!("/api/v1/namespaces/team-a/pods?labelSelector={}", selector.replace('=', "%3D"));
-    assert_eq!(names(&server, &pods(&selector.to_string())).await, ["web-1"]);
-    assert_eq!(names(&server, &pods("app=shop")).await, ["redis-1", "web-1"], "without the other pair");
+    let pairs: Vec<String> =
+        map.as_object().unwrap().iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap())).collect();
+    let whole = pairs.join(",");
+    for (selector, expected, why) in [
+        (&*whole, &["web-1"][..], "the equalities written out"),
+        ("app in (shop),component in (web)", &["web-1"], "equality is the set of one value"),
+        (&*pairs[0], &["redis-1", "web-1"], "without the other pair"),
+    ] {
+        let selector = selector.replace('=', "%3D").replace(' ', "%20");
+        let pods = format!("/api/v1/namespaces/team-a/pods?labelSelector={selector}");
+        assert_eq!(names(&server, &pods).await, expected, "{why}");
+    }
+}
+
+/// A selector with requirements, as an object carries it.
+fn read(selector: &Value) -> LabelSelector {
+    let Ok(LabelSelection::Matching(read)) = label_selector(selector, "spec.selector", usize::MAX) else {
+        panic!("{selector}")
+    };
+    read
 }
 
 /// Whether some set of labels satisfies both. Tried are all sets over the keys that they name, with each value that
 /// they name, another one, or none.
-fn overlap(left: &LabelSelection, right: &LabelSelection) -> bool {
+fn overlap(left: &LabelSelector, right: &LabelSelector) -> bool {
     let mut values: BTreeMap<&str, BTreeSet<Option<&str>>> = BTreeMap::new();
-    for selection in [left, right] {
-        let LabelSelection::Matching(selector) = selection else { continue };
+    for selector in [left, right] {
         for requirement in &selector.requirements {
             let named = values.entry(&requirement.key).or_insert_with(|| BTreeSet::from([None, Some("another")]));
             if let LabelOperator::In(set) | LabelOperator::NotIn(set) = &requirement.operator {
@@ -170,9 +183,8 @@ fn overlap(left: &LabelSelection, right: &LabelSelection) -> bool {
 
 #[test]
 fn selectors_overlap_when_one_set_of_labels_satisfies_both() {
-    let read = |selector: Value| label_selector(&selector, "spec.selector").unwrap();
     let of = |key: &str, operator: &str, values: Value| {
-        read(json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]}))
+        read(&json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]}))
     };
     for (left, right, expected, why) in [
         (of("a", "In", json!(["x"])), of("a", "In", json!(["y"])), false, "different values"),
@@ -182,8 +194,7 @@ fn selectors_overlap_when_one_set_of_labels_satisfies_both() {
         (of("a", "NotIn", json!(["x"])), of("a", "NotIn", json!(["y"])), true, "a third value"),
         (of("a", "Exists", json!([])), of("a", "DoesNotExist", json!([])), false, "there and not there"),
         (of("a", "NotIn", json!(["x"])), of("a", "DoesNotExist", json!([])), true, "an absent key"),
-        (read(json!({})), of("a", "In", json!(["x"])), true, "the empty selector"),
-        (read(json!(null)), read(json!({})), false, "the null selector"),
+        (LabelSelector::default(), of("a", "In", json!(["x"])), true, "the empty selector"),
     ] {
         assert_eq!(overlap(&left, &right), expected, "{why}");
         assert_eq!(overlap(&right, &left), expected, "{why}, the other way round");
@@ -195,15 +206,15 @@ async fn selectors_of_the_sample_controllers_do_not_overlap_in_a_namespace() {
     let (server, _feeds) = samples();
     let deployments = items(&server, "/apis/apps/v1/namespaces/team-a/deployments").await;
     let [cache, web] = &deployments[..] else { panic!("two Deployments: {deployments:?}") };
-    let read = |deployment: &Value| label_selector(&deployment["spec"]["selector"], "spec.selector").unwrap();
-    assert!(!overlap(&read(cache), &read(web)));
+    let selector_of = |deployment: &Value| read(&deployment["spec"]["selector"]);
+    assert!(!overlap(&selector_of(cache), &selector_of(web)));
     for deployment in [cache, web] {
         let template = &deployment["spec"]["template"]["metadata"]["labels"];
         let labels = template.as_object().unwrap().iter();
         let mut labels: Vec<(String, String)> =
             labels.map(|(key, value)| (key.clone(), value.as_str().unwrap().to_owned())).collect();
         labels.sort();
-        assert!(read(deployment).matches(&labels), "a controller selects what it makes");
+        assert!(selector_of(deployment).matches(&labels), "a controller selects what it makes");
     }
 
     // Without what keeps them apart they would fight over every Pod of the other.
@@ -211,7 +222,7 @@ async fn selectors_of_the_sample_controllers_do_not_overlap_in_a_namespace() {
     let expressions = wider["spec"]["selector"]["matchExpressions"].as_array_mut().unwrap();
     expressions.retain(|expression| expression["key"] != "component");
     assert_eq!(expressions.len(), 1, "only the exclusion went");
-    assert!(overlap(&read(cache), &read(&wider)));
+    assert!(overlap(&selector_of(cache), &selector_of(&wider)));
     let pods = items(&server, "/api/v1/namespaces/team-a/pods?fieldSelector=metadata.name%3Dredis-1").await;
     let labels: Vec<(String, String)> = pods[0]["metadata"]["labels"]
         .as_object()
@@ -219,5 +230,6 @@ async fn selectors_of_the_sample_controllers_do_not_overlap_in_a_namespace() {
         .iter()
         .map(|(key, value)| (key.clone(), value.as_str().unwrap().to_owned()))
         .collect();
-    assert!(read(cache).matches(&labels) && !read(web).matches(&labels) && read(&wider).matches(&labels));
+    let selects = |deployment: &Value| selector_of(deployment).matches(&labels);
+    assert!(selects(cache) && !selects(web) && selects(&wider));
 }

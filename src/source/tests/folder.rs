@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 use serde_json::{Value, json};
 
+use crate::builtin::{kinds, schemas};
 use crate::crd::Crd;
 use crate::model::{Gvr, Key, Scope, Version};
 use crate::source::folder::{BuiltInKind, Change, File, Files, FolderDelta, FolderState};
@@ -102,10 +103,21 @@ impl Folder {
     }
 }
 
+fn version(change: &Change) -> Version {
+    match change {
+        Change::Upsert { version, .. } | Change::Remove { version, .. } => *version,
+    }
+}
+
+/// Nothing changed except, perhaps, problems.
+fn is_empty(delta: &FolderDelta) -> bool {
+    delta.definitions.is_none() && delta.changes.is_empty()
+}
+
 /// `+key@offset` and `-key@offset`, the offset counted from the start.
 fn shown(delta: &FolderDelta, gvr: &Gvr) -> Vec<String> {
     let changes = delta.changes.get(gvr).map(Vec::as_slice).unwrap_or_default();
-    assert!(changes.is_sorted_by_key(Change::version), "versions rise: {changes:?}");
+    assert!(changes.is_sorted_by_key(version), "versions rise: {changes:?}");
     let text = |change: &Change| match change {
         Change::Upsert { key, version, .. } => format!("+{key}@{}", version.number() - START),
         Change::Remove { key, version } => format!("-{key}@{}", version.number() - START),
@@ -183,10 +195,10 @@ fn conversion_by_renaming_serves_every_served_version() {
 fn edits_additions_and_deletions_become_changes() {
     let mut folder = Folder::new(&[("a.yaml", DEFINITION), ("b.yaml", &shirt("x", "blue"))]);
     assert!(folder.update().definitions.is_some(), "first everything");
-    assert!(folder.update().is_empty(), "nothing changed");
+    assert!(is_empty(&folder.update()), "nothing changed");
 
     folder.write("b.yaml", &format!("# moved\n{}", shirt("x", "blue")));
-    assert!(folder.update().is_empty(), "only a comment changed");
+    assert!(is_empty(&folder.update()), "only a comment changed");
 
     folder.write("b.yaml", &format!("{}---\n{}", shirt("x", "red"), shirt("w", "red")));
     let delta = folder.update();
@@ -219,13 +231,13 @@ fn only_what_changed_is_read_again() {
     assert_eq!((judged.get(), first.problems.len()), (1, 2), "{:?}", first.problems);
 
     let again = update(&folder.files);
-    assert!(again.is_empty(), "nothing changed");
+    assert!(is_empty(&again), "nothing changed");
     assert_eq!((judged.get(), &again.problems), (1, &first.problems), "problems stay, and nothing was read");
     assert_eq!(again.version, first.version);
 
     let touched = File { bytes: shirt("x", "blue").as_bytes().into(), modified: MODIFIED + 60 };
     folder.files.insert("b.yaml".to_owned(), touched);
-    assert!(update(&folder.files).is_empty(), "a touched file has not changed");
+    assert!(is_empty(&update(&folder.files)), "a touched file has not changed");
     let edited = File { bytes: shirt("x", "red").as_bytes().into(), modified: MODIFIED };
     folder.files.insert("b.yaml".to_owned(), edited);
     let delta = update(&folder.files);
@@ -494,6 +506,47 @@ fn built_in_kinds_are_read_by_their_table() {
     );
 }
 
+#[test]
+fn plain_maps_of_services_and_replication_controllers_know_equality_only() {
+    let known = |group: &str, version: &str, kind: &str| {
+        let known = kinds::of_kind(group, version, kind)?;
+        let schema = schemas::structural_schema(group, version, kind);
+        Some(BuiltInKind { plural: known.plural.to_owned(), scope: known.scope, schema })
+    };
+    for (kind, plural) in [("Service", "services"), ("ReplicationController", "replicationcontrollers")] {
+        let read = |text: String| {
+            let files = Folder::new(&[("a.yaml", &text)]).files;
+            FolderState::new(START).update(&files, &known, &no_judge)
+        };
+        let of = |spec: &str| read(format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: x}}\nspec: {{{spec}}}\n"));
+        let gvr = Gvr::new("", "v1", plural);
+        let served = |delta: &FolderDelta| object_of(delta, &gvr, "default/x")["spec"].get("selector").cloned();
+        for (spec, expected) in [
+            ("selector: {component: redis}", Some(json!({"component": "redis"}))),
+            ("selector: {tier: cache, app: \"\"}", Some(json!({"tier": "cache", "app": ""}))),
+            ("selector: {}", Some(json!({}))),
+            ("selector: null", None),
+            ("", None),
+        ] {
+            let delta = of(spec);
+            assert_eq!((served(&delta), problems(&delta)), (expected, vec![]), "{kind}: {spec}");
+        }
+        let json =
+            json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}, "spec": {"selector": {"a": "b"}}});
+        assert_eq!(served(&read(json.to_string())), Some(json!({"a": "b"})), "{kind}, as JSON");
+        for spec in [
+            "selector: {component: [redis, valkey]}",
+            "selector: {matchLabels: {component: redis}}",
+            "selector: {matchExpressions: [{key: component, operator: Exists}]}",
+        ] {
+            let delta = of(spec);
+            assert_eq!(shown(&delta, &gvr), Vec::<String>::new(), "{kind}: {spec}");
+            let [problem] = &problems(&delta)[..] else { panic!("{kind}: {spec}: {:?}", delta.problems) };
+            assert!(problem.contains("is refused: spec.selector."), "{problem}");
+        }
+    }
+}
+
 proptest! {
     /// Replaying every delta gives what a fresh reading of the last files gives, whatever happened in between.
     #[test]
@@ -516,7 +569,7 @@ proptest! {
             let delta = folder.update();
             for (gvr, changes) in delta.changes {
                 for change in changes {
-                    prop_assert!(change.version() > last && change.version() <= delta.version);
+                    prop_assert!(version(&change) > last && version(&change) <= delta.version);
                     match change {
                         Change::Upsert { key, bytes, .. } => {
                             replayed.insert((gvr.clone(), key), comparable(&bytes));
