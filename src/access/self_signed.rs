@@ -232,7 +232,7 @@ impl SelfSignedCertificate {
         [self.serving.certificate.clone(), self.serving.key.clone(), self.bundle(), keys]
     }
 
-    /// Reads such texts back; `None` when they are not what [`SelfSignedCertificate::files`] gives, which is then made anew.
+    /// Reads such texts back; `None` when they are not what [`SelfSignedCertificate::files`] gives, and then it is made again.
     pub fn read(files: &[String; 4]) -> Option<SelfSignedCertificate> {
         let [certificate, key, bundle, keys] = files;
         let (certificates, keys) = (blocks(bundle), blocks(keys));

@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(held["view-9000"].spec.absent, None, "it is small");
         assert_eq!(held["view-9001"].spec.absent, Some(Absence::CrowdedOut), "it is the youngest that is long");
         assert_eq!((held["view-0"].spec.absent.clone(), begun), (None, 1), "nothing is listed anew");
-        // One that becomes short is served at once, whoever waits.
+        // An object that becomes short is served at once, although others wait.
         events.push(Event::Apply(view(149, 149, 1_500)));
         let (held, _, _) = kept(vec![events.clone()]).await;
         assert_eq!(held["view-149"].spec.absent, None);

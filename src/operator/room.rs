@@ -6,7 +6,7 @@
 //! more of them.
 //!
 //! Of each spec the first bytes are free. What specs have beyond that is bounded together, and the oldest long objects get it first. A long
-//! object that gets none keeps its place without its spec. So whoever makes older objects longer leaves short ones as they are.
+//! object that gets none keeps its place without its spec. Older objects that become longer therefore do not affect short ones.
 //!
 //! What is kept does not depend on the order in which objects are listed. [`Room`] is pure. What to do when there is room again is
 //! `world`'s.
