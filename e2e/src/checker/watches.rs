@@ -22,6 +22,8 @@ pub struct Session<'a> {
     pub(super) told: Vec<&'a Told>,
     /// Whether it was told in the end that its version is too old.
     pub(super) is_expired: bool,
+    /// Whether a later watch went on from where it ended, and told something.
+    pub(super) is_resumed: bool,
 }
 
 /// Where what was told and what was due part.
@@ -72,19 +74,29 @@ pub(super) fn sessions<'a>(story: &'a Story, selected: &'a Selected<'a>) -> Vec<
         is_forwarded,
         told: Vec::new(),
         is_expired: false,
+        is_resumed: false,
     };
+    // Whether the session that is open goes on from the one before it, because no list came between them.
+    let (mut may_resume, mut has_listed) = (false, false);
     for Step { told, .. } in &story.steps {
         match told {
             Told::Watching { after: Some(from), is_forwarded, .. } => {
+                may_resume = !found.is_empty() && !has_listed;
                 found.push(session(*from, *is_forwarded));
+                has_listed = false;
                 (is_open, is_of_source) = (true, *is_forwarded);
             }
             Told::Bookmark { version, ends_initial: true } => {
                 found.push(session(*version, is_of_source));
-                is_open = true;
+                (is_open, may_resume, has_listed) = (true, false, false);
             }
             Told::Event { .. } | Told::Bookmark { .. } if is_open => {
                 found.last_mut().expect("an open session must be there").told.push(told);
+                if let [.., before, _] = found.as_mut_slice()
+                    && may_resume
+                {
+                    before.is_resumed = true;
+                }
             }
             Told::Watching { after: None, is_forwarded, .. } => (is_open, is_of_source) = (false, *is_forwarded),
             Told::Expired => {
@@ -93,9 +105,8 @@ pub(super) fn sessions<'a>(story: &'a Story, selected: &'a Selected<'a>) -> Vec<
                 }
                 is_open = false;
             }
-            Told::Ended | Told::Failed(_) | Told::Listed(_) => {
-                is_open = false;
-            }
+            Told::Listed(_) => (is_open, has_listed) = (false, true),
+            Told::Ended | Told::Failed(_) => is_open = false,
             Told::Event { .. } | Told::Bookmark { .. } | Told::Got { .. } => {}
         }
     }
@@ -104,7 +115,8 @@ pub(super) fn sessions<'a>(story: &'a Story, selected: &'a Selected<'a>) -> Vec<
 
 impl Session<'_> {
     /// Whether the events from an index on are the end of a version that is no longer served: a DELETED event for every object that was
-    /// selected at one version, and then 410. A watch whose client or connection ended before the 410 has seen some of them.
+    /// selected at one version, and then 410. A watch whose client or connection ended before the 410 has seen some of them; no watch may go
+    /// on from there, because its client would miss the objects that exist.
     fn ends_its_version(&self, index: usize, next_due: Option<&Due<'_>>) -> bool {
         let rest = self.told.get(index..).unwrap_or_default();
         let Some(Told::Event { seen: Seen { version, .. }, .. }) = rest.first() else { return false };
@@ -116,7 +128,7 @@ impl Session<'_> {
         let held: BTreeSet<String> = self.selected.state(*version).into_iter().map(|seen| seen.key.clone()).collect();
         let is_complete = next_due.is_none_or(|due| due.version > *version);
         let ends = |deleted: BTreeSet<String>| {
-            let is_whole = if self.is_expired { deleted == held } else { deleted.is_subset(&held) };
+            let is_whole = if self.is_expired { deleted == held } else { !self.is_resumed && deleted.is_subset(&held) };
             deleted.len() == rest.len() && is_whole
         };
         is_complete && deleted.is_some_and(ends)

@@ -172,7 +172,7 @@ fn honest_recordings_are_taken_as_honest() {
 /// Where a version is not served any more, a watch tells every object as deleted, and its client must list.
 #[test]
 fn the_end_of_a_version_is_taken_as_honest_if_it_is_complete() {
-    let ends = |seed: u64, left_out: usize, end: Told| {
+    let ends = |seed: u64, left_out: usize, end: &[Told]| {
         let mut random = Random::of(seed, 0);
         let changes = history(&mut random);
         let (start, ended, last) = (changes[20].version, changes[40].version, changes[119].version);
@@ -186,14 +186,26 @@ fn the_end_of_a_version_is_taken_as_honest_if_it_is_complete() {
             let seen = Seen { version: ended, ..seen.clone() };
             informer.tell(ended, Told::Event { kind: Kind::Deleted, seen });
         }
-        informer.tell(ended, end);
+        for told in end {
+            informer.tell(ended, told.clone());
+        }
         informer.list(Asked::NotOlderThan(0), last, &selected.state(last));
         check(&changes, &[start, last], &[informer.story]).complaints
     };
     for seed in 0..SEEDS {
-        assert_eq!(ends(seed, 0, Told::Expired), Vec::<String>::new(), "seed {seed}");
-        assert_ne!(ends(seed, 1, Told::Expired), Vec::<String>::new(), "seed {seed}: one is left out");
-        assert_ne!(ends(seed, 0, Told::Ended), Vec::<String>::new(), "seed {seed}: the client may resume");
+        let of_the_version = |seed: u64| history(&mut Random::of(seed, 0))[40].version;
+        let resumed = || Told::Watching { after: Some(of_the_version(seed)), not_older_than: 0, is_forwarded: false };
+        let bookmark = || Told::Bookmark { version: of_the_version(seed), ends_initial: false };
+        assert_eq!(ends(seed, 0, &[Told::Expired]), Vec::<String>::new(), "seed {seed}");
+        assert_ne!(ends(seed, 1, &[Told::Expired]), Vec::<String>::new(), "seed {seed}: one is left out");
+        for left_out in 0..3 {
+            let cut = ends(seed, left_out, &[Told::Ended]);
+            assert_eq!(cut, Vec::<String>::new(), "seed {seed}: the connection ended before {left_out} events and the 410");
+            let refused = ends(seed, left_out, &[Told::Ended, resumed(), Told::Expired]);
+            assert_eq!(refused, Vec::<String>::new(), "seed {seed}: the resumption is refused");
+            let goes_on = ends(seed, left_out, &[Told::Ended, resumed(), bookmark()]);
+            assert_ne!(goes_on, Vec::<String>::new(), "seed {seed}: the resumed watch goes on");
+        }
     }
 }
 
