@@ -312,6 +312,12 @@ impl<'b> Cursor<'b> {
         self.bytes.get(self.position).copied()
     }
 
+    /// Steps over bytes that are known to be there.
+    pub(crate) fn step(&mut self, count: usize) {
+        debug_assert!(count <= self.bytes.len() - self.position, "a cursor must not pass the end");
+        self.position += count;
+    }
+
     /// Steps over one byte that was peeked.
     pub(crate) fn advance(&mut self) {
         self.position += 1;

@@ -1,19 +1,22 @@
 //! Kubernetes protobuf, written from an object's JSON bytes.
 //!
 //! Map: `messages.txt` is what upstream's types look like in each minor version, printed by `e2e/go/cmd/protobuf-table`; [`table`] reads
-//! it for one minor version; [`encode`] reads JSON once, which gives the length, and writes the message; [`envelope`] is what stands
-//! around a message: `runtime.Unknown`, lists, frames of watches. `quantity` brings quantities into upstream's canonical form, and `wire`
-//! is varints and tags.
+//! it for one minor version; [`encode`] reads JSON once, which gives the length, and writes the message: `read` fills the `tape`, `write`
+//! follows it, and `memo` knows fields that neighbours share; [`envelope`] is what surrounds a message: `runtime.Unknown`, lists, frames of
+//! watches. `quantity` brings quantities into upstream's canonical form, and `wire` is varints and tags.
 //!
 //! A field that the table does not have is an error, never left out: the reader of an object must see all of it. An object that cannot be
 //! encoded can still be sent as JSON. Bytes are those that upstream writes for the same JSON.
 
 pub mod encode;
 pub mod envelope;
+mod memo;
 mod quantity;
 mod read;
 pub mod table;
+mod tape;
 mod wire;
+mod write;
 
 #[cfg(test)]
 mod tests;

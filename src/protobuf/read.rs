@@ -1,8 +1,6 @@
 //! Reading an object's JSON along the table, once: every value is found, and the length of every message is counted.
 //!
-//! What is found stands on a tape of [`Slot`]s. A message is one slot for each of its parts, with the part's length, and one for each of
-//! its fields. A scalar's slot says where its bytes stand: in the JSON, or in a buffer of texts that do not stand there as they are. Items
-//! of lists and members of maps are chains of slots.
+//! What is found is on the tape of [`super::tape`].
 //!
 //! Reading recurses once for each message in a message, at most [`MOST_NESTED`] times. What is not looked at is skipped by the scanner, which
 //! does not recurse.
@@ -12,9 +10,12 @@ use std::borrow::Cow;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use super::memo::{FieldPosition, Known, Memo};
 use super::quantity;
 use super::table::{Field, Form, Kind, MessageId, MessageType, Mode, Table, Value, opaque_zero};
+use super::tape::{Buffers, Node, Slot};
 use super::wire::{delimited_length, push_field, push_varint};
+use super::write::Writer;
 use crate::extract::scan::{Cursor, Misplaced, RawString};
 use crate::extract::value::unescape;
 use crate::model::moment;
@@ -98,115 +99,12 @@ fn not_a(expected: &'static str) -> Box<Unencodable> {
     Unencodable::new(Reason::NotA(expected))
 }
 
-/// Where something stands, and how many bytes it is long. Nothing stands at 0: objects begin there with a bracket, and the tape with a slot
-/// of nobody.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Slot {
-    pub(super) place: u32,
-    pub(super) length: u32,
-}
-
-impl Slot {
-    pub(super) const ABSENT: Slot = Slot { place: 0, length: 0 };
-
-    pub(super) fn is_absent(self) -> bool {
-        self.place == 0
-    }
-}
-
-/// Set in places that are in the buffer of texts instead of in the JSON.
-const IN_TEXTS: u32 = 1 << 31;
-
-/// The whole object.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Node {
-    pub(super) message: MessageId,
-    pub(super) place: u32,
-    pub(super) length: u32,
-}
-
-/// What is found.
-#[derive(Default)]
-pub(super) struct Buffers {
-    tape: Vec<Slot>,
-    texts: Vec<u8>,
-    /// Members of the maps at hand.
-    members: Vec<u32>,
-    raws: Raws,
-}
-
-/// Texts of [`Value::Raw`] that the last object had. Neighbours in a list often have the same: Pods of one owner have the same managed
-/// fields, which are a third of a Pod. A text that stands there again is compared instead of skipped bracket by bracket.
-#[derive(Default)]
-struct Raws {
-    texts: [Vec<u8>; Raws::KEPT],
-    /// How many this object has had so far.
-    met: usize,
-}
-
-impl Raws {
-    /// The first so many of an object.
-    const KEPT: usize = 4;
-
-    /// Longer ones are not kept, in bytes.
-    const LONGEST: usize = 4 << 10;
-
-    /// Steps over the next one.
-    fn skip(&mut self, cursor: &mut Cursor<'_>, json: &[u8], depth: usize) -> Result<(), Misplaced> {
-        let kept = self.texts.get_mut(self.met);
-        self.met += 1;
-        // Brackets show where an object ends, so one that begins like another whole one is the same.
-        if kept.as_ref().is_some_and(|kept| !kept.is_empty() && cursor.takes(kept)) {
-            return Ok(());
-        }
-        let start = cursor.position();
-        cursor.skip_value(depth)?;
-        if let Some(kept) = kept {
-            let text = &json[start..cursor.position()];
-            kept.clear();
-            if text.starts_with(b"{") && text.len() <= Raws::LONGEST {
-                kept.extend_from_slice(text);
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Buffers {
-    pub(super) fn clear(&mut self, kept: usize) {
-        self.raws.met = 0;
-        self.tape.clear();
-        self.texts.clear();
-        self.members.clear();
-        if self.tape.capacity() * size_of::<Slot>() > kept {
-            self.tape = Vec::new();
-        }
-        if self.texts.capacity() > kept {
-            self.texts = Vec::new();
-        }
-        if self.members.capacity() * size_of::<u32>() > kept {
-            self.members = Vec::new();
-        }
-        self.tape.push(Slot::ABSENT);
-    }
-
-    pub(super) fn slots(&self, place: u32, count: usize) -> &[Slot] {
-        &self.tape[place as usize..place as usize + count]
-    }
-
-    pub(super) fn bytes<'b>(&'b self, slot: Slot, json: &'b [u8]) -> &'b [u8] {
-        let (bytes, start) =
-            if slot.place & IN_TEXTS == 0 { (json, slot.place) } else { (&*self.texts, slot.place & !IN_TEXTS) };
-        &bytes[start as usize..start as usize + slot.length as usize]
-    }
-}
-
 /// Reads an object.
-pub(super) fn read(buffers: &mut Buffers, kind: Kind<'_>, json: &[u8]) -> Result<Node, Unencodable> {
-    read_boxed(buffers, kind, json).map_err(|error| *error)
+pub(super) fn read(buffers: &mut Buffers, memo: &mut Memo, kind: Kind<'_>, json: &[u8]) -> Result<Node, Unencodable> {
+    read_boxed(buffers, memo, kind, json).map_err(|error| *error)
 }
 
-fn read_boxed(buffers: &mut Buffers, kind: Kind<'_>, json: &[u8]) -> Read<Node> {
+fn read_boxed(buffers: &mut Buffers, memo: &mut Memo, kind: Kind<'_>, json: &[u8]) -> Read<Node> {
     if json.len() > MOST_JSON {
         return Err(Unencodable::new(Reason::TooLarge));
     }
@@ -218,8 +116,11 @@ fn read_boxed(buffers: &mut Buffers, kind: Kind<'_>, json: &[u8]) -> Read<Node> 
         is_utf8: json.is_ascii() || std::str::from_utf8(json).is_ok(),
         // What is used for each value is not behind a pointer.
         buffers: std::mem::take(buffers),
+        memo,
         depth: 0,
+        item: 0,
     };
+    reader.memo.begin(kind.table.minor);
     let root = reader.root(kind);
     *buffers = reader.buffers;
     root.map(|root| Node { message: kind.message, place: root.place, length: root.length })
@@ -232,7 +133,10 @@ struct Reader<'r> {
     /// Whether all of the JSON is UTF-8; otherwise each string is looked at.
     is_utf8: bool,
     buffers: Buffers,
+    memo: &'r mut Memo,
     depth: usize,
+    /// The place of the innermost item of a list in its list.
+    item: u32,
 }
 
 impl<'r> Reader<'r> {
@@ -254,7 +158,7 @@ impl<'r> Reader<'r> {
         let table = self.table;
         let message = &table.messages[id as usize];
         let found = match (message.form, self.cursor.peek()) {
-            (Form::Object, _) => self.object(message, is_excerpt),
+            (Form::Object, _) => self.object(id, message, is_excerpt),
             (Form::List, _) | (Form::SchemaOrList, Some(b'[')) => {
                 self.only(message, if message.form == Form::List { 0 } else { 1 }, None)
             }
@@ -305,7 +209,7 @@ impl<'r> Reader<'r> {
         Ok(Slot { place: node as u32, length: lengths[0].length })
     }
 
-    fn object(&mut self, message: &MessageType, is_excerpt: bool) -> Read<Slot> {
+    fn object(&mut self, id: MessageId, message: &MessageType, is_excerpt: bool) -> Read<Slot> {
         if self.cursor.peek() != Some(b'{') {
             return Err(not_a("an object"));
         }
@@ -347,7 +251,8 @@ impl<'r> Reader<'r> {
             if !self.buffers.tape[node + message.parts.len() + place].is_absent() {
                 return Err(Unencodable::new(Reason::Repeated).under(&field.name));
             }
-            let (slot, length) = self.field(field).map_err(|error| error.under(&field.name))?;
+            let position = FieldPosition { message: id, field: place as u32, item: self.item };
+            let (slot, length) = self.known_or_read(position, field).map_err(|error| error.under(&field.name))?;
             if !slot.is_absent() {
                 self.set(message, node, place, slot, length)?;
             }
@@ -359,7 +264,7 @@ impl<'r> Reader<'r> {
     fn only(&mut self, message: &MessageType, place: usize, flag: Option<bool>) -> Read<Slot> {
         let node = self.open(message)?;
         if flag == Some(true) {
-            let slot = self.number(1);
+            let slot = self.number(1)?;
             let length = message.fields[0].tag.len() + slot.length as usize;
             self.set(message, node, 0, slot, length)?;
         }
@@ -382,6 +287,34 @@ impl<'r> Reader<'r> {
 
     fn is_null(&self) -> bool {
         self.cursor.peek() == Some(b'n')
+    }
+
+    /// A field of which the memo may know what is written.
+    fn known_or_read(&mut self, position: FieldPosition, field: &Field) -> Read<(Slot, usize)> {
+        if !matches!(self.cursor.peek(), Some(b'{' | b'[')) {
+            return self.field(field);
+        }
+        let start = self.cursor.position();
+        let known = match self.memo.find(position, &self.json[start..]) {
+            Known::Encoded { entry, json, length } => {
+                self.cursor.step(json);
+                return Ok((Slot::in_memo(entry, length), length));
+            }
+            known => known,
+        };
+        let found = self.field(field)?;
+        let json = &self.json[start..self.cursor.position()];
+        match known {
+            Known::New(entry) => self.memo.keep(entry, position, json),
+            Known::Seen(entry) => {
+                let (table, json_of_object, buffers) = (self.table, self.json, &self.buffers);
+                self.memo.encode(entry, position, json, |memo, out| {
+                    Writer { table, json: json_of_object, buffers, memo }.field(field, found.0, out);
+                });
+            }
+            Known::Encoded { .. } | Known::Nothing => {}
+        }
+        Ok(found)
     }
 
     /// Where a field stands and how many bytes are written of it.
@@ -409,7 +342,9 @@ impl<'r> Reader<'r> {
                 self.cursor.space();
             }
             let link = self.link(2)?;
+            let around = std::mem::replace(&mut self.item, count);
             let item = self.value_or_zero(field.value).map_err(|error| error.under(&format!("[{count}]")))?;
+            self.item = around;
             self.buffers.tape[link + 1] = item;
             if count == 0 {
                 first = link as u32;
@@ -495,7 +430,7 @@ impl<'r> Reader<'r> {
         }
         self.cursor.skip_value(self.depth)?;
         match value {
-            Value::Flag | Value::Int32 | Value::Int64 => Ok(self.number(0)),
+            Value::Flag | Value::Int32 | Value::Int64 => self.number(0),
             Value::Double => self.texts(&[0; 8]),
             Value::Text | Value::Bytes | Value::Raw => self.texts(b""),
             Value::Opaque(form) => self.texts(opaque_zero(form)),
@@ -516,8 +451,8 @@ impl<'r> Reader<'r> {
                 self.string_slot(&text)
             }
             Value::Flag => match self.token()? {
-                b"true" => Ok(self.number(1)),
-                b"false" => Ok(self.number(0)),
+                b"true" => self.number(1),
+                b"false" => self.number(0),
                 _ => Err(not_a("a boolean")),
             },
             Value::Int32 => self.integer::<i32>("an integer of 32 bits"),
@@ -539,7 +474,7 @@ impl<'r> Reader<'r> {
             }
             Value::Raw => {
                 let start = self.cursor.position();
-                self.buffers.raws.skip(&mut self.cursor, self.json, self.depth)?;
+                self.cursor.skip_value(self.depth)?;
                 Ok(Slot { place: start as u32, length: (self.cursor.position() - start) as u32 })
             }
             Value::Opaque(form) => self.opaque(form),
@@ -625,13 +560,13 @@ impl<'r> Reader<'r> {
     fn integer<N: std::str::FromStr + Into<i64>>(&mut self, expected: &'static str) -> Read<Slot> {
         let number: N = self.parsed(expected)?;
         let number: i64 = number.into();
-        Ok(self.number(number as u64))
+        self.number(number as u64)
     }
 
-    fn number(&mut self, number: u64) -> Slot {
+    fn number(&mut self, number: u64) -> Read<Slot> {
         let start = self.buffers.texts.len();
         push_varint(number, &mut self.buffers.texts);
-        Slot { place: start as u32 | IN_TEXTS, length: (self.buffers.texts.len() - start) as u32 }
+        self.texts_from(start)
     }
 
     fn texts(&mut self, text: &[u8]) -> Read<Slot> {
@@ -641,11 +576,7 @@ impl<'r> Reader<'r> {
     }
 
     fn texts_from(&self, start: usize) -> Read<Slot> {
-        let end = self.buffers.texts.len();
-        if end >= IN_TEXTS as usize {
-            return Err(Unencodable::new(Reason::TooLarge));
-        }
-        Ok(Slot { place: start as u32 | IN_TEXTS, length: (end - start) as u32 })
+        self.buffers.text_from(start).ok_or_else(|| Unencodable::new(Reason::TooLarge))
     }
 }
 

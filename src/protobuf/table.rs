@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use super::read::Slot;
+use super::tape::Slot;
 use super::wire::{Tag, push_varint};
 
 /// The oldest minor version that there is a table for.
@@ -38,6 +38,7 @@ pub enum NoTable {
 /// How messages of one minor version are written.
 #[derive(Debug)]
 pub struct Table {
+    pub(super) minor: u32,
     kinds: HashMap<String, HashMap<String, MessageId>>,
     pub(super) messages: Vec<MessageType>,
     partial: Option<MessageId>,
@@ -205,7 +206,7 @@ impl Table {
         }
         let named = |name| lines.ids.get(name).copied();
         let (partial, list_meta) = (named("meta/v1.PartialObjectMetadata"), named("meta/v1.ListMeta"));
-        Ok(Table { kinds, messages, partial, list_meta })
+        Ok(Table { minor, kinds, messages, partial, list_meta })
     }
 
     /// The message of a kind.

@@ -57,17 +57,20 @@ pub(crate) fn store(shirts: &Shirts) -> Store {
     store
 }
 
-/// A large, a usual and a small object.
-pub(crate) fn all() -> Vec<Sample> {
-    let shirts = shirts();
-    let mut pod = Pods::default().stored(7);
-    // The order of an event: kind and apiVersion first, as Go writes typed objects.
+/// A pod's bytes, in the order of an event: kind and apiVersion first, as Go writes typed objects.
+pub(crate) fn pod(index: u64) -> Bytes {
+    let mut pod = Pods::default().stored(index);
     let members = pod.as_object_mut().expect("a pod must be an object");
     let type_meta: String = ["kind", "apiVersion"]
         .iter()
         .filter_map(|name| members.remove(*name).map(|value| format!("\"{name}\":{value},")))
         .collect();
-    let pod = format!("{{{type_meta}{}", &pod.to_string()[1..]);
+    Bytes::from(format!("{{{type_meta}{}", &pod.to_string()[1..]))
+}
+
+/// A large, a usual and a small object.
+pub(crate) fn all() -> Vec<Sample> {
+    let shirts = shirts();
     let small = json!({
         "metadata": {
             "name": "settings-0000007", "namespace": "corpus-7", "uid": "6f1c7f0e-6a52-4c3e-9d0e-2c8f4b6d9a10",
@@ -80,7 +83,7 @@ pub(crate) fn all() -> Vec<Sample> {
     });
     vec![
         Sample { name: "shirt", plan: shirt_plan(&shirts), object: shirt(&shirts, 7) },
-        Sample { name: "pod", plan: Plan::built_in("", "v1", "Pod", Scope::Namespaced), object: Bytes::from(pod) },
+        Sample { name: "pod", plan: Plan::built_in("", "v1", "Pod", Scope::Namespaced), object: pod(7) },
         Sample {
             name: "settings",
             plan: Plan::built_in("", "v1", "ConfigMap", Scope::Namespaced),

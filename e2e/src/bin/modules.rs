@@ -2,6 +2,8 @@
 //!
 //! A module is a folder or file directly below `src`, a submodule is a file inside of one. An edge is a path that begins with `crate`,
 //! `super`, `self` or the name of a submodule. Tests are left out: they may use everything. Which edges are allowed is `src/tidy.rs`'.
+//!
+//! With the name of a module it prints which file of this module uses which other one.
 
 #![expect(clippy::print_stdout, reason = "a command speaks to a person")]
 
@@ -23,8 +25,16 @@ fn main() -> Result<ExitCode> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src");
     let files = files(&root)?;
     let graph = graph(&files)?;
-    let modules = outer(&graph);
     let mut text = String::new();
+    if let Some(module) = std::env::args().nth(1) {
+        for (file, used) in inner(&graph, &vec![module]) {
+            let used: Vec<String> = used.keys().map(|used| used[1..].join("::")).collect();
+            writeln!(text, "{:40} uses {}", file[1..].join("::"), used.join(", "))?;
+        }
+        print!("{text}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let modules = outer(&graph);
     writeln!(text, "module                lines  uses (number of paths)")?;
     for (module, used) in &modules {
         let lines: usize =

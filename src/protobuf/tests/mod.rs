@@ -3,6 +3,7 @@
 //! That the bytes are upstream's is tested beside upstream's serializers, in `e2e/tests/it/protobuf`.
 
 mod encode;
+mod memo;
 mod quantity;
 mod table;
 

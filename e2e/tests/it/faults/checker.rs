@@ -200,7 +200,11 @@ fn the_end_of_a_version_is_taken_as_honest_if_it_is_complete() {
         assert_ne!(ends(seed, 1, &[Told::Expired]), Vec::<String>::new(), "seed {seed}: one is left out");
         for left_out in 0..3 {
             let cut = ends(seed, left_out, &[Told::Ended]);
-            assert_eq!(cut, Vec::<String>::new(), "seed {seed}: the connection ended before {left_out} events and the 410");
+            assert_eq!(
+                cut,
+                Vec::<String>::new(),
+                "seed {seed}: the connection ended before {left_out} events and the 410"
+            );
             let refused = ends(seed, left_out, &[Told::Ended, resumed(), Told::Expired]);
             assert_eq!(refused, Vec::<String>::new(), "seed {seed}: the resumption is refused");
             let goes_on = ends(seed, left_out, &[Told::Ended, resumed(), bookmark()]);

@@ -1,0 +1,161 @@
+//! Fields of the last objects, each with its JSON and what is written of it.
+//!
+//! Neighbours in a list have much in common: Pods of one owner have the same probes, mounts, tolerations and managed fields, which are a
+//! third of a Pod. A field whose JSON begins with the JSON of an entry is that entry, because brackets show where it ends. It is compared
+//! instead of read, and copied instead of written.
+//!
+//! The memo keeps a text when it sees it and encodes it when it sees it again, so a field that differs in each object costs one copy. After
+//! [`Entry::MOST_MISSES`] such copies an entry is tried only now and then.
+
+use super::table::MessageId;
+
+/// Which field of which message, and of which item of the list around that message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct FieldPosition {
+    pub(super) message: MessageId,
+    pub(super) field: u32,
+    pub(super) item: u32,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Memo {
+    entries: Vec<Entry>,
+    /// How many objects have been read.
+    objects: u64,
+    /// The minor version of Kubernetes that the fields are of.
+    minor: u32,
+    /// How much the entries hold, in bytes.
+    held: usize,
+}
+
+#[derive(Default)]
+struct Entry {
+    position: FieldPosition,
+    json: Vec<u8>,
+    /// Empty until the same JSON was seen twice.
+    encoded: Vec<u8>,
+    /// The last object that refers to the entry, which then must not change.
+    used_by: u64,
+    /// How many texts came that were not the one that is kept.
+    misses: u8,
+}
+
+impl Entry {
+    /// So many texts in a row are kept in vain before an entry rests.
+    const MOST_MISSES: u8 = 4;
+
+    fn held(&self) -> usize {
+        self.json.capacity() + self.encoded.capacity()
+    }
+}
+
+/// What the memo knows of a field.
+pub(super) enum Known {
+    /// What is written of it is in this entry, and so long.
+    Encoded { entry: usize, json: usize, length: usize },
+    /// Its JSON was seen before; what is written of it belongs in this entry.
+    Seen(usize),
+    /// Its JSON belongs in this entry.
+    New(usize),
+    /// The memo has no place for it.
+    Nothing,
+}
+
+impl Memo {
+    /// A power of two. The fields of a Pod that are in brackets are some sixty.
+    const ENTRIES: usize = 128;
+
+    /// Shorter texts are read as fast.
+    const SHORTEST: usize = 24;
+
+    /// Longer ones are not kept, in bytes.
+    pub(super) const LONGEST: usize = 2 << 10;
+
+    /// All entries together, in bytes, but for the last one. Those of a Pod are some 10 KiB.
+    pub(super) const MOST_HELD: usize = 64 << 10;
+
+    /// Begins the next object. The memo of the first object is empty and stays so: a single object has no neighbours.
+    pub(super) fn begin(&mut self, minor: u32) {
+        if self.minor != minor {
+            *self = Memo { minor, ..Memo::default() };
+        }
+        self.objects += 1;
+        if self.objects == 2 || self.held > Memo::MOST_HELD {
+            self.entries.clear();
+            self.entries.resize_with(Memo::ENTRIES, Entry::default);
+            self.held = 0;
+        }
+    }
+
+    /// Looks for a field whose JSON begins here.
+    pub(super) fn find(&mut self, position: FieldPosition, json: &[u8]) -> Known {
+        let FieldPosition { message, field, item } = position;
+        let place = message.wrapping_mul(31).wrapping_add(field).wrapping_add(item.wrapping_mul(61));
+        let place = place as usize % Memo::ENTRIES;
+        let Some(entry) = self.entries.get_mut(place) else { return Known::Nothing };
+        let is_kept = entry.position == position && !entry.json.is_empty() && json.starts_with(&entry.json);
+        if is_kept {
+            entry.misses = 0;
+            if !entry.encoded.is_empty() {
+                entry.used_by = self.objects;
+                return Known::Encoded { entry: place, json: entry.json.len(), length: entry.encoded.len() };
+            }
+            return Known::Seen(place);
+        }
+        if entry.used_by == self.objects {
+            return Known::Nothing;
+        }
+        entry.misses = entry.misses.wrapping_add(1);
+        if entry.misses > Entry::MOST_MISSES && !entry.misses.is_multiple_of(32) {
+            return Known::Nothing;
+        }
+        Known::New(place)
+    }
+
+    /// Keeps the JSON of a field.
+    pub(super) fn keep(&mut self, entry: usize, position: FieldPosition, json: &[u8]) {
+        let is_full = self.held > Memo::MOST_HELD;
+        // An inner field of the same object may have taken the entry meanwhile.
+        let entry = self.entries.get_mut(entry).filter(|entry| entry.used_by != self.objects && !is_full);
+        let Some(entry) = entry else { return };
+        let before = entry.held();
+        entry.position = position;
+        entry.encoded.clear();
+        entry.json.clear();
+        if (Memo::SHORTEST..=Memo::LONGEST).contains(&json.len()) {
+            entry.json.extend_from_slice(json);
+        }
+        self.held += entry.held() - before;
+    }
+
+    /// Keeps what is written of a field that was seen before. It may contain fields of other entries.
+    pub(super) fn encode(
+        &mut self,
+        place: usize,
+        position: FieldPosition,
+        json: &[u8],
+        write: impl FnOnce(&Memo, &mut Vec<u8>),
+    ) {
+        let belongs = |entry: &Entry| entry.used_by != self.objects && entry.position == position && entry.json == json;
+        if !self.entries.get(place).is_some_and(belongs) {
+            return;
+        }
+        let mut encoded = Vec::new();
+        write(self, &mut encoded);
+        self.held += encoded.capacity();
+        self.entries[place].encoded = encoded;
+    }
+
+    /// How much all entries hold, in bytes.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        assert_eq!(self.held, self.entries.iter().map(Entry::held).sum::<usize>(), "what is counted is what is held");
+        self.held
+    }
+
+    /// What is written of the field of an entry.
+    pub(super) fn encoded(&self, entry: usize) -> &[u8] {
+        self.entries.get(entry).map_or(&[], |entry| &entry.encoded)
+    }
+}

@@ -1,0 +1,93 @@
+//! Where the values of an object are: a tape of [`Slot`]s that reading fills and writing follows.
+//!
+//! A message is one slot for each of its parts, with the part's length, and one for each of its fields. Items of lists and members of maps
+//! are chains of slots. The slot of a scalar points to its bytes in the JSON, or in a buffer of texts that the JSON does not contain in
+//! that form. The slot of a field that [`super::memo`] knows points to the memo instead.
+
+use super::table::MessageId;
+
+/// A place and a length in bytes. Place 0 means absent: an object begins there with a bracket, and the tape with a slot that is not used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Slot {
+    pub(super) place: u32,
+    pub(super) length: u32,
+}
+
+impl Slot {
+    pub(super) const ABSENT: Slot = Slot { place: 0, length: 0 };
+
+    pub(super) fn is_absent(self) -> bool {
+        self.place == 0
+    }
+
+    /// A field whose bytes are in an entry of the memo.
+    pub(super) fn in_memo(entry: usize, length: usize) -> Slot {
+        Slot { place: IN_MEMO | entry as u32, length: length as u32 }
+    }
+
+    /// The entry of the memo, if the field is there.
+    pub(super) fn memo_entry(self) -> Option<usize> {
+        (self.place & IN_MEMO == IN_MEMO).then_some((self.place & !IN_MEMO) as usize)
+    }
+}
+
+/// Set in places that are in the buffer of texts instead of in the JSON.
+const IN_TEXTS: u32 = 1 << 31;
+
+/// Both bits are set in places that are entries of the memo.
+const IN_MEMO: u32 = 3 << 30;
+
+/// Most bytes of texts, so that their places differ from those of the memo.
+const MOST_TEXTS: usize = 1 << 30;
+
+/// The whole object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    pub(super) message: MessageId,
+    pub(super) place: u32,
+    pub(super) length: u32,
+}
+
+/// The tape of one object, with what its slots point to besides the JSON.
+#[derive(Default)]
+pub(super) struct Buffers {
+    pub(super) tape: Vec<Slot>,
+    pub(super) texts: Vec<u8>,
+    /// Members of the maps at hand.
+    pub(super) members: Vec<u32>,
+}
+
+impl Buffers {
+    /// Forgets the last object. Buffers of more than `kept` bytes are freed.
+    pub(super) fn clear(&mut self, kept: usize) {
+        self.tape.clear();
+        self.texts.clear();
+        self.members.clear();
+        if self.tape.capacity() * size_of::<Slot>() > kept {
+            self.tape = Vec::new();
+        }
+        if self.texts.capacity() > kept {
+            self.texts = Vec::new();
+        }
+        if self.members.capacity() * size_of::<u32>() > kept {
+            self.members = Vec::new();
+        }
+        self.tape.push(Slot::ABSENT);
+    }
+
+    pub(super) fn slots(&self, place: u32, count: usize) -> &[Slot] {
+        &self.tape[place as usize..place as usize + count]
+    }
+
+    pub(super) fn bytes<'b>(&'b self, slot: Slot, json: &'b [u8]) -> &'b [u8] {
+        let (bytes, start) =
+            if slot.place & IN_TEXTS == 0 { (json, slot.place) } else { (&*self.texts, slot.place & !IN_TEXTS) };
+        &bytes[start as usize..start as usize + slot.length as usize]
+    }
+
+    /// The text that begins at `start` in the buffer of texts and ends with it; `None` when there are too many texts.
+    pub(super) fn text_from(&self, start: usize) -> Option<Slot> {
+        let end = self.texts.len();
+        (end < MOST_TEXTS).then(|| Slot { place: start as u32 | IN_TEXTS, length: (end - start) as u32 })
+    }
+}
