@@ -413,10 +413,23 @@ impl Plan {
             return Err(Unreadable::Version { text: version_text.chars().take(LONGEST_VERSION).collect() });
         };
         let mut texts = labels(&bytes, span(reading.labels), reading.sources.len())?;
+        let mut unknown = Vec::new();
+        let mut room = MOST_VALUE_BYTES;
         for (index, source) in (0..).zip(&reading.sources) {
             if source.is_many {
+                if found.has_too_many {
+                    unknown.push(FieldIndex(index));
+                    continue;
+                }
                 let values = several(&bytes, source.slots.iter().flat_map(|slot| found.values(*slot)), shift)?;
-                values.iter().for_each(|value| texts.push_value(FieldIndex(index), value));
+                let bytes = values.iter().map(|value| value.len()).sum();
+                match room.checked_sub(bytes) {
+                    Some(left) => {
+                        room = left;
+                        values.iter().for_each(|value| texts.push_value(FieldIndex(index), value));
+                    }
+                    None => unknown.push(FieldIndex(index)),
+                }
                 continue;
             }
             let mut text = Cow::Borrowed("");
@@ -428,6 +441,7 @@ impl Plan {
             }
             texts.push_value(FieldIndex(index), if text.is_empty() { &source.when_absent } else { &text });
         }
+        unknown.into_iter().for_each(|field| texts.push_unknown(field));
         Ok(Record {
             key: Key::new(&namespace, &name),
             version,
@@ -457,7 +471,7 @@ fn wire_steps(path: &str) -> Vec<Step> {
     steps
 }
 
-/// The different values of a field that can have several, sorted; nulls are none.
+/// The different values of a field that can have several, sorted; nulls are none. An object with more of them than are read has unknown ones.
 fn several(bytes: &[u8], spans: impl Iterator<Item = Span>, shift: usize) -> Result<Vec<Cow<'_, str>>, Unreadable> {
     let mut values: Vec<Cow<'_, str>> = Vec::new();
     let mut full = USUAL_VALUES;
@@ -495,6 +509,8 @@ fn required_text<'b>(bytes: &'b [u8], span: Span, path: &'static str) -> Result<
 
 /// Room for a value's text: colours and names, not paragraphs.
 const USUAL_VALUE_BYTES: usize = 24;
+/// Most bytes of the values of all fields that can have several, in one object.
+const MOST_VALUE_BYTES: usize = 1 << 20;
 /// Most fields with several values have fewer in an object.
 const USUAL_VALUES: usize = 256;
 /// Room for labels: most objects have fewer.

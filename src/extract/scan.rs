@@ -24,6 +24,10 @@ pub(crate) struct Misplaced {
 /// Deepest nesting of objects and lists (Go's encoding/json `scanner.go`, maxNestingDepth).
 pub(super) const MAX_DEPTH: usize = 10_000;
 
+/// Most values of all slots of an object that can have several. The paths of a FieldCache can lead to each element of a list in 32 ways, so
+/// without a bound an object of 1.5 MiB has 20 million.
+pub(crate) const MOST_VALUES: usize = 1 << 16;
+
 /// Where a value stands in the bytes; an absent one is empty (no JSON value is).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Span {
@@ -43,12 +47,14 @@ impl Span {
 }
 
 /// What a scan found.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
     /// One span for every slot of the trie; absent for slots that can have several values.
     pub(super) slots: Vec<Span>,
     /// The values of slots that can have several, by slot and place.
     pub(super) many: Vec<(usize, Span)>,
+    /// Whether there are more than [`MOST_VALUES`] of them. Then `many` has a part of them.
+    pub(super) has_too_many: bool,
     /// The object itself, without the white space around it.
     pub(super) object: Span,
 }
@@ -100,7 +106,10 @@ impl Found {
     fn set(&mut self, trie: &Trie, slots: &[usize], span: Span) {
         for &slot in slots {
             if trie.is_many(slot) {
-                self.many.push((slot, span));
+                self.has_too_many |= self.many.len() >= MOST_VALUES;
+                if !self.has_too_many {
+                    self.many.push((slot, span));
+                }
             } else {
                 self.slots[slot] = span;
             }
@@ -145,7 +154,7 @@ impl<'b> Members<'b> {
 /// [`Misplaced`] when the bytes are no JSON object.
 pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<Found, Misplaced> {
     let mut cursor = Cursor::new(bytes);
-    let mut found = Found { slots: vec![Span::default(); trie.slots()], many: Vec::new(), object: Span::default() };
+    let mut found = Found { slots: vec![Span::default(); trie.slots()], ..Found::default() };
     let mut stack: Vec<Frame<'_>> = Vec::with_capacity(8);
     let mut replaced_spans = Replaced::default();
     cursor.space();

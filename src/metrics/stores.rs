@@ -30,7 +30,7 @@ struct Loaded {
 /// One figure of a store: name without prefix, help, where it stands.
 type Gauge = (&'static str, &'static str, fn(&Loaded) -> u64);
 
-const GAUGES: [Gauge; 8] = [
+const GAUGES: [Gauge; 9] = [
     ("objects", "Objects held", |store| store.usage.objects),
     ("json_bytes", "The objects as JSON", |store| store.usage.json_bytes),
     ("held_bytes", "Compressed objects in memory", |store| store.usage.held_bytes),
@@ -41,6 +41,11 @@ const GAUGES: [Gauge; 8] = [
     ("unreadable_objects", "Objects of the source that cannot be read and are not served, the first 1000", |store| {
         store.resource.live.unreadable().names.len() as u64
     }),
+    (
+        "unselectable_objects",
+        "Objects that no selector on some extra fields selects, because they have too many values of these fields",
+        |store| store.usage.unselectable,
+    ),
 ];
 
 impl Stores {

@@ -15,6 +15,22 @@ use super::{Key, Version};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FieldIndex(pub u16);
 
+impl FieldIndex {
+    /// Set in the number of an entry that stands for values which are not known. Plans have fewer fields.
+    const UNKNOWN: u16 = 1 << 15;
+
+    /// The entry that says that the values of this field are not known.
+    #[must_use]
+    pub fn unknown(self) -> FieldIndex {
+        FieldIndex(self.0 | FieldIndex::UNKNOWN)
+    }
+
+    /// The field whose values are not known, if this is such an entry.
+    pub fn of_unknown(self) -> Option<FieldIndex> {
+        (self.0 & FieldIndex::UNKNOWN != 0).then_some(FieldIndex(self.0 & !FieldIndex::UNKNOWN))
+    }
+}
+
 /// The labels and field values of one object. Their texts stand end to end in one buffer: an object has a dozen of
 /// them, and a string of its own for each would cost more than finding them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,6 +79,16 @@ impl IndexedValues {
         self.values.push((field, self.buffer.len()));
     }
 
+    /// The values of a field that can have several are not known: the object has too many. Comes after all values, in the order of fields.
+    pub fn push_unknown(&mut self, field: FieldIndex) {
+        self.push_value(field.unknown(), "");
+    }
+
+    /// Whether the values of some field are not known.
+    pub fn has_unknown(&self) -> bool {
+        self.values.last().is_some_and(|(field, _)| field.of_unknown().is_some())
+    }
+
     /// The key that was added last, if only labels were.
     pub fn last_label_key(&self) -> Option<&str> {
         let (key_end, _) = self.labels.last()?;
@@ -100,7 +126,8 @@ pub struct Record {
     pub version: Version,
     /// metadata.labels, sorted by key, keys unique; and the values of the plan's fields, sorted by field. A
     /// single-valued field has exactly one entry, `""` when the value is absent or null; a many-valued field has none to
-    /// many, sorted and without repetition.
+    /// many, sorted and without repetition. Last come the many-valued fields of which the object has too many values: no selector on them
+    /// selects it, as nobody knows whether it should.
     pub texts: IndexedValues,
     /// The object as JSON, without insignificant bytes around it. Objects of custom resources carry kind and
     /// apiVersion; built-in ones are kept in the form that a list of the API server has: without them.

@@ -17,6 +17,9 @@ use super::room::{Admitted, Room};
 /// Objects are listed anew no earlier than this after they were listed, however often older ones come and go.
 pub(super) const LIST_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
+/// How many times as long as the last list took no other one begins: changes of other objects wait for the end of a list.
+const RESTS: u32 = 50;
+
 /// What a watcher reports of objects.
 pub(super) type Events<K> = BoxStream<'static, Result<Event<Lenient<K>>, Error>>;
 
@@ -29,6 +32,10 @@ struct Bounded<K, Begin> {
     listing: BTreeMap<String, K>,
     /// When the last list was complete; `None` while there is one.
     listed: Option<Instant>,
+    /// When the last list began.
+    begun: Instant,
+    /// How long the last complete list took.
+    took: Duration,
     /// Events to be passed on.
     ready: VecDeque<Event<K>>,
 }
@@ -44,6 +51,8 @@ pub(super) fn bounded<K: Replaceable + Send + 'static>(
         room: Room::new(K::LIMITS),
         listing: BTreeMap::new(),
         listed: None,
+        begun: Instant::now(),
+        took: Duration::ZERO,
         ready: VecDeque::new(),
     };
     let shorten = move |Lenient(mut object): Lenient<K>| {
@@ -55,7 +64,8 @@ pub(super) fn bounded<K: Replaceable + Send + 'static>(
             if let Some(event) = state.ready.pop_front() {
                 return Some((Ok(event), (state, shorten)));
             }
-            let again = state.listed.filter(|_| state.room.has_room()).map(|listed| listed + LIST_AGAIN_AFTER);
+            let rest = LIST_AGAIN_AFTER.max(state.took * RESTS);
+            let again = state.listed.filter(|_| state.room.has_room()).map(|listed| listed + rest);
             let event = tokio::select! {
                 event = state.events.next() => event?,
                 () = sleep_until(again.unwrap_or_else(Instant::now)), if again.is_some() => {
@@ -66,7 +76,7 @@ pub(super) fn bounded<K: Replaceable + Send + 'static>(
             };
             match event {
                 Ok(Event::Init) => {
-                    state.listed = None;
+                    (state.listed, state.begun) = (None, Instant::now());
                     state.room.clear();
                     state.listing.clear();
                 }
@@ -76,7 +86,7 @@ pub(super) fn bounded<K: Replaceable + Send + 'static>(
                     gone.iter().for_each(|object| drop(state.listing.remove(&name(object))));
                 }
                 Ok(Event::InitDone) => {
-                    state.listed = Some(Instant::now());
+                    (state.listed, state.took) = (Some(Instant::now()), state.begun.elapsed());
                     let listed = std::mem::take(&mut state.listing).into_values().map(Event::InitApply);
                     state.ready.extend([Event::Init].into_iter().chain(listed).chain([Event::InitDone]));
                 }
@@ -164,6 +174,37 @@ mod tests {
         }
         let begun = *begun.lock().unwrap();
         (held, begun, last - start)
+    }
+
+    /// Changes wait for the end of a list, which for thousands of objects takes seconds.
+    #[tokio::test(start_paused = true)]
+    async fn long_lists_are_made_rarely() {
+        let took = Duration::from_secs(7);
+        let all: Vec<_> = (0..LIMITS.objects + 1).map(|number| view(number, number, 0)).collect();
+        let begun = Arc::new(Mutex::new(Vec::new()));
+        let noted = begun.clone();
+        let begin = move || {
+            noted.lock().unwrap().push(Instant::now());
+            let list = listed(all.clone());
+            let (deleted, last) = (Event::Delete(all[3].clone()), list.len() - 1);
+            let paced = move |(place, event)| async move {
+                tokio::time::sleep(if place == last { took } else { Duration::ZERO }).await;
+                Ok(event)
+            };
+            stream::iter(list.into_iter().enumerate())
+                .then(paced)
+                .chain(stream::iter([Ok(deleted)]))
+                .chain(stream::pending())
+                .boxed()
+        };
+        let mut events = Box::pin(bounded(begin, |_: &mut View| {}));
+        while begun.lock().unwrap().len() < 3 {
+            events.next().await.unwrap().unwrap();
+        }
+        let begun = begun.lock().unwrap();
+        for pair in begun.windows(2) {
+            assert!(pair[1] - pair[0] >= took * 50, "{:?}", pair[1] - pair[0]);
+        }
     }
 
     fn counts(held: &BTreeMap<String, View>) -> BTreeMap<&'static str, usize> {

@@ -4,7 +4,7 @@
 //! cluster have exactly these: it compares all of them whenever something changes, so that what was deleted or written over by somebody
 //! comes back. It is a loop of our own rather than a controller of kube-runtime, which only looks at objects that exist.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -135,9 +135,12 @@ fn version(name: &str, fields: &[Field], store: Option<&Store>, judgement: Optio
     let extra = store.iter().flat_map(|store| &*store.fields).map(ExtraField::field);
     let warnings = judgement.iter().flat_map(|judgement| &judgement.warnings);
     let warnings = warnings.filter(|warning| warning.version.is_empty() || warning.version == name);
+    // The path is the key of the list. Longer ones are cut, and then two can be the same.
+    let mut names = HashSet::new();
+    let fields = fields.iter().chain(extra).map(field).filter(|field| names.insert(field.field_path.clone()));
     ResourceVersion {
         name: name.to_owned(),
-        fields: fields.iter().chain(extra).take(MAX_FIELDS).map(field).collect(),
+        fields: fields.take(MAX_FIELDS).collect(),
         rejected: rejected.chain(refused).take(MAX_LISTED).collect(),
         warnings: warnings.take(MAX_LISTED).map(|warning| shortened(&warning.message, MAX_DESCRIPTION)).collect(),
     }
@@ -197,12 +200,12 @@ pub async fn run(
         let known = judgements.clone();
         let wanted = compute(move || describe(&definitions, &verdicts, &known)).await;
         let documents = hashes(&world, &wanted).await;
-        match compare(&api, &held, &wanted, &documents).await {
-            Ok(()) => logged.forget(),
-            Err(error) => {
-                let problem = described(&error);
+        match compare(&api, &held, &wanted, &documents).await.first() {
+            None => logged.forget(),
+            Some((name, error)) => {
+                let problem = described(error);
                 if logged.is_new(&problem) {
-                    tracing::warn!(problem, "a SelectableResource cannot be written, trying again");
+                    tracing::warn!(name, problem, "a SelectableResource cannot be written, trying again");
                 }
             }
         }
@@ -238,15 +241,17 @@ async fn hashes(world: &World, wanted: &BTreeMap<String, Described>) -> Result<B
     hashes.await.map_err(|error| error.to_string())
 }
 
-/// Makes the cluster have what is wanted, and nothing else.
+/// Makes the cluster have what is wanted, and nothing else. Returns the names of those that could not be written, with the reason: one that
+/// the API server rejects does not affect the others.
 async fn compare(
     api: &Api<SelectableResource>,
     held: &reflector::Store<SelectableResource>,
     wanted: &BTreeMap<String, Described>,
     documents: &Result<BTreeMap<String, String>, String>,
-) -> Result<(), kube::Error> {
+) -> Vec<(String, kube::Error)> {
     let held: BTreeMap<String, Arc<SelectableResource>> =
         held.state().into_iter().map(|object| (object.name_any(), object)).collect();
+    let mut failed = Vec::new();
     for (name, object) in &held {
         if !wanted.contains_key(name) && object.metadata.deletion_timestamp.is_none() {
             let only_this = Preconditions { uid: object.uid(), resource_version: None };
@@ -255,28 +260,46 @@ async fn compare(
                 Ok(_) => {}
                 // Somebody, or the garbage collector, was faster.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
-                Err(error) => return Err(error),
+                Err(error) => failed.push((name.clone(), error)),
             }
         }
     }
-    let apply = PatchParams::apply(FIELD_MANAGER).force();
     for (name, described) in wanted {
-        let object = held.get(name);
-        let owners: Vec<OwnerReference> = described.owner.clone().into_iter().collect();
-        let head = json!({ "apiVersion": SelectableResource::api_version(&()), "kind": SelectableResource::kind(&()) });
-        if object.is_none_or(|object| object.owner_references() != owners) {
-            let mut body = head.clone();
-            body["metadata"] = json!({ "name": name, "ownerReferences": owners });
-            api.patch(name, &apply, &Patch::Apply(&body)).await?;
+        if let Err(error) = write(api, name, held.get(name).map(|object| &**object), described, documents).await {
+            // Without an API server, each further one would wait as long.
+            let is_answer = matches!(error, kube::Error::Api(_));
+            failed.push((name.clone(), error));
+            if !is_answer {
+                break;
+            }
         }
-        let before = object.and_then(|object| object.status.clone()).unwrap_or_default();
-        let status = status(described, &before, documents);
-        if status != before {
-            let mut body = head;
-            body["metadata"] = json!({ "name": name });
-            body["status"] = json!(status);
-            api.patch_status(name, &apply, &Patch::Apply(&body)).await?;
-        }
+    }
+    failed
+}
+
+/// Writes one of them, as far as it is not there.
+async fn write(
+    api: &Api<SelectableResource>,
+    name: &str,
+    object: Option<&SelectableResource>,
+    described: &Described,
+    documents: &Result<BTreeMap<String, String>, String>,
+) -> Result<(), kube::Error> {
+    let apply = PatchParams::apply(FIELD_MANAGER).force();
+    let owners: Vec<OwnerReference> = described.owner.clone().into_iter().collect();
+    let head = json!({ "apiVersion": SelectableResource::api_version(&()), "kind": SelectableResource::kind(&()) });
+    if object.is_none_or(|object| object.owner_references() != owners) {
+        let mut body = head.clone();
+        body["metadata"] = json!({ "name": name, "ownerReferences": owners });
+        api.patch(name, &apply, &Patch::Apply(&body)).await?;
+    }
+    let before = object.and_then(|object| object.status.clone()).unwrap_or_default();
+    let status = status(described, &before, documents);
+    if status != before {
+        let mut body = head;
+        body["metadata"] = json!({ "name": name });
+        body["status"] = json!(status);
+        api.patch_status(name, &apply, &Patch::Apply(&body)).await?;
     }
     Ok(())
 }

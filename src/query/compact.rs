@@ -250,11 +250,14 @@ impl<'s> Reader<'s> {
             EMPTY => self.values(code, std::iter::once("")),
             field => {
                 let index = FieldIndex(u16::try_from(field - FIRST_FIELD).unwrap_or(u16::MAX));
-                match Code::read(code & CODE) {
+                let operator = Code::read(code & CODE);
+                let matches = match operator {
                     Code::In if object.has_many_texts() => self.set().meets(object, index),
                     Code::NotIn if object.has_many_texts() => !self.set().meets(object, index),
                     _ => self.values(code, object.values(index)),
-                }
+                };
+                let holds_without_values = matches!(operator, Code::NotIn | Code::DoesNotExist);
+                matches && !(holds_without_values && object.has_unknown(index))
             }
         }
     }

@@ -182,21 +182,25 @@ impl FieldTerm {
         }
     }
 
-    /// On a many-valued field `In` means "some value", `NotIn` means "no value".
+    /// On a many-valued field `In` means "some value", `NotIn` means "no value". Nothing holds for an object whose values are not known.
     pub fn matches(&self, object: &Object) -> bool {
         match self.field {
             FieldRef::Name => self.operator.matches(|found| found(object.name())),
             FieldRef::Namespace => self.operator.matches(|found| found(object.namespace())),
             // One of few values is looked for among all, several of them among many values one by one.
-            FieldRef::Field(index) => match &self.operator {
-                FieldExpressionOperator::In(values) if object.has_many_texts() => {
-                    values.iter().any(|value| object.has_value(index, value))
-                }
-                FieldExpressionOperator::NotIn(values) if object.has_many_texts() => {
-                    !values.iter().any(|value| object.has_value(index, value))
-                }
-                operator => operator.matches(|found| object.values(index).any(found)),
-            },
+            FieldRef::Field(index) => {
+                let matches = match &self.operator {
+                    FieldExpressionOperator::In(values) if object.has_many_texts() => {
+                        values.iter().any(|value| object.has_value(index, value))
+                    }
+                    FieldExpressionOperator::NotIn(values) if object.has_many_texts() => {
+                        !values.iter().any(|value| object.has_value(index, value))
+                    }
+                    operator => operator.matches(|found| object.values(index).any(found)),
+                };
+                let holds_without_values = self.operator.matches(|_| false);
+                matches && !(holds_without_values && object.has_unknown(index))
+            }
             FieldRef::Empty => self.operator.matches(|found| found("")),
         }
     }

@@ -7,9 +7,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::extract::{Unreadable, tree, weight};
 use crate::model::{Key, Record, Version, quantity};
@@ -60,6 +62,8 @@ pub struct Feed {
     unreadable_in_list: BTreeMap<String, String>,
     /// Whether readers have been told of `unreadable` as it is.
     has_told_unreadable: bool,
+    /// When an object with too many values was logged.
+    reported_unknown_values: Option<Instant>,
     ready: bool,
     /// Events up to here are in the store already.
     compared: Version,
@@ -94,6 +98,9 @@ const LOOK_EVERY: (usize, usize) = (256, 8 << 20);
 /// often as the size has grown by so much, which in all is a few walks.
 const WALK_EVERY: usize = 1_024;
 
+/// How often an object of one resource is logged that has too many values.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+
 /// Unreadable objects that are remembered by name; past it they are only logged. A healthy cluster has none.
 const MAX_UNREADABLE: usize = 1_000;
 
@@ -114,6 +121,7 @@ impl Feed {
             unreadable: BTreeMap::new(),
             unreadable_in_list: BTreeMap::new(),
             has_told_unreadable: false,
+            reported_unknown_values: None,
             ready: false,
             compared: Version::ZERO,
             needs_list: true,
@@ -390,6 +398,7 @@ impl Feed {
         match self.resource.plan.extract(bytes.clone()) {
             Ok(record) => {
                 self.forget_report(&record.key);
+                self.report_unknown_values(&record);
                 Ok(record)
             }
             Err(error) => {
@@ -399,6 +408,19 @@ impl Feed {
                 Err(named)
             }
         }
+    }
+
+    /// Logs that an object has too many values, at most so often as [`LOG_EVERY`] says: it can change many times a second.
+    fn report_unknown_values(&mut self, record: &Record) {
+        if !record.texts.has_unknown() || self.reported_unknown_values.is_some_and(|last| last.elapsed() < LOG_EVERY) {
+            return;
+        }
+        self.reported_unknown_values = Some(Instant::now());
+        tracing::warn!(
+            resource = %self.resource.gvr, object = %record.key.as_str(),
+            "an object has too many values of extra fields: it is served, but no selector on these fields selects it; select by fewer or \
+             narrower paths in the FieldCache"
+        );
     }
 
     /// Where the unreadable objects of the list under way, or else of the store, are kept.

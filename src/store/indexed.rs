@@ -1,7 +1,7 @@
 //! Which labels and values of an object are indexed: all of them, or none.
 //!
 //! An object with more labels than [`IndexLimits`] says has no label in the index, and one with too many or too long values of
-//! a field has no value of that field there. Its slot is in a set instead, and whoever asks the index takes that set in and
+//! a field, or with unknown ones, has no value of that field there. Its slot is in a set instead, and whoever asks the index takes that set in and
 //! tests the objects themselves. An index entry costs memory that everybody shares; the object has all labels and values.
 
 use std::iter::Peekable;
@@ -65,6 +65,11 @@ impl IndexLimits {
         }
         let mut fields = object.fields().peekable();
         while let Some((field, _)) = fields.peek().copied() {
+            if let Some(field) = field.of_unknown() {
+                indexed.missing.push(Part::Field(field));
+                fields.next();
+                continue;
+            }
             if !self.values_of(field, fields.clone()) {
                 indexed.missing.push(Part::Field(field));
                 while fields.next_if(|(held, _)| *held == field).is_some() {}
@@ -74,6 +79,8 @@ impl IndexLimits {
                 indexed.values.push(value);
             }
         }
+        // Fields with unknown values come last.
+        indexed.missing.sort_unstable();
         indexed
     }
 

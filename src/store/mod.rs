@@ -273,7 +273,9 @@ impl Store {
         current.json_bytes += object.length() as u64;
         current.lengths.add(object.length());
         current.held_bytes += object.held_bytes() as u64;
+        current.unselectable += u64::from(object.has_unknown_values());
         if let Some(before) = &before {
+            current.unselectable -= u64::from(before.has_unknown_values());
             current.json_bytes -= before.length() as u64;
             current.lengths.remove(before.length());
             current.held_bytes -= before.held_bytes() as u64;
@@ -291,6 +293,7 @@ impl Store {
         current.json_bytes -= object.length() as u64;
         current.lengths.remove(object.length());
         current.held_bytes -= object.held_bytes() as u64;
+        current.unselectable -= u64::from(object.has_unknown_values());
         Arc::make_mut(&mut current.occupied).remove(slot);
         if let Some(relist) = &mut self.relist {
             relist.forget(slot);

@@ -239,6 +239,22 @@ impl Object {
         }
     }
 
+    /// Whether the values of a field are not known, because the object has too many.
+    pub fn has_unknown(&self, field: FieldIndex) -> bool {
+        self.has_value(field.unknown(), "")
+    }
+
+    /// Whether the values of some field are not known.
+    pub(super) fn has_unknown_values(&self) -> bool {
+        match &self.head().layout.label_keys {
+            LabelKeys::Shared(_) => self.fields().any(|(field, _)| field.of_unknown().is_some()),
+            LabelKeys::Own => {
+                let table = Table::of(self.texts());
+                table.from(table.first_at_or_above(FieldIndex(0).unknown(), "")).next().is_some()
+            }
+        }
+    }
+
     /// All fields with their values, in order.
     pub(super) fn fields(&self) -> Fields<'_> {
         match &self.head().layout.label_keys {

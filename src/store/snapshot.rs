@@ -33,6 +33,8 @@ pub struct Snapshot {
     pub(super) lengths: Lengths,
     /// Sum of what the objects take in memory.
     pub(super) held_bytes: u64,
+    /// Objects with unknown values of some field.
+    pub(super) unselectable: u64,
     pub(super) pins: Arc<Pins>,
     /// What changes had let go before it.
     pub(super) retired: u64,
@@ -47,6 +49,8 @@ pub struct Usage {
     pub json_bytes: u64,
     /// All objects as they are held.
     pub held_bytes: u64,
+    /// Objects with unknown values of some field.
+    pub unselectable: u64,
     /// The order of all keys.
     pub order_bytes: u64,
     /// Changes in history.
@@ -106,6 +110,7 @@ impl Snapshot {
             objects: self.len() as u64,
             json_bytes: self.json_bytes,
             held_bytes: self.held_bytes,
+            unselectable: self.unselectable,
             order_bytes: (self.order.held_bytes() + self.objects.len() * size_of::<usize>()) as u64,
             history_changes: self.history.len() as u64,
             history_bytes: self.history.held_bytes(),

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use super::plan::{crd, values};
 use crate::crd::PrinterColumn;
 use crate::extract::extra::{MAX_EXTRA_FIELDS, Outcome, Problem, Reason, Request, Subject, accept};
+use crate::extract::scan::MOST_VALUES;
 use crate::extract::{Origin, Plan};
-use crate::model::Scope;
+use crate::model::{IndexedValues, Scope};
 use crate::testing::nested::on_worker_stack;
 
 fn schema() -> Value {
@@ -310,6 +311,40 @@ fn an_object_has_each_different_value_once_however_many_there_are() {
         expected.sort();
         expected.push((1, "z".to_owned()));
         assert_eq!(extra_values(&plan, &object), expected, "{count} and {repeated} again");
+    }
+}
+
+#[test]
+fn an_object_with_too_many_values_has_unknown_ones() {
+    let plan = pods(&["$.x[*]", "$.*[*]", "$.y", "$.z[*]"]);
+    let record = |items: usize, length: usize| {
+        let items: Vec<String> = (0..items).map(|index| format!("\"{index:0length$}\"")).collect();
+        let x = items.join(",");
+        let object = format!(r#"{{"metadata":{{"name":"p","resourceVersion":"7"}},"x":[{x}],"y":"one","z":["last"]}}"#);
+        plan.extract(Bytes::from(object)).unwrap().texts
+    };
+    let own = plan.fields().len() as u16 - 4;
+    let unknown = |texts: &IndexedValues| -> Vec<u16> {
+        texts.values().filter_map(|(field, _)| field.of_unknown().map(|field| field.0 - own)).collect()
+    };
+    // Both paths lead to each item, and each member of the object but `y` is one for `$.*[*]`.
+    let most = (MOST_VALUES - 2) / 2;
+    let rows: [(usize, usize, &[u16]); 5] = [
+        (most - 2, 4, &[]),
+        (most + 1, 4, &[0, 1, 3]),
+        (700_000, 1, &[0, 1, 3]),
+        (500, 1_000, &[]),
+        (600, 1_000, &[1]),
+    ];
+    for (items, length, expected) in rows {
+        let texts = record(items, length);
+        assert_eq!(unknown(&texts), expected, "{items} of {length} bytes");
+        assert_eq!(texts.has_unknown(), !expected.is_empty());
+        let values = |field: u16| texts.values().filter(move |(held, _)| held.0 == own + field).count();
+        for field in [0, 1, 3] {
+            assert_eq!(values(field) == 0, expected.contains(&field), "{items} of {length} bytes: field {field}");
+        }
+        assert_eq!(values(2), 1, "a field with one value has it all the same");
     }
 }
 

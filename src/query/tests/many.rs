@@ -29,6 +29,8 @@ const LIMITS: IndexLimits = IndexLimits { labels: 2, values: 2, value_bytes: 5 }
 #[derive(Clone, Debug)]
 struct Has {
     values: [BTreeSet<&'static str>; 2],
+    /// The fields of which it has too many values.
+    unknown: [bool; 2],
     labels: BTreeMap<&'static str, &'static str>,
 }
 
@@ -42,7 +44,12 @@ enum Step {
 fn has() -> impl Strategy<Value = Has> {
     let several = || collection::btree_set(sample::select(VALUES.to_vec()), 0..5);
     let labels = collection::btree_map(sample::select(LABELS.to_vec()), sample::select(VALUES.to_vec()), 0..5);
-    (several(), several(), labels).prop_map(|(one, other, labels)| Has { values: [one, other], labels })
+    let unknown = || prop_oneof![7 => Just(false), 1 => Just(true)];
+    (several(), several(), [unknown(), unknown()], labels).prop_map(|(one, other, unknown, labels)| {
+        let mut values = [one, other];
+        values.iter_mut().zip(unknown).filter(|(_, unknown)| *unknown).for_each(|(values, _)| values.clear());
+        Has { values, unknown, labels }
+    })
 }
 
 /// Whether what a field has meets an operator, looked at value by value.
@@ -108,7 +115,11 @@ fn replay(steps: &[Step], limits: IndexLimits) -> (Store, BTreeMap<String, Has>)
     let record = |key: &str, version: u64, has: &Has| {
         let values = has.values.clone().map(|values| values.into_iter().collect());
         let labels: Vec<(&str, &str)> = has.labels.iter().map(|(key, value)| (*key, *value)).collect();
-        record_of_many(key, version, &labels, &values)
+        let mut record = record_of_many(key, version, &labels, &values);
+        (0..).map(FieldIndex).zip(has.unknown).filter(|(_, unknown)| *unknown).for_each(|(field, _)| {
+            record.texts.push_unknown(field);
+        });
+        record
     };
     for (version, step) in (1..).map(|number| number * 1_000).zip(steps) {
         match step {
@@ -136,7 +147,8 @@ fn is_selected(selection: &Selection, key: &str, has: &Has) -> bool {
         && selection.labels.requirements.iter().all(|one| one.matches(has.labels.get(&*one.key).copied()))
         && selection.fields.iter().all(|term| {
             let FieldRef::Field(field) = term.field else { return false };
-            is_met(&term.operator, &has.values[usize::from(field.0)])
+            let field = usize::from(field.0);
+            !has.unknown[field] && is_met(&term.operator, &has.values[field])
         })
 }
 
@@ -147,7 +159,7 @@ fn missing(held: &BTreeMap<String, Has>, part: Part) -> Vec<&String> {
         Part::Field(field) => {
             let values = &has.values[usize::from(field.0)];
             let bytes: usize = values.iter().map(|value| value.len()).sum();
-            values.len() > LIMITS.values || bytes > LIMITS.value_bytes
+            has.unknown[usize::from(field.0)] || values.len() > LIMITS.values || bytes > LIMITS.value_bytes
         }
     };
     held.iter().filter(|(_, has)| is_missing(has)).map(|(key, _)| key).collect()

@@ -227,6 +227,10 @@ impl<'a> Deciding<'a> {
             return Ok(false);
         }
         let info = RequestInfo::read(&method, path, Query::default());
+        // There are no Views inside of a View.
+        if info.view.is_some() {
+            return Ok(false);
+        }
         match info.route() {
             Route::Resource(_) => Ok(false),
             Route::OpenApi => self.has_document(path).await,

@@ -207,6 +207,7 @@ async fn the_answer_about_a_path_is_what_becomes_of_the_request() {
                 "/openapi",
                 "//api",
                 "/nowhere",
+                "/apis/view.fieldcache.dev/v1alpha1/views/own/proxy/version",
             ] {
                 for (verb, method) in [("get", Method::GET), ("post", Method::POST)] {
                     let served = is_served(&fixture, user, method, &within(view, path)).await;
