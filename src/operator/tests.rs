@@ -1,6 +1,7 @@
 //! What controllers decide, without a cluster: verdicts, descriptions, conditions, who leads.
 
 mod apart;
+mod describing;
 mod judging;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -202,40 +203,6 @@ fn a_resource_is_described_by_all_of_its_fields() {
     assert_eq!(shirts.versions[0].rejected.len(), 1, "{:?}", shirts.versions[0].rejected);
     assert_eq!((shirts.accepted.holds, &*shirts.accepted.reason), (Holds::False, "FieldsRejected"));
     assert!(shirts.accepted.message.starts_with("version v1, .spec.none: "), "{}", shirts.accepted.message);
-}
-
-/// The path is the key of the list, so the API server rejects an object that has one twice.
-#[test]
-fn paths_that_are_equal_when_they_are_cut_are_described_once() {
-    let name = |end: &str| format!("{}{end}", "x".repeat(1_100));
-    let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
-        (name("a")): {"type": "string"}, (name("b")): {"type": "string"}, "c": {"type": "string"},
-    }}}});
-    let paths = [name("a"), name("b"), "c".to_owned()].map(|name| json!({"jsonPath": format!(".spec.{name}")}));
-    let crd = Crd::read(&json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "longs.stable.example.com", "uid": "u", "generation": 1},
-        "spec": {
-            "group": "stable.example.com", "scope": "Namespaced", "names": {"plural": "longs", "kind": "Long"},
-            "versions": [{
-                "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}, "selectableFields": paths,
-            }],
-        },
-    }))
-    .unwrap();
-    let mut definitions = definitions();
-    let definition = Definition {
-        kind: "Long".to_owned(),
-        scope: Scope::Namespaced,
-        origin: ResourceOrigin::Custom,
-        plan: Plan::custom_resource(&crd, "v1"),
-    };
-    definitions.resources.insert(crd.gvr("v1"), definition);
-    definitions.crds.insert(crd.name.clone(), Arc::new(crd));
-    let described = describe(&definitions, &Verdicts::new(), &Judgements::default());
-    let fields = &described["longs.stable.example.com"].versions[0].fields;
-    let lengths: Vec<usize> = fields.iter().map(|field| field.field_path.len()).collect();
-    assert_eq!(lengths, [1_024, 6]);
 }
 
 #[test]
