@@ -105,10 +105,6 @@ pub enum ApiError {
     Limited(Limited),
     /// The resource's data is still being read.
     Loading(String),
-    /// The resource was replaced while the request waited; the request is repeated with the new one.
-    Replaced,
-    /// The copy has not come as far as a Strong read needs: who stands behind answers instead, at once.
-    Behind,
     /// What is needed for the answer cannot be had from the source now.
     Unavailable(String),
     /// A defect of ours.
@@ -247,11 +243,9 @@ impl ApiError {
         match self {
             ApiError::TooLargeVersion { .. } => Some(1),
             ApiError::Limited(limited) => limited.retry_after,
-            ApiError::Loading(_)
-            | ApiError::Replaced
-            | ApiError::Behind
-            | ApiError::TooManyHandedOn(_)
-            | ApiError::TooManyReviews(_) => Some(LOADING_RETRY_SECONDS),
+            ApiError::Loading(_) | ApiError::TooManyHandedOn(_) | ApiError::TooManyReviews(_) => {
+                Some(LOADING_RETRY_SECONDS)
+            }
             ApiError::Refused(
                 Refusal::TooManyFailures | Refusal::TooManyUndecided | Refusal::Unreviewed | Refusal::Unjudged,
             ) => Some(LOADING_RETRY_SECONDS),
@@ -378,13 +372,10 @@ impl ApiError {
                 "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
                 "retryAfterSeconds": 1,
             })),
-            ApiError::Loading(_) | ApiError::Replaced | ApiError::Behind => Parts::new(
+            ApiError::Loading(progress) => Parts::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "TooManyRequests",
-                match self {
-                    ApiError::Loading(progress) => format!("storage is (re)initializing: {progress}"),
-                    _ => "storage is (re)initializing".to_owned(),
-                },
+                format!("storage is (re)initializing: {progress}"),
             )
             .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
             ApiError::TooManyHandedOn(own) => Parts::new(

@@ -19,6 +19,7 @@ use crate::store::Snapshot;
 
 use super::api_error::ApiError;
 use super::body::Body;
+use super::no_response::NoResponse;
 use super::{RequestContext, Server, read};
 
 /// Response header that says how a Strong read was answered.
@@ -118,7 +119,7 @@ pub(super) async fn reach(
     live: &ResourceState,
     held: Snapshot,
     version: Option<Version>,
-) -> Result<(Snapshot, ReadFrom), ApiError> {
+) -> Result<(Snapshot, ReadFrom), NoResponse> {
     match version.filter(|version| held.version() < *version) {
         None => Ok((held, ReadFrom::Own)),
         // Boxed, because every read has a place for it and few wait.
@@ -130,7 +131,7 @@ pub(super) async fn reach(
 /// proof for the copy takes a second.
 ///
 /// # Errors
-/// [`ApiError::Behind`] where it is to be handed on, else those of [`reach`]. It is not where who stands behind would not
+/// [`NoResponse::Forward`] where it is to be handed on, else those of [`reach`]. It is not where who stands behind would not
 /// understand it.
 pub(super) async fn newest(
     server: &Server,
@@ -138,7 +139,7 @@ pub(super) async fn newest(
     resource: &Resource,
     held: Snapshot,
     is_known_behind: bool,
-) -> Result<(Snapshot, ReadFrom), ApiError> {
+) -> Result<(Snapshot, ReadFrom), NoResponse> {
     let needed = needed(server, context, resource).await?;
     let is_strong = consistency(server, context)? == Consistency::Strong;
     // What has come while the source was asked counts.
@@ -148,7 +149,7 @@ pub(super) async fn newest(
     };
     let may_hand_on = is_strong && is_known_behind && server.upstream().is_some();
     if may_hand_on && needed.is_some_and(|version| held.version() < version) {
-        return Err(ApiError::Behind);
+        return Err(NoResponse::Forward);
     }
     reach(&resource.live, held, needed).await
 }

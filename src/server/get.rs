@@ -19,6 +19,7 @@ use super::consistency::{self, Consistency, ReadFrom};
 use super::encode::Shown;
 use super::limits::lists::{LARGE, Turn};
 use super::negotiate::{Form, Format, OBJECTS, Offer, Protobuf, negotiate, routed};
+use super::no_response::NoResponse;
 use super::params::read_version;
 use super::row::Row;
 use super::table::{self, Columns, Include};
@@ -30,7 +31,7 @@ pub(super) async fn answer(
     context: &RequestContext<'_>,
     address: &ResourcePath,
     resource: &Resource,
-) -> Result<Response<Body>, ApiError> {
+) -> Result<Response<Body>, NoResponse> {
     answer_in(server, context, address, resource, protobuf::offered(&server.catalog(context), resource)).await
 }
 
@@ -40,7 +41,7 @@ async fn answer_in(
     address: &ResourcePath,
     resource: &Resource,
     offered: Protobuf,
-) -> Result<Response<Body>, ApiError> {
+) -> Result<Response<Body>, NoResponse> {
     let name = address.name.as_deref().unwrap_or_default();
     let not_found = || ApiError::NotFound { gvr: address.gvr.clone(), name: name.to_owned() };
     // Behind a custom resource's subresource nothing is looked at any more.
@@ -55,18 +56,18 @@ async fn answer_in(
         Some(known) if resource.subresources.iter().any(|held| held.name == known) => {
             let mut gvr = address.gvr.clone();
             gvr.resource = format!("{}/{known}", gvr.resource);
-            return Err(ApiError::MethodNotAllowed { verb: "get", gvr });
+            return Err(ApiError::MethodNotAllowed { verb: "get", gvr }.into());
         }
         // Paths of built-in types are routes; those of custom resources are looked at only after the object.
-        Some(_) if resource.origin == ResourceOrigin::BuiltIn => return Err(ApiError::UnknownResource),
-        Some(_) => return Err(not_found()),
+        Some(_) if resource.origin == ResourceOrigin::BuiltIn => return Err(ApiError::UnknownResource.into()),
+        Some(_) => return Err(not_found().into()),
     }
     if resource.origin == ResourceOrigin::BuiltIn {
         routed(context.headers, &OBJECTS)?;
     }
     let agreed = negotiate(context.headers, Offer::Resource, offered)?;
     if let Some(problem) = problem_of_name(name) {
-        return Err(ApiError::BadRequest(format!("Name parameter invalid: {}: {problem}", quote(name))));
+        return Err(ApiError::BadRequest(format!("Name parameter invalid: {}: {problem}", quote(name))).into());
     }
     let version =
         read_version(context.info.query.get("resourceVersion").unwrap_or_default()).map_err(ApiError::Bare)?;
@@ -156,7 +157,7 @@ async fn newest_enough(
     resource: &Resource,
     version: Option<Version>,
     consistency: Consistency,
-) -> Result<(Snapshot, ReadFrom), ApiError> {
+) -> Result<(Snapshot, ReadFrom), NoResponse> {
     let patience = server.settings.patience.min(context.timeout);
     let snapshot = read::snapshot(&resource.live, patience).await?;
     if version.is_some() || consistency == Consistency::Eventual {

@@ -22,6 +22,7 @@ use super::encode::{CHUNK, Chunks, Envelope, ListMeta, Show, Shown};
 use super::limits::lists::{LARGE, Turn};
 use super::limits::{past, unread};
 use super::negotiate::{Form, Format, LISTS, Offer, Protobuf, negotiate, routed};
+use super::no_response::NoResponse;
 use super::params::{ListOptions, read_version};
 use super::table::{self, Columns, Include};
 use super::{Clock, RequestContext, Server, explain, protobuf, read, streamed, yaml};
@@ -50,7 +51,7 @@ pub(super) async fn answer(
     context: &RequestContext<'_>,
     address: &ResourcePath,
     resource: &Arc<Resource>,
-) -> Result<Response<Body>, ApiError> {
+) -> Result<Response<Body>, NoResponse> {
     answer_in(server, context, address, resource, protobuf::offered(&server.catalog(context), resource)).await
 }
 
@@ -60,7 +61,7 @@ async fn answer_in(
     address: &ResourcePath,
     resource: &Arc<Resource>,
     offered: Protobuf,
-) -> Result<Response<Body>, ApiError> {
+) -> Result<Response<Body>, NoResponse> {
     if resource.origin == ResourceOrigin::BuiltIn {
         routed(context.headers, &LISTS)?;
     }
@@ -79,7 +80,8 @@ async fn answer_in(
         return Err(ApiError::NotAcceptable(format!(
             "you requested PartialObjectMetadata, but the requested object is a list ({})",
             go_type(resource, &resource.list_kind)
-        )));
+        ))
+        .into());
     }
     let include = Include::read(&context.info.query, &agreed.form)?;
     let mut begun = Instant::now();
@@ -140,7 +142,7 @@ async fn answer_in(
     let mut response = streamed(pieces, agreed.format, context, !resource.is_shown_whole());
     // The first pieces have been made, maybe all of them.
     if revocation.is_revoked() {
-        return Err(past::let_go());
+        return Err(past::let_go().into());
     }
     response.body_mut().breaks_off(revocation);
     response.body_mut().holds(held_bytes);
@@ -174,7 +176,7 @@ async fn shown(
     context: &RequestContext<'_>,
     request: &Request,
     consistency: Consistency,
-) -> Result<(State, ReadFrom), ApiError> {
+) -> Result<(State, ReadFrom), NoResponse> {
     let Request { selection, wanted, resource, .. } = request;
     let patience = server.settings.patience.min(context.timeout);
     let snapshot = read::snapshot(&resource.live, patience).await?;

@@ -48,6 +48,7 @@ pub mod list;
 pub mod listen;
 mod methods;
 pub mod negotiate;
+mod no_response;
 mod pace;
 pub mod params;
 pub mod pass_through;
@@ -116,6 +117,7 @@ use limits::seats::Worker;
 use limits::{Head, Limited, Limits, User, header_bytes};
 use methods::refuse_method;
 use negotiate::Format;
+use no_response::NoResponse;
 use pass_through::PassThrough;
 use placement_review::Reviews;
 use request_log::RequestLog;
@@ -542,21 +544,26 @@ impl Server {
         let most = context.timeout.min(self.settings.patience);
         for _ in 0..MOST_ATTEMPTS {
             context.timeout = most.saturating_sub(begun.elapsed());
-            let settled = self.resource(context, address).await;
-            let upstream = match &settled {
-                Err(ApiError::Replaced) => continue,
+            let unanswered = match self.resource(context, address).await {
+                Ok(response) => return Ok(response),
+                Err(NoResponse::Retry) => continue,
+                Err(unanswered) => unanswered,
+            };
+            let upstream = match &unanswered {
                 _ if context.through.is_some() => None,
                 // A caller that may not list the whole resource may still see a part of it, which has no store.
-                Err(ApiError::Forbidden(_)) if context.is_read() && self.is_refused(address) => self.upstream(),
-                Err(ApiError::Behind) => self.upstream(),
-                _ => None,
+                NoResponse::Error(ApiError::Forbidden(_)) if context.is_read() && self.is_refused(address) => {
+                    self.upstream()
+                }
+                NoResponse::Forward => self.upstream(),
+                NoResponse::Error(_) | NoResponse::Retry => None,
             };
-            let Some(upstream) = upstream else { return settled };
+            let Some(upstream) = upstream else { return Err(unanswered.into_error()) };
             context.timeout = most.saturating_sub(begun.elapsed());
             let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
             return Box::pin(forward::answer(self, upstream, context, uri, body)).await;
         }
-        Err(ApiError::Replaced)
+        Err(NoResponse::Retry.into_error())
     }
 
     /// Whether the source rejects lists of the whole resource.
@@ -689,7 +696,11 @@ impl Server {
         }
     }
 
-    async fn resource(&self, context: &RequestContext<'_>, address: &ResourcePath) -> Result<Response<Body>, ApiError> {
+    async fn resource(
+        &self,
+        context: &RequestContext<'_>,
+        address: &ResourcePath,
+    ) -> Result<Response<Body>, NoResponse> {
         let catalog = self.catalog(context);
         let mut resource = read::find(&catalog, address)?;
         if let Some(through) = &context.through {
@@ -704,13 +715,17 @@ impl Server {
         } else {
             list::answer(self, context, address, &resource).await
         };
-        let answered = answered.map_err(|failure| context.reduced(failure));
         // A deprecated version warns with its errors too, so they become responses here.
         let mut response = match answered {
-            Err(failure @ (ApiError::Replaced | ApiError::Behind)) => return Err(failure),
-            Err(failure) if resource.deprecation_warning.is_some() => context.failed(&failure),
-            Err(failure) => return Err(failure),
             Ok(response) => response,
+            Err(NoResponse::Error(failure)) => {
+                let failure = context.reduced(failure);
+                if resource.deprecation_warning.is_none() {
+                    return Err(failure.into());
+                }
+                context.failed(&failure)
+            }
+            Err(unanswered @ (NoResponse::Retry | NoResponse::Forward)) => return Err(unanswered),
         };
         warnings::add(response.headers_mut(), resource.deprecation_warning.as_deref());
         Ok(response)

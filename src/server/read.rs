@@ -18,6 +18,7 @@ use crate::store::Snapshot;
 
 use super::api_error::ApiError;
 use super::limits::{Limited, past};
+use super::no_response::NoResponse;
 use super::params::ListOptions;
 use crate::request::ResourcePath;
 
@@ -63,21 +64,21 @@ pub fn namespace_of<'a>(resource: &Resource, address: &'a ResourcePath) -> Optio
 /// A snapshot, waiting for a load within the patience.
 ///
 /// # Errors
-/// 429 while loading, 403 or 503 when the source refuses, 503 for want of memory; [`ApiError::Replaced`] when the resource went.
-pub async fn snapshot(live: &ResourceState, patience: Duration) -> Result<Snapshot, ApiError> {
+/// 429 while loading, 403 or 503 when the source refuses, 503 for want of memory; [`NoResponse::Retry`] when the resource went.
+pub async fn snapshot(live: &ResourceState, patience: Duration) -> Result<Snapshot, NoResponse> {
     live.snapshot(patience).await.map_err(not_ready)
 }
 
 /// What a client is told of a copy that is not there.
-pub fn not_ready(not_ready: NotReady) -> ApiError {
-    match not_ready {
+pub fn not_ready(not_ready: NotReady) -> NoResponse {
+    NoResponse::Error(match not_ready {
         NotReady::Loading(progress) => ApiError::Loading(progress),
         NotReady::Refused { code: 403, message } => ApiError::Forbidden(message),
         // Upstream's 401 would tell the client that its own credentials are wrong; it has none here.
         NotReady::Refused { message, .. } => ApiError::Unavailable(message),
         NotReady::OverMemory(over) => ApiError::Limited(Limited::memory(&over)),
-        NotReady::Gone => ApiError::Replaced,
-    }
+        NotReady::Gone => return NoResponse::Retry,
+    })
 }
 
 /// Waits until the copy lags no more than `most`; a proof may be on its way.
@@ -93,14 +94,14 @@ pub async fn at_most_behind(live: &ResourceState, most: Option<Duration>) -> Res
 /// as the source has said that it has not come to that version either.
 ///
 /// # Errors
-/// 504 with upstream's cause when the copy does not get there.
-pub async fn not_older_than(live: &ResourceState, held: Snapshot, version: Version) -> Result<Snapshot, ApiError> {
+/// 504 with upstream's cause when the copy does not get there; [`NoResponse::Retry`] when the resource went.
+pub async fn not_older_than(live: &ResourceState, held: Snapshot, version: Version) -> Result<Snapshot, NoResponse> {
     if held.version() >= version {
         return Ok(held);
     }
     let since = Instant::now();
     if !live.freshness().want(version) {
-        return Err(ApiError::TooLargeVersion { requested: version, current: held.version() });
+        return Err(ApiError::TooLargeVersion { requested: version, current: held.version() }.into());
     }
     let mut states = live.subscribe();
     let reached = states.wait_for(|state| match state {
@@ -118,12 +119,12 @@ pub async fn not_older_than(live: &ResourceState, held: Snapshot, version: Versi
     };
     match (waited, live.state()) {
         (Some(LoadState::Ready(snapshot)), _) => Ok(snapshot),
-        (Some(LoadState::Gone(_)), _) => Err(ApiError::Replaced),
+        (Some(LoadState::Gone(_)), _) => Err(NoResponse::Retry),
         (_, LoadState::Ready(newest)) if newest.version() >= version => Ok(newest),
         (_, LoadState::Ready(newest)) => {
-            Err(ApiError::TooLargeVersion { requested: version, current: newest.version() })
+            Err(ApiError::TooLargeVersion { requested: version, current: newest.version() }.into())
         }
-        _ => Err(ApiError::TooLargeVersion { requested: version, current: held.version() }),
+        _ => Err(ApiError::TooLargeVersion { requested: version, current: held.version() }.into()),
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::api_error::ApiError;
+use super::no_response::NoResponse;
 use super::read;
 use crate::access::{Admitted, Identity, Refusal};
 use crate::model::Gvr;
@@ -103,7 +104,7 @@ impl ViewRequest {
             let pods = whole.copy(&Gvr::new("", "v1", "pods"));
             let pods =
                 pods.ok_or_else(|| missing(&"the labels of a Pod", "no FieldCache keeps pods, so they are not known"))?;
-            let snapshot = read::snapshot(&pods.live, Duration::ZERO).await?;
+            let snapshot = read::snapshot(&pods.live, Duration::ZERO).await.map_err(NoResponse::into_error)?;
             let part = |wanted| consumer.value(wanted).unwrap_or_default();
             let named = (part(ConsumerValue::Namespace), part(ConsumerValue::PodName), part(ConsumerValue::PodUid));
             let terms = Arc::new(terms.clone());

@@ -43,6 +43,7 @@ use super::limits::past;
 use super::limits::seats::Unpaid;
 use super::limits::watches::CountedWatch;
 use super::negotiate::{Format, LISTS, Offer, negotiate, routed, takes_gzip};
+use super::no_response::NoResponse;
 use super::params::{ListOptions, read_version};
 use super::{RequestContext, Server, explain, mark_gzip, media_type, protobuf, read, with_type};
 use crate::request::ResourcePath;
@@ -72,7 +73,7 @@ pub(super) async fn answer(
     context: &RequestContext<'_>,
     address: &ResourcePath,
     resource: &Arc<Resource>,
-) -> Result<Response<Body>, ApiError> {
+) -> Result<Response<Body>, NoResponse> {
     if resource.origin == ResourceOrigin::BuiltIn {
         routed(context.headers, &LISTS)?;
     }
@@ -482,8 +483,8 @@ impl Watch {
             Start::Initial { not_older_than: Some(version) } => {
                 match read::not_older_than(&self.resource.live, snapshot, version).await {
                     Ok(snapshot) if snapshot.epoch() == self.epoch => snapshot,
-                    Ok(_) | Err(ApiError::Replaced) => return,
-                    Err(failure) => return self.shape.write_error(&failure, batch),
+                    Ok(_) | Err(NoResponse::Retry | NoResponse::Forward) => return,
+                    Err(NoResponse::Error(failure)) => return self.shape.write_error(&failure, batch),
                 }
             }
             _ => snapshot,

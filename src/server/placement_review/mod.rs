@@ -21,6 +21,7 @@ use super::body::Body;
 use super::builtin_group::{GROUP, VERSION};
 use super::limits::{Limited, User};
 use super::negotiate::{Offer, Protobuf, negotiate};
+use super::no_response::NoResponse;
 use super::sent::{self, Arrived};
 use super::{MOST_ATTEMPTS, RequestContext, Server, document, read, warnings};
 use crate::access::Refusal;
@@ -136,9 +137,7 @@ pub(super) async fn answer(
     };
     let mut response = match answered.await {
         // A misspelt field may be the very reason, so that failures come with the warnings too, as upstream.
-        Err(failure) if !unknown.is_empty() && !matches!(failure, ApiError::Replaced | ApiError::Behind) => {
-            context.failed(&failure)
-        }
+        Err(failure) if !unknown.is_empty() => context.failed(&failure),
         answered => answered?,
     };
     warnings::add(response.headers_mut(), told.iter().map(String::as_str));
@@ -199,11 +198,11 @@ async fn answered(
     until: Instant,
     place: Place<User>,
 ) -> Result<(Vec<u8>, Vec<String>), ApiError> {
-    let mut copies = Err(ApiError::Replaced);
+    let mut copies = Err(NoResponse::Retry);
     let mut catalog = server.registry.catalog();
     for _ in 0..MOST_ATTEMPTS {
         copies = held(server, &catalog, until).await;
-        if !matches!(copies, Err(ApiError::Replaced)) {
+        if !matches!(copies, Err(NoResponse::Retry)) {
             break;
         }
         catalog = server.registry.catalog();
@@ -213,7 +212,7 @@ async fn answered(
         // The figures are of the Pods and nodes of the whole cluster.
         Right::Event => failure.without_figures(),
     };
-    let copies = copies.map_err(told)?;
+    let copies = copies.map_err(|error| told(error.into_error()))?;
     let runtime = Runtime::of(&review.spec, &catalog, until.saturating_duration_since(Instant::now())).await;
     let minor = u32::try_from(catalog.version.minor()).ok().filter(|minor| *minor > 0);
     let usual = Options::default();
@@ -286,7 +285,7 @@ fn event_message(
 }
 
 /// The copies, as fresh as lists are.
-async fn held(server: &Server, catalog: &Catalog, until: Instant) -> Result<Copies, ApiError> {
+async fn held(server: &Server, catalog: &Catalog, until: Instant) -> Result<Copies, NoResponse> {
     let patience = server.settings.patience.min(until.saturating_duration_since(Instant::now()));
     let mut copies = Copies::of(catalog, patience).await.map_err(unheld)?;
     for live in copies.lives() {
@@ -301,11 +300,11 @@ async fn held(server: &Server, catalog: &Catalog, until: Instant) -> Result<Copi
     Ok(copies)
 }
 
-fn unheld(missing: MissingCopy) -> ApiError {
+fn unheld(missing: MissingCopy) -> NoResponse {
     match missing {
-        MissingCopy::NotKept { .. } | MissingCopy::Partial { .. } => ApiError::Unavailable(missing.to_string()),
+        MissingCopy::NotKept { .. } | MissingCopy::Partial { .. } => ApiError::Unavailable(missing.to_string()).into(),
         MissingCopy::NotReady { resource, error: NotReady::Loading(progress) } => {
-            ApiError::Loading(format!("{resource}: {progress}"))
+            ApiError::Loading(format!("{resource}: {progress}")).into()
         }
         MissingCopy::NotReady { error, .. } => read::not_ready(error),
     }

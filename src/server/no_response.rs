@@ -1,0 +1,35 @@
+//! Why a handler has no response: an error, or the request has to be answered otherwise.
+//!
+//! Only the dispatcher acts on the last two. An [`ApiError`] is always sent to the client.
+
+use super::api_error::ApiError;
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoResponse {
+    /// The response is this error.
+    Error(ApiError),
+    /// The resource was replaced while the request waited: it is to be repeated with the new one.
+    Retry,
+    /// The store has not reached the version that a Strong read needs: the API server is to answer.
+    Forward,
+}
+
+impl NoResponse {
+    /// The error for a caller that can neither repeat nor forward the request.
+    pub fn into_error(self) -> ApiError {
+        match self {
+            NoResponse::Error(error) => error,
+            NoResponse::Retry => ApiError::Loading("the definition of the resource has changed".to_owned()),
+            NoResponse::Forward => {
+                ApiError::Loading("the store has not reached the version of this request".to_owned())
+            }
+        }
+    }
+}
+
+impl From<ApiError> for NoResponse {
+    fn from(error: ApiError) -> NoResponse {
+        NoResponse::Error(error)
+    }
+}
