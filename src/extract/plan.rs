@@ -415,21 +415,21 @@ impl Plan {
         let mut texts = labels(&bytes, span(reading.labels), reading.sources.len())?;
         let mut unknown = Vec::new();
         let mut room = MOST_VALUE_BYTES;
-        for (index, source) in (0..).zip(&reading.sources) {
-            if source.is_many {
-                if found.has_too_many {
+        for ((index, source), field) in (0..).zip(&reading.sources).zip(&self.whole.fields) {
+            if field.origin == Origin::FieldCache {
+                let single = source.slots.iter().map(|slot| found.slots[*slot]);
+                let spans = single.chain(source.slots.iter().flat_map(|slot| found.values(*slot)));
+                let bytes = spans.map(|span| span.end - span.start).sum();
+                let left = room.checked_sub(bytes).filter(|_| !(source.is_many && found.has_too_many));
+                let Some(left) = left else {
                     unknown.push(FieldIndex(index));
                     continue;
-                }
+                };
+                room = left;
+            }
+            if source.is_many {
                 let values = several(&bytes, source.slots.iter().flat_map(|slot| found.values(*slot)), shift)?;
-                let bytes = values.iter().map(|value| value.len()).sum();
-                match room.checked_sub(bytes) {
-                    Some(left) => {
-                        room = left;
-                        values.iter().for_each(|value| texts.push_value(FieldIndex(index), value));
-                    }
-                    None => unknown.push(FieldIndex(index)),
-                }
+                values.iter().for_each(|value| texts.push_value(FieldIndex(index), value));
                 continue;
             }
             let mut text = Cow::Borrowed("");
@@ -509,7 +509,7 @@ fn required_text<'b>(bytes: &'b [u8], span: Span, path: &'static str) -> Result<
 
 /// Room for a value's text: colours and names, not paragraphs.
 const USUAL_VALUE_BYTES: usize = 24;
-/// Most bytes of the values of all fields that can have several, in one object.
+/// Most bytes of JSON that the values of all fields of a FieldCache have in one object. The paths of 32 fields can lead to the same value.
 const MOST_VALUE_BYTES: usize = 1 << 20;
 /// Most fields with several values have fewer in an object.
 const USUAL_VALUES: usize = 256;

@@ -79,7 +79,7 @@ impl IndexedValues {
         self.values.push((field, self.buffer.len()));
     }
 
-    /// The values of a field that can have several are not known: the object has too many. Comes after all values, in the order of fields.
+    /// The values of a field are not known: the object has too many or too long ones. Comes after all values, in the order of fields.
     pub fn push_unknown(&mut self, field: FieldIndex) {
         self.push_value(field.unknown(), "");
     }
@@ -126,8 +126,8 @@ pub struct Record {
     pub version: Version,
     /// metadata.labels, sorted by key, keys unique; and the values of the plan's fields, sorted by field. A
     /// single-valued field has exactly one entry, `""` when the value is absent or null; a many-valued field has none to
-    /// many, sorted and without repetition. Last come the many-valued fields of which the object has too many values: no selector on them
-    /// selects it, as nobody knows whether it should.
+    /// many, sorted and without repetition. Last come the fields whose values are not known, because the object has too many or too long
+    /// ones: no selector on them selects it.
     pub texts: IndexedValues,
     /// The object as JSON, without insignificant bytes around it. Objects of custom resources carry kind and
     /// apiVersion; built-in ones are kept in the form that a list of the API server has: without them.

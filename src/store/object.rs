@@ -239,7 +239,7 @@ impl Object {
         }
     }
 
-    /// Whether the values of a field are not known, because the object has too many.
+    /// Whether the values of a field are not known, because the object has too many or too long ones.
     pub fn has_unknown(&self, field: FieldIndex) -> bool {
         self.has_value(field.unknown(), "")
     }

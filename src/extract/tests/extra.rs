@@ -317,6 +317,7 @@ fn an_object_has_each_different_value_once_however_many_there_are() {
 #[test]
 fn an_object_with_too_many_values_has_unknown_ones() {
     let plan = pods(&["$.x[*]", "$.*[*]", "$.y", "$.z[*]"]);
+    let shared = pods(&["$.spec.x", "$.spec", "$.*", "$.spec['x']", "$.spec.y"]);
     let record = |items: usize, length: usize| {
         let items: Vec<String> = (0..items).map(|index| format!("\"{index:0length$}\"")).collect();
         let x = items.join(",");
@@ -329,12 +330,13 @@ fn an_object_with_too_many_values_has_unknown_ones() {
     };
     // Both paths lead to each item, and each member of the object but `y` is one for `$.*[*]`.
     let most = (MOST_VALUES - 2) / 2;
-    let rows: [(usize, usize, &[u16]); 5] = [
+    let rows: [(usize, usize, &[u16]); 6] = [
         (most - 2, 4, &[]),
         (most + 1, 4, &[0, 1, 3]),
         (700_000, 1, &[0, 1, 3]),
         (500, 1_000, &[]),
         (600, 1_000, &[1]),
+        (1_100, 1_000, &[0, 1]),
     ];
     for (items, length, expected) in rows {
         let texts = record(items, length);
@@ -345,6 +347,19 @@ fn an_object_with_too_many_values_has_unknown_ones() {
             assert_eq!(values(field) == 0, expected.contains(&field), "{items} of {length} bytes: field {field}");
         }
         assert_eq!(values(2), 1, "a field with one value has it all the same");
+    }
+    // Many paths to one long value.
+    for (length, expected) in
+        [(200_000, &[][..]), (400_000, &[2, 3]), (600_000, &[1, 2, 3]), (1_100_000, &[0, 1, 2, 3])]
+    {
+        let x = "x".repeat(length);
+        let object = format!(r#"{{"metadata":{{"name":"p","resourceVersion":"7"}},"spec":{{"x":["{x}"],"y":"one"}}}}"#);
+        let texts = shared.extract(Bytes::from(object)).unwrap().texts;
+        let own = shared.fields().len() as u16 - 5;
+        let unknown: Vec<u16> =
+            texts.values().filter_map(|(field, _)| field.of_unknown()).map(|field| field.0 - own).collect();
+        assert_eq!(unknown, expected, "{length} bytes");
+        assert!(texts.values().any(|(field, value)| field.0 == own + 4 && value == "one"), "{length} bytes");
     }
 }
 
