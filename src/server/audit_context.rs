@@ -18,8 +18,9 @@ use super::api_error::ApiError;
 use super::heads::slots::LongQuery;
 use super::limits::User as Sharer;
 use super::request_metrics::RequestRecord;
+use super::settings::Clock;
+use super::state::ServerState;
 use super::view_request::FoundView;
-use super::{Clock, Server};
 use crate::access::attributes::Attributes;
 use crate::access::authentication::Peer;
 use crate::access::authorization::ALWAYS_ALLOWED;
@@ -71,7 +72,7 @@ impl std::fmt::Debug for AuditContext {
 
 /// A request, as far as its head tells.
 pub(super) struct Auditing<'r> {
-    pub(super) server: &'r Server,
+    pub(super) server: &'r ServerState,
     pub(super) noted: &'r RequestRecord,
     pub(super) info: &'r RequestInfo,
 }
@@ -117,7 +118,7 @@ impl Auditing<'_> {
         let now = (self.server.settings.clock)();
         let name = info.view.as_ref().map(|view| (VIEW, view.name.clone()));
         let begun = Event {
-            audit_id: String::from_utf8_lossy(self.server.audit_id(&head.headers).as_bytes()).into_owned(),
+            audit_id: String::from_utf8_lossy(self.server.audit_ids.of(&head.headers).as_bytes()).into_owned(),
             stage: Stage::ResponseComplete,
             uri: event::uri(match head.extensions.get::<LongQuery>() {
                 Some(query) => format!("{}?{query}", head.uri.path()),

@@ -7,8 +7,9 @@ use std::sync::{Arc, OnceLock};
 use http::request::Parts;
 
 use super::api_error::ApiError;
+use super::context::REQUEST_TIMEOUT;
+use super::params;
 use super::view_request::FoundView;
-use super::{REQUEST_TIMEOUT, params};
 use crate::access::attributes::Attributes;
 use crate::access::authentication::{Peer, Recognized};
 use crate::access::{About, Access, Admitted, Arrived, Identity, Refusal, ThroughView, ViewPermission, front_proxy};

@@ -19,8 +19,10 @@ use crate::store::Snapshot;
 
 use super::api_error::ApiError;
 use super::body::Body;
+use super::context::RequestContext;
 use super::no_response::NoResponse;
-use super::{RequestContext, Server, read};
+use super::read;
+use super::state::ServerState;
 
 /// Response header that says how a Strong read was answered.
 pub const READ_HEADER: HeaderName = HeaderName::from_static("fieldcache-read");
@@ -74,7 +76,7 @@ impl ReadFrom {
 ///
 /// # Errors
 /// 400 for a header that says neither.
-pub(super) fn consistency(server: &Server, context: &RequestContext<'_>) -> Result<Consistency, ApiError> {
+pub(super) fn consistency(server: &ServerState, context: &RequestContext<'_>) -> Result<Consistency, ApiError> {
     match context.headers.get(CONSISTENCY_HEADER).map(HeaderValue::as_bytes) {
         None if context.through.as_ref().is_some_and(|through| through.view.definition().is_strong) => {
             Ok(Consistency::Strong)
@@ -91,7 +93,7 @@ pub(super) fn consistency(server: &Server, context: &RequestContext<'_>) -> Resu
 /// # Errors
 /// 503 when the source cannot say how far it is.
 pub(super) async fn needed(
-    server: &Server,
+    server: &ServerState,
     context: &RequestContext<'_>,
     resource: &Resource,
 ) -> Result<Option<Version>, ApiError> {
@@ -134,7 +136,7 @@ pub(super) async fn reach(
 /// [`NoResponse::Forward`] where it is to be handed on, else those of [`reach`]. It is not where who stands behind would not
 /// understand it.
 pub(super) async fn newest(
-    server: &Server,
+    server: &ServerState,
     context: &RequestContext<'_>,
     resource: &Resource,
     held: Snapshot,

@@ -4,8 +4,8 @@
 //! such counts, the time that it took, and the progress of a load are therefore for callers that may list the resource in all
 //! namespaces. Where nobody is authenticated, every caller may.
 
-use super::RequestContext;
 use super::api_error::ApiError;
+use super::context::RequestContext;
 use super::limits::{Limit, Limited};
 use crate::access::attributes::Attributes;
 use crate::model::Gvr;

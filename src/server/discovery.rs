@@ -13,10 +13,12 @@ use crate::registry::Catalog;
 
 use super::api_error::ApiError;
 use super::body::Body;
+use super::context::RequestContext;
 use super::discovery_rows::{self, Group, Offered};
 use super::negotiate::{Form, Format, OBJECTS, Offer, Protobuf, negotiate};
 use super::pass_through::PassThrough;
-use super::{RequestContext, document, encode, protobuf, read, with_type};
+use super::response::{document, with_type};
+use super::{encode, protobuf, read};
 use crate::request::Route;
 
 pub(super) fn answer(

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::builtin_group::{self, BuiltinGroupVisibility};
+use super::builtin_group_documents;
 use super::pass_through::PassThrough;
 use super::placement_review;
 use super::self_review;
@@ -88,7 +89,7 @@ impl Offered<'_> {
     pub(super) fn rows(&self, group: &str, version: &str) -> Vec<Value> {
         let is_own = (group, version) == (builtin_group::GROUP, builtin_group::VERSION);
         match self.own {
-            BuiltinGroupVisibility::Beside | BuiltinGroupVisibility::Alone if is_own => builtin_group::rows(),
+            BuiltinGroupVisibility::Beside | BuiltinGroupVisibility::Alone if is_own => builtin_group_documents::rows(),
             BuiltinGroupVisibility::Alone => Vec::new(),
             BuiltinGroupVisibility::Hidden if self_review::GROUPS.contains(&group) => self_review::rows(group),
             BuiltinGroupVisibility::WithoutViews if is_own => {

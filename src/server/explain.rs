@@ -13,8 +13,8 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Response};
 use serde_json::{Value, json};
 
-use super::RequestContext;
 use super::body::Body;
+use super::context::RequestContext;
 use crate::query::{Explanation, Selection, State, Work};
 use crate::registry::Resource;
 

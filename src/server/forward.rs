@@ -19,20 +19,15 @@ use tokio::time::timeout;
 use super::api_error::ApiError;
 use super::body::Body;
 use super::consistency::{READ_HEADER, ReadFrom};
+use super::context::RequestContext;
 use super::drain_on_drop::DrainOnDrop;
 use super::guards;
 use super::read_your_writes::Write;
 use super::request_metrics::AnswerPath;
-use super::{RequestContext, Server};
+use super::state::ServerState;
 use crate::registry::chain::CONSISTENCY_HEADER;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::request::{ResourcePath, Route};
-
-/// Requests under way to the API server at a time, watches among them. One user may have as many as are free for all others: alone half.
-pub const MOST_AT_ONCE: u64 = 512;
-
-/// A user may have so many whatever others have.
-pub const FIRST: u64 = 8;
 
 /// The API server ends what takes too long by itself; beyond this much more, nothing will come.
 const GRACE: Duration = Duration::from_secs(5);
@@ -42,7 +37,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// # Errors
 /// 429 when too many are under way, 503 when there is no answer.
 pub(super) async fn answer(
-    server: &Server,
+    server: &ServerState,
     upstream: &dyn Upstream,
     context: &RequestContext<'_>,
     uri: &Uri,

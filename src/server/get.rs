@@ -16,18 +16,21 @@ use crate::store::{Object, Snapshot};
 use super::api_error::ApiError;
 use super::body::Body;
 use super::consistency::{self, Consistency, ReadFrom};
+use super::context::RequestContext;
 use super::encode::Shown;
 use super::limits::lists::{LARGE, Turn};
 use super::negotiate::{Form, Format, OBJECTS, Offer, Protobuf, negotiate, routed};
 use super::no_response::NoResponse;
 use super::params::read_version;
+use super::response::{chunked, document, length_as};
 use super::row::Row;
+use super::state::ServerState;
 use super::table::{self, Columns, Include};
-use super::{RequestContext, Server, chunked, document, explain, length_as, protobuf, read, yaml};
+use super::{explain, protobuf, read, yaml};
 use crate::request::ResourcePath;
 
 pub(super) async fn answer(
-    server: &Server,
+    server: &ServerState,
     context: &RequestContext<'_>,
     address: &ResourcePath,
     resource: &Resource,
@@ -36,7 +39,7 @@ pub(super) async fn answer(
 }
 
 async fn answer_in(
-    server: &Server,
+    server: &ServerState,
     context: &RequestContext<'_>,
     address: &ResourcePath,
     resource: &Resource,
@@ -152,7 +155,7 @@ async fn answer_in(
 
 /// A snapshot that is as new as the request needs it, and where it was read.
 async fn newest_enough(
-    server: &Server,
+    server: &ServerState,
     context: &RequestContext<'_>,
     resource: &Resource,
     version: Option<Version>,
@@ -181,7 +184,7 @@ enum Content {
 ///
 /// What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
 fn form(
-    server: &Server,
+    server: &ServerState,
     context: &RequestContext<'_>,
     resource: &Resource,
     form: &Form,

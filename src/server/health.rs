@@ -17,7 +17,7 @@ use http::{HeaderName, HeaderValue, Response, StatusCode};
 use tokio::time::Instant;
 
 use super::body::Body;
-use super::with_type;
+use super::response::with_type;
 use crate::model::quote;
 use crate::registry::Readiness;
 use crate::request::Query;

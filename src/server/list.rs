@@ -18,14 +18,18 @@ use crate::store::{Object, Revocation, Snapshot};
 use super::api_error::ApiError;
 use super::body::{Body, Pieces};
 use super::consistency::{self, Consistency, ReadFrom};
+use super::context::RequestContext;
 use super::encode::{CHUNK, Chunks, Envelope, ListMeta, Show, Shown};
 use super::limits::lists::{LARGE, Turn};
 use super::limits::{past, unread};
 use super::negotiate::{Form, Format, LISTS, Offer, Protobuf, negotiate, routed};
 use super::no_response::NoResponse;
 use super::params::{ListOptions, read_version};
+use super::response::streamed;
+use super::settings::Clock;
+use super::state::ServerState;
 use super::table::{self, Columns, Include};
-use super::{Clock, RequestContext, Server, explain, protobuf, read, streamed, yaml};
+use super::{explain, protobuf, read, yaml};
 use crate::request::ResourcePath;
 
 /// Pages up to this size are kept as handles while they are sent; of larger ones only the place of the last object is
@@ -47,7 +51,7 @@ const EXPIRED_PAGE: &str = "The provided continue parameter is too old to displa
 const EXPIRED_LIST: &str = "The resourceVersion for the provided list is too old.";
 
 pub(super) async fn answer(
-    server: &Server,
+    server: &ServerState,
     context: &RequestContext<'_>,
     address: &ResourcePath,
     resource: &Arc<Resource>,
@@ -56,7 +60,7 @@ pub(super) async fn answer(
 }
 
 async fn answer_in(
-    server: &Server,
+    server: &ServerState,
     context: &RequestContext<'_>,
     address: &ResourcePath,
     resource: &Arc<Resource>,
@@ -172,7 +176,7 @@ async fn answer_in(
 
 /// The state that is wanted, once the copy has come as far, and where it was read.
 async fn shown(
-    server: &Server,
+    server: &ServerState,
     context: &RequestContext<'_>,
     request: &Request,
     consistency: Consistency,

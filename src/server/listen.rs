@@ -17,8 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use http::header::{CACHE_CONTROL, HeaderName};
-use http::{HeaderMap, HeaderValue, Method, Request, Response};
+use http::{Method, Request, Response};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -26,10 +25,9 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_rustls::server::TlsStream;
 
-use super::Server;
 use super::api_error::ApiError;
 use super::body::Body;
 use super::connection::ConnectionState;
@@ -39,13 +37,11 @@ use super::limits::connections::Connections;
 use super::limits::seats::Seats;
 use super::limits::{LimitSettings, User, unstarted_bytes};
 use super::negotiate::Format;
-use super::request_metrics::Outcome;
-use super::response::{completed, failed};
+use super::response::failed;
 use super::stream_timeout::{self, Link, StreamTimeoutExecutor};
 use super::tls::Tls;
 use super::write_timeout::WriteTimeout;
 use crate::access::authentication::Peer;
-use crate::registry::Where;
 
 /// Streams of one HTTP/2 connection: an informer takes one each, and a manager has hundreds. kube-apiserver offers 100, after
 /// which Go clients open another connection; here further ones would cost more than streams do.
@@ -142,54 +138,6 @@ pub trait Answers: Send + Sync + 'static {
 
     /// No further connection is taken: whatever waits is to end.
     fn drain(&self);
-}
-
-impl Answers for Server {
-    async fn answer(&self, connection: &ConnectionState, request: Request<Incoming>) -> Response<Body> {
-        self.answer_to(connection, request).await
-    }
-
-    async fn reject(&self, connection: &ConnectionState, method: &Method, failure: ApiError) -> Response<Body> {
-        let begun = Instant::now();
-        // It takes a turn as every other request of its address.
-        let (failure, worker) = match self.arrive(connection.user(), false).await {
-            Ok(worker) => (failure, worker),
-            Err(limited) => {
-                self.limits.count(limited.limit);
-                (ApiError::Limited(limited), None)
-            }
-        };
-        let make = || failed(&failure, Format::Json, false);
-        let mut response = match worker {
-            Some(mut worker) => worker.work(make),
-            None => make(),
-        };
-        let headers = response.headers_mut();
-        headers.insert(HeaderName::from_static("audit-id"), self.audit_id(&HeaderMap::new()));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-        self.tally.count(None, Outcome::rejected(failure.code().as_u16()), begun.elapsed());
-        completed(self.limits.unread(), connection, method, 0, response)
-    }
-
-    fn authenticates(&self) -> bool {
-        self.settings.access.is_some()
-    }
-
-    fn is_shared(&self, peer: &Peer) -> bool {
-        self.settings.access.as_ref().is_some_and(|access| access.is_front_proxy(peer))
-    }
-
-    fn seats(&self) -> Option<&Arc<Seats>> {
-        Some(self.limits.seats())
-    }
-
-    fn count_panic(&self) {
-        self.registry.panics().count(Where::Connection);
-    }
-
-    fn drain(&self) {
-        Server::drain(self);
-    }
 }
 
 /// A bound socket.

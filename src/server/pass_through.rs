@@ -10,8 +10,9 @@ use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderMap, Method};
 
 use super::api_error::ApiError;
+use super::context::RequestContext;
 use super::methods::write_verb;
-use super::{RequestContext, builtin_group, read};
+use super::{builtin_group, read};
 use crate::model::{GroupVersion, quote};
 use crate::registry::Catalog;
 use crate::registry::chain::CONSISTENCY_HEADER;

@@ -35,9 +35,10 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::body::Body;
 use super::connection::ConnectionState;
+use super::health;
 use super::limits::connections::Connections;
 use super::listen::{BindError, bind};
-use super::{Server, health};
+use super::pipeline::Server;
 
 /// Connections at a time. A quarter is for those that have sent no credentials, which is all of them here.
 const CONNECTIONS: usize = 128;

@@ -17,10 +17,12 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::context::RequestContext;
 use super::limits::User;
 use super::limits::bodies::BodyPlace;
 use super::methods::write_verb;
-use super::{RequestContext, Server, consistency, read};
+use super::state::ServerState;
+use super::{consistency, read};
 use crate::extract::tree;
 use crate::model::Version;
 use crate::registry::upstream::{Upstream, UpstreamBody};
@@ -62,7 +64,11 @@ struct Holder {
 
 impl<'a> Write<'a> {
     /// `None` for what changes nothing.
-    pub(super) fn begin(server: &Server, context: &RequestContext<'a>, address: &'a ResourcePath) -> Option<Write<'a>> {
+    pub(super) fn begin(
+        server: &ServerState,
+        context: &RequestContext<'a>,
+        address: &'a ResourcePath,
+    ) -> Option<Write<'a>> {
         let is_dry = context.info.query.get("dryRun").is_some_and(|text| !text.is_empty());
         if is_dry || write_verb(&context.info.method, address).is_none_or(str::is_empty) {
             return None;
@@ -80,7 +86,7 @@ impl<'a> Write<'a> {
     /// among the bodies in memory if it was read. Where there is no place, the API server is asked for the version instead.
     pub(super) async fn done(
         &self,
-        server: &Server,
+        server: &ServerState,
         upstream: &dyn Upstream,
         headers: &mut HeaderMap,
         body: UpstreamBody,

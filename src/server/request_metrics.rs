@@ -248,7 +248,12 @@ struct Served {
 
 impl RequestRecord {
     /// The request is for this resource, which is served.
-    pub(super) fn served(&self, context: &super::RequestContext<'_>, address: &ResourcePath, resource: &Arc<Resource>) {
+    pub(super) fn served(
+        &self,
+        context: &super::context::RequestContext<'_>,
+        address: &ResourcePath,
+        resource: &Arc<Resource>,
+    ) {
         let verb = Verb::of(&context.info.method, context.headers, address, &context.info.query);
         let selects = matches!(verb, Verb::List | Verb::Watch);
         let has = |key: &str| selects && context.info.query.get(key).is_some_and(|text| !text.is_empty());

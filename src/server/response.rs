@@ -9,9 +9,10 @@ use http::{HeaderValue, Method, Response, StatusCode};
 use super::api_error::ApiError;
 use super::body::{self, Body, Finish, Pieces};
 use super::connection::ConnectionState;
+use super::context::RequestContext;
 use super::limits::unread::Unread;
 use super::negotiate::{Format, Offer, Protobuf, negotiate, takes_gzip};
-use super::{RequestContext, indent, protobuf, yaml};
+use super::{indent, protobuf, yaml};
 use crate::access::Refusal;
 
 pub(super) fn with_type(mut response: Response<Body>, media_type: &'static str) -> Response<Body> {

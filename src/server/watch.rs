@@ -37,6 +37,7 @@ use super::api_error::ApiError;
 use super::audit_context::AuditContext;
 use super::body::Body;
 use super::consistency::{self, Consistency};
+use super::context::RequestContext;
 use super::encode::{CHUNK, MOST_READ, Shown};
 use super::gzip::{self, Member};
 use super::limits::past;
@@ -45,7 +46,9 @@ use super::limits::watches::CountedWatch;
 use super::negotiate::{Format, LISTS, Offer, negotiate, routed, takes_gzip};
 use super::no_response::NoResponse;
 use super::params::{ListOptions, read_version};
-use super::{RequestContext, Server, explain, mark_gzip, media_type, protobuf, read, with_type};
+use super::response::{mark_gzip, media_type, with_type};
+use super::state::ServerState;
+use super::{explain, protobuf, read};
 use crate::request::ResourcePath;
 use batch::Batch;
 use initial::{Events, Initial, SELECTORS};
@@ -69,7 +72,7 @@ const REQUIREMENT_COST: usize = 32;
 const DEFAULT_LENGTH: Duration = Duration::from_secs(1800);
 
 pub(super) async fn answer(
-    server: &Server,
+    server: &ServerState,
     context: &RequestContext<'_>,
     address: &ResourcePath,
     resource: &Arc<Resource>,

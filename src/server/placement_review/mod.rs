@@ -8,9 +8,10 @@ pub mod answering;
 pub mod decode;
 pub mod field_validation;
 pub mod index;
+pub(super) mod reviews;
 mod rights;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
@@ -19,24 +20,28 @@ use tokio::time::{Instant, timeout_at};
 use super::api_error::ApiError;
 use super::body::Body;
 use super::builtin_group::{GROUP, VERSION};
+use super::context::RequestContext;
 use super::limits::{Limited, User};
 use super::negotiate::{Offer, Protobuf, negotiate};
 use super::no_response::NoResponse;
+use super::response::document;
 use super::sent::{self, Arrived};
-use super::{MOST_ATTEMPTS, RequestContext, Server, document, read, warnings};
+use super::state::{MOST_ATTEMPTS, ServerState};
+use super::{read, warnings};
 use crate::access::Refusal;
-use crate::fair_semaphore::{FairSemaphore, Place};
+use crate::fair_semaphore::Place;
 use crate::manifest::yaml::Form;
 use crate::model::Gvr;
 use crate::placement::review::{KIND, PlacementReview, PlacementReviewSpec};
 use crate::placement::{Options, Pod};
 use crate::registry::upstream::UpstreamBody;
-use crate::registry::{Catalog, Memory, NotReady, OverMemory};
+use crate::registry::{Catalog, NotReady, OverMemory};
 use crate::request::{ResourcePath, Route};
 use answering::{Outcome, Runtime, Unanswered};
 use decode::Decoded;
 use field_validation::FieldValidation;
-use index::{Copies, Held, Indexed, MissingCopy, PlacementIndex};
+use index::{Copies, Held, Indexed, MissingCopy};
+use reviews::MOST_AT_ONCE;
 use rights::{Caller, Right};
 
 /// The plural name.
@@ -44,9 +49,6 @@ pub(super) const RESOURCE: &str = "placementreviews";
 
 /// How the message ends for who may only get the Pod, where the scheduler would write no event because it can place it, or has.
 pub const NO_EVENT: &str = "so that there is no such event";
-
-/// Reviews that are parsed and answered at a time: each takes a processor while it lasts, and memory for its values.
-const MOST_AT_ONCE: u64 = 4;
 
 /// The resource.
 pub(super) static GVR: LazyLock<Gvr> = LazyLock::new(|| Gvr::new(GROUP, VERSION, RESOURCE));
@@ -60,28 +62,6 @@ pub(super) fn row() -> Value {
         "singularResource": "placementreview",
         "verbs": ["create"],
     })
-}
-
-/// What reviews are answered with.
-#[derive(Debug)]
-pub(super) struct Reviews {
-    index: Arc<PlacementIndex>,
-    places: Arc<FairSemaphore<User>>,
-}
-
-impl Reviews {
-    /// With an index that is counted in the memory of the copies.
-    pub(super) fn new(memory: Arc<Memory>) -> Reviews {
-        let index = Arc::new(PlacementIndex::accounted(memory));
-        Reviews { index, places: Arc::new(FairSemaphore::of_places(MOST_AT_ONCE, 0)) }
-    }
-}
-
-impl Server {
-    /// What reviews are answered from, to be followed by whoever runs the server.
-    pub fn placement_index(&self) -> Arc<PlacementIndex> {
-        self.reviews.index.clone()
-    }
 }
 
 /// Whether a request is for reviews.
@@ -98,7 +78,7 @@ pub(super) fn is_asked(target: &Route) -> Option<&ResourcePath> {
 /// 400, 413, 415 and 422 for what is asked, 403 for who asks, 404 for a Pod that is not there, 429 while copies are loaded, 503 for
 /// a copy that nobody keeps.
 pub(super) async fn answer(
-    server: &Server,
+    server: &ServerState,
     context: &RequestContext<'_>,
     address: &ResourcePath,
     body: Option<UpstreamBody>,
@@ -146,7 +126,7 @@ pub(super) async fn answer(
 
 /// The body of a review, within the limits of bodies.
 async fn arrived(
-    server: &Server,
+    server: &ServerState,
     context: &RequestContext<'_>,
     caller: &Caller,
     body: Option<UpstreamBody>,
@@ -168,7 +148,7 @@ async fn arrived(
 
 /// Parses a body; a long one off the threads that answer requests.
 async fn decoded(
-    server: &Server,
+    server: &ServerState,
     arrived: Arrived,
     form: Form,
     validation: FieldValidation,
@@ -191,7 +171,7 @@ async fn decoded(
 
 /// The text of an answered review, and what is warned of besides fields that do not exist, with paths in the review.
 async fn answered(
-    server: &Server,
+    server: &ServerState,
     review: PlacementReview,
     right: Right,
     validation: FieldValidation,
@@ -285,7 +265,7 @@ fn event_message(
 }
 
 /// The copies, as fresh as lists are.
-async fn held(server: &Server, catalog: &Catalog, until: Instant) -> Result<Copies, NoResponse> {
+async fn held(server: &ServerState, catalog: &Catalog, until: Instant) -> Result<Copies, NoResponse> {
     let patience = server.settings.patience.min(until.saturating_duration_since(Instant::now()));
     let mut copies = Copies::of(catalog, patience).await.map_err(unheld)?;
     for live in copies.lives() {

@@ -10,7 +10,8 @@ use crate::access::authorization::Decision;
 use crate::access::{Forbidden, Refusal};
 use crate::placement::review::PlacementReviewSpec;
 use crate::server::api_error::ApiError;
-use crate::server::{RequestContext, Server};
+use crate::server::context::RequestContext;
+use crate::server::state::ServerState;
 
 /// How much of an answer somebody may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub(super) enum Caller {
 ///
 /// # Errors
 /// 500 when nobody decides.
-pub(super) async fn caller(server: &Server, context: &RequestContext<'_>) -> Result<Caller, ApiError> {
+pub(super) async fn caller(server: &ServerState, context: &RequestContext<'_>) -> Result<Caller, ApiError> {
     let Some(access) = &server.settings.access else { return Ok(Caller::Whole) };
     let Some(admitted) = &context.admitted else { return Err(ApiError::Refused(Refusal::Undecided)) };
     let identity = &admitted.identity;
@@ -59,7 +60,7 @@ impl Caller {
     /// 403 in the words for the list that is missing, 500 when nobody decides.
     pub(super) async fn right(
         self,
-        server: &Server,
+        server: &ServerState,
         context: &RequestContext<'_>,
         spec: &PlacementReviewSpec,
     ) -> Result<Right, ApiError> {

@@ -19,8 +19,10 @@ use crate::registry::{Catalog, Resource, View};
 use crate::request::Route;
 use crate::request::{Query, RequestInfo};
 use crate::server::api_error::ApiError;
+use crate::server::context::RequestContext;
+use crate::server::state::ServerState;
 use crate::server::view_request::ViewRequest;
-use crate::server::{RequestContext, Server, authorize, discovery, discovery_rows};
+use crate::server::{authorize, discovery, discovery_rows, non_resource};
 
 /// How many permissions are looked up at a time for one list of rules.
 const AT_ONCE: usize = 8;
@@ -39,7 +41,7 @@ pub(super) struct Verdict {
 
 /// Decides about requests through the View through which the review came.
 pub(super) struct Deciding<'a> {
-    server: &'a Server,
+    server: &'a ServerState,
     context: &'a RequestContext<'a>,
     view: Arc<View>,
     catalog: Arc<Catalog>,
@@ -65,7 +67,7 @@ impl<'a> Deciding<'a> {
     ///
     /// # Errors
     /// 404 for a request that came through none.
-    pub(super) fn of(server: &'a Server, context: &'a RequestContext<'a>) -> Result<Deciding<'a>, ApiError> {
+    pub(super) fn of(server: &'a ServerState, context: &'a RequestContext<'a>) -> Result<Deciding<'a>, ApiError> {
         let view = context.through.as_ref().map(|through| through.view.clone()).ok_or(ApiError::UnknownResource)?;
         Ok(Deciding { server, context, view, catalog: server.catalog(context) })
     }
@@ -242,7 +244,7 @@ impl<'a> Deciding<'a> {
                     admitted: self.context.admitted.clone(),
                     ..*self.context
                 };
-                let answered = self.server.around(&inside);
+                let answered = non_resource::answer(self.server, &inside);
                 Ok(answered.is_ok_and(|response| response.status() != StatusCode::NOT_FOUND))
             }
         }

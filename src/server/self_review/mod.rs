@@ -17,9 +17,12 @@ use tokio::time::Instant;
 
 use super::api_error::ApiError;
 use super::body::Body;
+use super::context::RequestContext;
 use super::negotiate::{Format, Offer, Protobuf, negotiate};
 use super::placement_review::field_validation::FieldValidation;
-use super::{RequestContext, Server, document, sent, warnings};
+use super::response::document;
+use super::state::ServerState;
+use super::{sent, warnings};
 use crate::access::Identity;
 use crate::model::Gvr;
 use crate::registry::Catalog;
@@ -145,7 +148,7 @@ pub(super) fn is_one(route: &Route) -> bool {
 /// # Errors
 /// 400, 413, 415 and 422 for what is asked, 500 while the API server does not decide.
 pub(super) async fn answer(
-    server: &Server,
+    server: &ServerState,
     context: &RequestContext<'_>,
     (kind, address): (Kind, &ResourcePath),
     body: Option<UpstreamBody>,

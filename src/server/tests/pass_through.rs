@@ -18,9 +18,10 @@ use super::{ALL_SHIRTS, Answer, Fixture, SHIRTS};
 use crate::model::Version;
 use crate::registry::LoadState;
 use crate::registry::upstream::{Upstream, UpstreamBody};
+use crate::server::Settings;
 use crate::server::pass_through::PassThrough;
 use crate::server::request_metrics::AnswerPath;
-use crate::server::{Settings, forward};
+use crate::server::state::MOST_FORWARDED;
 use crate::store::HistoryLimits;
 
 /// Name and value.
@@ -428,7 +429,7 @@ async fn so_many_requests_are_under_way_and_no_more() {
     });
     let fixture = before(&behind, PassThrough::Read);
     let mut open = Vec::new();
-    for _ in 0..forward::MOST_AT_ONCE / 2 {
+    for _ in 0..MOST_FORWARDED / 2 {
         let response = fixture.ask(Method::GET, "/api/v1/secrets?watch=1", &[]).await;
         assert_eq!(response.status(), 200);
         open.push(response);

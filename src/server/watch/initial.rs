@@ -6,8 +6,10 @@
 use std::sync::Arc;
 
 use super::super::api_error::ApiError;
+use super::super::context::RequestContext;
 use super::super::limits::{Limits, Share, User};
-use super::super::{RequestContext, Server, read};
+use super::super::read;
+use super::super::state::ServerState;
 use super::large::LargeEvents;
 use crate::model::Version;
 use crate::query::{Listing, Selection, State, Work};
@@ -39,7 +41,12 @@ pub(super) struct Events {
 }
 
 impl Initial {
-    pub(super) fn new(server: &Server, context: &RequestContext<'_>, selection: Selection, share: Share) -> Initial {
+    pub(super) fn new(
+        server: &ServerState,
+        context: &RequestContext<'_>,
+        selection: Selection,
+        share: Share,
+    ) -> Initial {
         let large = Box::new(LargeEvents::new(server.limits.clone(), context.user.clone()));
         Initial { selection: Box::new(selection), large, limits: server.limits.clone(), _share: share }
     }

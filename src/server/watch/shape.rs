@@ -15,12 +15,15 @@ use crate::registry::{Resource, ResourceOrigin};
 use crate::subscribe::Transition;
 
 use super::super::api_error::ApiError;
+use super::super::context::RequestContext;
 use super::super::encode::{Shown, write_string, write_type};
 use super::super::limits::watches::Watches;
 use super::super::limits::{Limited, User};
 use super::super::negotiate::Form;
+use super::super::settings::Clock;
+use super::super::state::ServerState;
 use super::super::table::{Columns, Include, TooLongRow};
-use super::super::{Clock, RequestContext, Server, go_zero_values, list, protobuf};
+use super::super::{go_zero_values, list, protobuf};
 use super::batch::exact;
 
 /// What an event is called.
@@ -107,7 +110,7 @@ enum ShapeForm {
 
 impl Shape {
     pub(super) fn new(
-        server: &Server,
+        server: &ServerState,
         context: &RequestContext<'_>,
         resource: &Resource,
         form: Form,

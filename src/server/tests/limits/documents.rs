@@ -31,7 +31,7 @@ async fn a_document_that_is_there_needs_no_place_and_others_are_made_for_users_i
         String::from_utf8(bytes.to_vec()).unwrap()
     };
     assert_eq!(body(get_as(&fixture, &light, DOCUMENT).await).await, "{\"info\":\"one\"}");
-    let making = &fixture.server.making_documents;
+    let making = &fixture.server.state.making_documents;
     let mut places = Vec::new();
     for _ in 0..MOST_AT_ONCE {
         places.push(making.place(&heavy).await.unwrap());
@@ -72,7 +72,7 @@ async fn who_waits_for_a_document_holds_none_meanwhile() {
     let catalog = catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]).with_documents(source.clone());
     fixture.registry.replace(catalog, |_| None);
     let (heavy, light) = (user("heavy"), user("light"));
-    let making = &fixture.server.making_documents;
+    let making = &fixture.server.state.making_documents;
     let mut places = Vec::new();
     for _ in 0..MOST_AT_ONCE {
         places.push(making.place(&heavy).await.unwrap());

@@ -1,0 +1,35 @@
+//! The `Audit-Id` of a response.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http::{HeaderMap, HeaderValue};
+
+use super::read::jitter_seed;
+
+/// Makes ids.
+#[derive(Debug, Default)]
+pub(super) struct AuditIds {
+    /// Number of responses.
+    answers: AtomicU64,
+    hasher: RandomState,
+}
+
+impl AuditIds {
+    /// The client's own id if it sent one. Else a new one in the usual form, made of the start of the process and the number of the response.
+    pub(super) fn of(&self, headers: &HeaderMap) -> HeaderValue {
+        if let Some(sent) = headers.get("audit-id").filter(|sent| !sent.is_empty() && sent.len() <= 64) {
+            return sent.clone();
+        }
+        // Hashed with a key: otherwise, two ids would reveal how many requests others have sent.
+        let number = self.hasher.hash_one(self.answers.fetch_add(1, Ordering::Relaxed));
+        let mut bits = (u128::from(jitter_seed()) << 64) | u128::from(number);
+        let mut text = *b"00000000-0000-4000-a000-000000000000";
+        // Written by hand, from the right: formatting would be the most expensive part of an empty response.
+        for letter in text.iter_mut().rev().filter(|letter| **letter == b'0') {
+            *letter = b"0123456789abcdef"[bits as usize & 0xf];
+            bits >>= 4;
+        }
+        HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static("0"))
+    }
+}

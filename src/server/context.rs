@@ -1,0 +1,72 @@
+//! A request with everything that handlers need to know about it.
+//!
+//! The pipeline makes it, stage by stage. What a caller may be told is in `disclosure`, and how an error becomes its response in `response`.
+
+use std::time::Duration;
+
+use http::{HeaderMap, Method};
+
+use super::api_error::ApiError;
+use super::builtin_group::BuiltinGroupVisibility;
+use super::limits::{Limits, User};
+use super::negotiate;
+use super::request_metrics::RequestRecord;
+use super::view_request::ViewRequest;
+use crate::access::Admitted;
+use crate::request::RequestInfo;
+
+/// Longest time that a request which is no watch may take: kube-apiserver's `--request-timeout`.
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// See the module.
+pub(super) struct RequestContext<'a> {
+    pub(super) info: &'a RequestInfo,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) authority: &'a str,
+    /// Whether the query is too long for a forwarded request.
+    pub(super) is_long: bool,
+    /// How long the request may still take, unless it is a watch.
+    pub(super) timeout: Duration,
+    /// The View through which the request came.
+    pub(super) through: Option<ViewRequest>,
+    /// What metrics and the audit log record about it.
+    pub(super) noted: &'a RequestRecord,
+    /// The authenticated user; `None` without authentication.
+    pub(super) admitted: Option<Admitted>,
+    /// The user or address whose limits apply.
+    pub(super) user: &'a User,
+    pub(super) limits: &'a Limits,
+}
+
+impl RequestContext<'_> {
+    /// Checks what kube-apiserver's router checks for built-in paths: the method must be GET, and one of the media types must be acceptable.
+    /// Other paths accept every method.
+    pub(super) fn is_routed(&self, offered: &'static [&'static str]) -> Result<(), ApiError> {
+        if self.info.method != Method::GET {
+            return Err(ApiError::MethodNotAllowedHere);
+        }
+        negotiate::routed(self.headers, offered)
+    }
+
+    /// How discovery shows fieldcache's own group: not inside of a View, and without Views if there is no authentication.
+    pub(super) fn own_group(&self) -> BuiltinGroupVisibility {
+        match &self.admitted {
+            _ if self.through.is_some() => BuiltinGroupVisibility::Hidden,
+            Some(admitted) => BuiltinGroupVisibility::of(&admitted.identity.user),
+            None => BuiltinGroupVisibility::WithoutViews,
+        }
+    }
+
+    /// Whether the request asks for its plan, and may see it.
+    pub(super) fn explains(&self) -> bool {
+        self.through.is_none() && self.info.query.flag("explain")
+    }
+
+    pub(super) fn is_read(&self) -> bool {
+        matches!(self.info.method, Method::GET | Method::HEAD)
+    }
+
+    pub(super) fn pretty(&self) -> bool {
+        negotiate::is_pretty(self.headers, &self.info.query)
+    }
+}

@@ -1,0 +1,71 @@
+//! Requests for anything but a resource: health, version, discovery.
+
+use http::Response;
+use serde_json::Value;
+
+use super::api_error::ApiError;
+use super::body::Body;
+use super::context::RequestContext;
+use super::pass_through::PassThrough;
+use super::response::with_type;
+use super::state::ServerState;
+use super::{discovery, encode, health, indent, negotiate};
+use crate::access::attributes::Attributes;
+use crate::access::authorization::Decision;
+use crate::registry::Catalog;
+use crate::request::Route;
+
+/// Whether the caller may see the names of health checks; see [`health`].
+pub(super) async fn shows_checks(server: &ServerState, context: &RequestContext<'_>, endpoint: &str) -> bool {
+    let Some(access) = &server.settings.access else { return true };
+    // A View has no checks to hide.
+    if context.through.is_some() {
+        return true;
+    }
+    let Some(admitted) = context.admitted.as_ref().filter(|admitted| !admitted.identity.is_anonymous()) else {
+        return false;
+    };
+    // Only then, so that plain health checks never wait for the API server.
+    health::wants_details(&context.info.query)
+        && access.may(&admitted.identity, &Attributes::every_check(endpoint)).await == Decision::Allowed
+}
+
+/// Whether all checks of a health endpoint succeed.
+pub(super) fn is_well(server: &ServerState, endpoint: &str) -> bool {
+    health::is_well(endpoint, &server.settings.checks, *server.draining.borrow())
+}
+
+/// Answers requests for anything but a resource.
+pub(super) fn answer(server: &ServerState, context: &RequestContext<'_>) -> Result<Response<Body>, ApiError> {
+    let catalog = server.catalog(context);
+    let passes = if context.through.is_some() { PassThrough::Off } else { server.passes() };
+    match context.info.route() {
+        Route::Unknown => Err(ApiError::PageNotFound),
+        Route::UnknownBuiltIn => Err(ApiError::UnknownResource),
+        Route::Health { endpoint, check } => {
+            let draining = *server.draining.borrow();
+            // The state of other stores is hidden from users of a View.
+            let checks = if context.through.is_some() { &[] } else { &*server.settings.checks };
+            Ok(health::answer(endpoint, check.as_deref(), &context.info.query, checks, draining))
+        }
+        Route::Version => {
+            context.is_routed(&negotiate::VERSION)?;
+            Ok(version(&catalog))
+        }
+        other => {
+            server.registry.rediscovery().note_reader();
+            discovery::answer(&catalog, passes, other, context)
+        }
+    }
+}
+
+/// `/version` is always indented.
+fn version(catalog: &Catalog) -> Response<Body> {
+    let body = match &catalog.version.body {
+        Value::Null => Value::Object(serde_json::Map::new()),
+        body => body.clone(),
+    };
+    let mut text = Vec::new();
+    indent::Indenter::default().push(&encode::json_bytes(&body), &mut text);
+    with_type(Response::new(Body::whole(text)), "application/json")
+}

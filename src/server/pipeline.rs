@@ -1,0 +1,540 @@
+//! The path of a request through the server: from its head to its response.
+//!
+//! The order of decisions is kube-apiserver's: guards, the timeout parameter, authentication and authorization (none in `serve`), path, method,
+//! media type, options, storage.
+
+use std::error::Error;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use http::header::{CACHE_CONTROL, HeaderName};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::Incoming;
+use tokio::time::Instant;
+
+use super::api_error::ApiError;
+use super::audit_context::{AuditContext, Auditing};
+use super::body::Body;
+use super::connection::ConnectionState;
+use super::context::{REQUEST_TIMEOUT, RequestContext};
+use super::heads::slots::{self, LongQuery};
+use super::limits::exempt::is_exempt;
+use super::limits::seats::{Seats, Worker};
+use super::limits::{Head, Limited, Limits, User, header_bytes};
+use super::listen::Answers;
+use super::methods::refuse_method;
+use super::negotiate::Format;
+use super::no_response::NoResponse;
+use super::placement_review::index::PlacementIndex;
+use super::request_log::RequestLog;
+use super::request_metrics::{Outcome, RequestMetrics, RequestRecord};
+use super::response::{completed, failed, media_type, with_type};
+use super::settings::Settings;
+use super::state::{MOST_ATTEMPTS, ServerState};
+use super::view_request::ViewRequest;
+use super::{
+    authorize, forward, get, guards, health, list, non_resource, openapi, params, pass_through, placement_review, read,
+    self_review, view_request, warnings, watch,
+};
+use crate::access::authentication::{Peer, Recognized};
+use crate::fair_semaphore::FairSemaphore;
+use crate::registry::upstream::UpstreamBody;
+use crate::registry::{LoadState, Registry, Where};
+use crate::request::query::MOST_PARAMETERS;
+use crate::request::{Query, RequestInfo, ResourcePath, Route};
+
+/// How long a request for an unknown group waits until the source's discovery has been read again.
+const REDISCOVERY: Duration = Duration::from_secs(3);
+
+/// Events of the audit log that are written at a time. Users take turns, so that one who sends many requests delays the others by no more
+/// than these.
+const EVENTS_AT_ONCE: u64 = 32;
+
+/// So many of them are for users of whom no event is being written.
+const FIRST_EVENTS: u64 = 8;
+
+/// Answers requests from a [`Registry`].
+pub struct Server {
+    pub(super) state: ServerState,
+    tally: Arc<RequestMetrics>,
+    /// Permits of events that are being written into the audit log.
+    pub(super) writing_events: Arc<FairSemaphore<User>>,
+}
+
+impl Server {
+    /// A server of this registry.
+    pub fn new(registry: Arc<Registry>, settings: Settings) -> Server {
+        Server {
+            state: ServerState::new(registry, settings),
+            tally: Arc::default(),
+            writing_events: Arc::new(FairSemaphore::of_places(EVENTS_AT_ONCE, FIRST_EVENTS)),
+        }
+    }
+
+    /// What reviews are answered from, to be followed by whoever runs the server.
+    pub fn placement_index(&self) -> Arc<PlacementIndex> {
+        self.state.reviews.index.clone()
+    }
+
+    /// Whether all checks of a health endpoint succeed.
+    pub(super) fn is_well(&self, endpoint: &str) -> bool {
+        non_resource::is_well(&self.state, endpoint)
+    }
+
+    /// Metrics of requests.
+    pub fn tally(&self) -> &Arc<RequestMetrics> {
+        &self.tally
+    }
+
+    /// The limits, and how far they are used.
+    pub fn limits(&self) -> &Arc<Limits> {
+        &self.state.limits
+    }
+
+    /// Ends all watches cleanly and makes `/readyz` fail. Requests are still answered.
+    pub fn drain(&self) {
+        self.state.draining.send_replace(true);
+    }
+
+    /// Answers one request that came over no connection.
+    pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        self.answer_to(&ConnectionState::default(), request).await
+    }
+
+    /// Answers one request of a connection. Never fails and never panics: an internal error is a 500 of this request alone, or ends its
+    /// response early.
+    pub async fn answer_to<B>(&self, connection: &ConnectionState, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let (begun, noted) = (Instant::now(), RequestRecord::default());
+        let (mut parts, body) = request.into_parts();
+        let log = RequestLog::begin(&parts, begun);
+        // Only an API server that a request is forwarded to reads a body, and reviews, which are created.
+        let is_read = self.state.upstream().is_some() || parts.method == Method::POST;
+        let body = is_read.then(|| body.map_err(Into::into).boxed_unsync());
+        let answered = AssertUnwindSafe(self.guarded(&mut parts, body, &noted, connection)).catch_unwind().await;
+        let mut response = answered.unwrap_or_else(|_| {
+            tracing::error!(path = parts.uri.path(), "request panicked");
+            failed(&self.state.defect(), Format::Json, false)
+        });
+        if let Some(audited) = noted.audited() {
+            let turns = (&self.writing_events, noted.user().unwrap_or(connection.user()));
+            let answered = audited.answered(response.status().as_u16(), response.body().is_stream(), turns);
+            if let Err(failure) = answered.await {
+                response = failed(&failure, Format::Json, false);
+            }
+        }
+        response.body_mut().count_panics(self.state.registry.panics());
+        let headers = response.headers_mut();
+        // An answer that was handed on has the id under which it is found in the API server's log.
+        if !headers.contains_key("audit-id") {
+            let told = noted.audited().and_then(|audited| HeaderValue::from_str(audited.audit_id()).ok());
+            headers.insert(
+                HeaderName::from_static("audit-id"),
+                told.unwrap_or_else(|| self.state.audit_ids.of(&parts.headers)),
+            );
+        }
+        if !headers.contains_key(CACHE_CONTROL) {
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        }
+        let audited = noted.audited().map_or(0, AuditContext::held_bytes);
+        let mut response = completed(self.state.limits.unread(), connection, &parts.method, audited, response);
+        noted.answered(&self.tally, (&parts.method, begun), log, &mut response);
+        response
+    }
+
+    async fn guarded(
+        &self,
+        parts: &mut http::request::Parts,
+        body: Option<UpstreamBody>,
+        noted: &RequestRecord,
+        connection: &ConnectionState,
+    ) -> Response<Body> {
+        let peer = parts.extensions.get::<Arc<Peer>>().cloned();
+        let recognized =
+            self.state.settings.access.as_ref().map(|access| access.recognize(peer.as_ref(), &parts.headers));
+        let user = recognized.as_ref().and_then(Recognized::user).map(|identity| User::named(&identity.user));
+        // Before reading anything whose length the client chooses. Limits are per address only until a review has identified the user: many users
+        // can share one address.
+        let entered = self.enter(user.as_ref().unwrap_or(connection.user()), user.as_ref(), parts);
+        let (mut head, mut worker) = match entered.await {
+            Ok(entered) => entered,
+            Err(limited) => return failed(&ApiError::Limited(limited), Format::Json, false),
+        };
+        let text = slots::query(parts);
+        if Query::is_too_long(text) {
+            let message = format!("the query has more than {MOST_PARAMETERS} parameters: send fewer");
+            return failed(&ApiError::BadRequest(message), Format::Json, false);
+        }
+        let query_length = text.len();
+        let read = || RequestInfo::read(&parts.method, parts.uri.path(), Query::parse(text));
+        let info = match &mut worker {
+            Some(worker) => worker.work(read),
+            None => read(),
+        };
+        // Permissions for a View are about the request inside of it. Only authenticated callers learn whether the View exists.
+        let through = info.view.as_ref().map(|path| ViewRequest::find(path, &self.state.registry));
+        let audit = Auditing { server: &self.state, noted, info: &info };
+        match &mut worker {
+            Some(worker) => worker.work(|| audit.begin(parts, through.as_ref(), None)),
+            None => audit.begin(parts, through.as_ref(), None),
+        }
+        let unaudited = OnceLock::new();
+        let mut admitted = match self.state.settings.access.as_ref().zip(recognized) {
+            None => Ok(None),
+            Some((access, recognized)) => {
+                let known = noted.audited().map_or(&unaudited, AuditContext::known);
+                let admission =
+                    Box::pin(authorize::admit(access, parts, &info, through.as_ref(), (recognized, Some(known))));
+                let admitted = match &mut worker {
+                    Some(worker) => worker.work_through(admission).await,
+                    None => admission.await,
+                };
+                // Also if the request is not allowed: the client has shown valid credentials.
+                let placed = match known.get().filter(|identity| !identity.is_anonymous()) {
+                    Some(identity) => {
+                        connection.authenticate(|| User::named(&access.connection_user(peer.as_ref(), identity)))
+                    }
+                    None => Ok(()),
+                };
+                placed.map_err(ApiError::Limited).and(admitted)
+            }
+        };
+        if admitted.is_err() {
+            audit.begin(parts, through.as_ref(), Some(unaudited.get().cloned()));
+        }
+        if let Some(audited) = noted.audited()
+            && let Err(untold) = audited.decided(&admitted)
+        {
+            admitted = Err(untold);
+        }
+        if let Some(head) = &mut head {
+            head.admitted();
+        }
+        let (through, missing) = match through.transpose() {
+            Ok(through) => (through, None),
+            Err(missing) => (None, Some(missing)),
+        };
+        // Limits are per authenticated user, across connections.
+        let named = match &admitted {
+            Ok(Some(admitted)) => Some(user.unwrap_or_else(|| User::named(&admitted.identity.user))),
+            Ok(None) | Err(_) => None,
+        };
+        let (authority, admitted) = match guards::authority(&parts.uri, &parts.headers) {
+            Ok(authority) => (authority, admitted),
+            Err(failure) => ("", Err(failure)),
+        };
+        let mut context = RequestContext {
+            info: &info,
+            headers: &parts.headers,
+            authority,
+            is_long: parts.extensions.get::<LongQuery>().is_some(),
+            timeout: REQUEST_TIMEOUT,
+            through,
+            noted,
+            admitted: None,
+            user: named.as_ref().unwrap_or(connection.user()),
+            limits: &self.state.limits,
+        };
+        noted.asked_by(context.user);
+        match admitted {
+            Ok(admitted) => context.admitted = admitted,
+            Err(failure) => return context.failed(&failure),
+        }
+        if let Some(missing) = missing {
+            return context.failed(&self.unless_incomplete(missing));
+        }
+        if let Some(through) = &mut context.through {
+            let catalog = self.state.registry.catalog();
+            // It reads the caller's own Pod, which the caller can make long.
+            let meeting = Box::pin(through.meet(context.admitted.as_ref(), &catalog));
+            let met = match &mut worker {
+                Some(worker) => worker.work_through(meeting).await,
+                None => meeting.await,
+            };
+            if let Err(failure) = met {
+                return context.failed(&context.reduced(failure));
+            }
+        }
+        // Now for the user, if authentication has identified one; else still for the address.
+        let user = context.user;
+        let is_exempt = is_exempt(&info.path, query_length, named.as_ref());
+        let arrived = match worker.filter(|worker| worker.user() == user || is_exempt) {
+            Some(worker) => Ok((!is_exempt).then_some(worker)),
+            None => self.arrive(user, is_exempt).await.map_err(ApiError::Limited),
+        };
+        let answered = match arrived {
+            Ok(worker) => {
+                // Pinned once for both branches, because the future is large.
+                let dispatched = std::pin::pin!(self.dispatch(&mut context, &parts.uri, body));
+                match worker {
+                    Some(mut worker) => worker.work_through(dispatched).await,
+                    None => dispatched.await,
+                }
+            }
+            Err(limited) => Err(limited),
+        };
+        let audited = noted.audited().map_or(0, AuditContext::held_bytes);
+        match answered.and_then(|response| self.admit_response(user, audited, response)) {
+            Ok(response) => response,
+            Err(failure) => context.failed(&self.unless_incomplete(failure)),
+        }
+    }
+
+    /// Counts the head of a request until it is authorized, and waits for its first turn. `known`: the user, if no review is needed to identify
+    /// it.
+    async fn enter(
+        &self,
+        user: &User,
+        known: Option<&User>,
+        parts: &http::request::Parts,
+    ) -> Result<(Option<Head>, Option<Worker>), Limited> {
+        let uri = &parts.uri;
+        let length = uri.path().len() + slots::query(parts).len();
+        let admit = || self.state.limits.admit_head(user, length, header_bytes(&parts.headers));
+        let head = self.state.settings.access.is_some().then(admit).transpose()?;
+        let worker = self.arrive(user, is_exempt(uri.path(), slots::query(parts).len(), known)).await;
+        Ok((head, worker.inspect_err(|limited| self.state.limits.count(limited.limit))?))
+    }
+
+    /// Waits for the first turn of a request; `None`: it is exempt from turns.
+    async fn arrive(&self, user: &User, is_exempt: bool) -> Result<Option<Worker>, Limited> {
+        if is_exempt {
+            return Ok(None);
+        }
+        let mut worker = self.state.limits.seats().worker(user);
+        worker.arrive().await.map(|()| Some(worker))
+    }
+
+    /// Bounds what a response holds while its client does not read it, and shares the work of making it. `audit_context`: what its event takes,
+    /// in bytes.
+    fn admit_response(
+        &self,
+        user: &User,
+        audited: usize,
+        mut response: Response<Body>,
+    ) -> Result<Response<Body>, ApiError> {
+        let (body, unread) = (response.body_mut(), self.state.limits.unread());
+        let held = body.may_hold().map(|bytes| bytes + audited as u64);
+        let share = held.map(|bytes| unread.admit(user, bytes)).transpose().map_err(ApiError::Limited)?;
+        if share.is_some() || body.is_stream() {
+            body.count_unread(unread.meter(user, body.is_stream(), share));
+        }
+        body.take_turns(|| self.state.limits.seats().worker(user));
+        Ok(response)
+    }
+
+    /// The error to return: while the set of served resources is not complete, a missing one is reported as loading.
+    fn unless_incomplete(&self, failure: ApiError) -> ApiError {
+        let is_missing = match &failure {
+            ApiError::PageNotFound | ApiError::UnknownResource => true,
+            ApiError::NotFound { gvr, .. } => *gvr == view_request::views(),
+            _ => false,
+        };
+        match &self.state.settings.is_complete {
+            Some(is_complete) if is_missing && !is_complete() => {
+                ApiError::Loading("it is not known yet what is to be served".to_owned())
+            }
+            _ => failure,
+        }
+    }
+
+    async fn dispatch(
+        &self,
+        context: &mut RequestContext<'_>,
+        uri: &Uri,
+        body: Option<UpstreamBody>,
+    ) -> Result<Response<Body>, ApiError> {
+        if let Some(guard) = &self.state.settings.guard {
+            guard.check(context.authority, context.headers)?;
+        }
+        // A review stores nothing, and `kubectl create --raw` sends no media type.
+        let info = context.info;
+        let route = info.route();
+        let is_review = match context.through {
+            Some(_) => self_review::is_one(route),
+            None => placement_review::is_asked(route).is_some(),
+        };
+        if !(is_review && info.method == Method::POST) {
+            guards::check_body(&info.method, context.headers)?;
+        }
+        context.timeout = params::timeout(&info.query, REQUEST_TIMEOUT)?;
+        if let Some(address) = placement_review::is_asked(route).filter(|_| context.through.is_none()) {
+            return Box::pin(placement_review::answer(&self.state, context, address, body)).await;
+        }
+        if context.through.is_some()
+            && let Some(review) = self_review::is_asked(route, &self.state.catalog(context))
+        {
+            return Box::pin(self_review::answer(&self.state, context, review, body)).await;
+        }
+        if is_websocket_watch(context) {
+            tracing::debug!("a watch by WebSocket was asked for, which is not supported: an empty response is sent");
+            return Ok(with_type(Response::new(Body::empty()), media_type(Format::Json)));
+        }
+        // Nothing is forwarded from a View.
+        if let Some((upstream, body)) = self.state.upstream().zip(body).filter(|_| context.through.is_none()) {
+            pass_through::check_impersonation(context.headers)?;
+            let catalog = self.state.registry.catalog();
+            if self.state.passes().takes(context, &catalog)? {
+                let forwarded = Box::pin(forward::answer(&self.state, upstream, context, uri, body)).await?;
+                let is_new = is_read_of_discovery(context) && forwarded.status().is_success();
+                if !is_new {
+                    return Ok(forwarded);
+                }
+                // The source serves a group or version that `/apis` does not list here yet. A client that waits for it expects to
+                // find it there next: kube-apiserver never serves one before it lists it.
+                drop(forwarded);
+                self.state.registry.rediscovery().request(context.timeout.min(REDISCOVERY)).await;
+                return non_resource::answer(&self.state, context);
+            }
+        }
+        let address = match route {
+            Route::Resource(address) => address,
+            Route::OpenApi => return openapi::answer(&self.state, context, uri.query()).await,
+            Route::Health { endpoint, check: None }
+                if !non_resource::shows_checks(&self.state, context, endpoint).await =>
+            {
+                return Ok(health::plain(endpoint, self.is_well(endpoint)));
+            }
+            _ => return non_resource::answer(&self.state, context),
+        };
+        // All attempts together may take as long as one.
+        let begun = Instant::now();
+        let most = context.timeout.min(self.state.settings.patience);
+        for _ in 0..MOST_ATTEMPTS {
+            context.timeout = most.saturating_sub(begun.elapsed());
+            let unanswered = match self.resource(context, address).await {
+                Ok(response) => return Ok(response),
+                Err(NoResponse::Retry) => continue,
+                Err(unanswered) => unanswered,
+            };
+            let upstream = match &unanswered {
+                _ if context.through.is_some() => None,
+                // A caller that may not list the whole resource may still see a part of it, which has no store.
+                NoResponse::Error(ApiError::Forbidden(_)) if context.is_read() && self.is_refused(address) => {
+                    self.state.upstream()
+                }
+                NoResponse::Forward => self.state.upstream(),
+                NoResponse::Error(_) | NoResponse::Retry => None,
+            };
+            let Some(upstream) = upstream else { return Err(unanswered.into_error()) };
+            context.timeout = most.saturating_sub(begun.elapsed());
+            let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
+            return Box::pin(forward::answer(&self.state, upstream, context, uri, body)).await;
+        }
+        Err(NoResponse::Retry.into_error())
+    }
+
+    /// Whether the source rejects lists of the whole resource.
+    fn is_refused(&self, address: &ResourcePath) -> bool {
+        let catalog = self.state.registry.catalog();
+        let state = catalog.resource(&address.gvr).map(|resource| resource.live.state());
+        matches!(state, Some(LoadState::Refused { code: 403, .. }))
+    }
+
+    async fn resource(
+        &self,
+        context: &RequestContext<'_>,
+        address: &ResourcePath,
+    ) -> Result<Response<Body>, NoResponse> {
+        let catalog = self.state.catalog(context);
+        let mut resource = read::find(&catalog, address)?;
+        if let Some(through) = &context.through {
+            resource = through.seen(resource);
+        }
+        context.noted.served(context, address, &resource);
+        refuse_method(&context.info.method, address, &resource)?;
+        let answered = if address.legacy_watch || (address.name.is_none() && context.info.query.flag("watch")) {
+            watch::answer(&self.state, context, address, &resource).await
+        } else if address.name.is_some() {
+            get::answer(&self.state, context, address, &resource).await
+        } else {
+            list::answer(&self.state, context, address, &resource).await
+        };
+        // A deprecated version warns with its errors too, so they become responses here.
+        let mut response = match answered {
+            Ok(response) => response,
+            Err(NoResponse::Error(failure)) => {
+                let failure = context.reduced(failure);
+                if resource.deprecation_warning.is_none() {
+                    return Err(failure.into());
+                }
+                context.failed(&failure)
+            }
+            Err(unanswered @ (NoResponse::Retry | NoResponse::Forward)) => return Err(unanswered),
+        };
+        warnings::add(response.headers_mut(), resource.deprecation_warning.as_deref());
+        Ok(response)
+    }
+}
+
+impl Answers for Server {
+    async fn answer(&self, connection: &ConnectionState, request: Request<Incoming>) -> Response<Body> {
+        self.answer_to(connection, request).await
+    }
+
+    async fn reject(&self, connection: &ConnectionState, method: &Method, failure: ApiError) -> Response<Body> {
+        let begun = Instant::now();
+        // It takes a turn as every other request of its address.
+        let (failure, worker) = match self.arrive(connection.user(), false).await {
+            Ok(worker) => (failure, worker),
+            Err(limited) => {
+                self.limits().count(limited.limit);
+                (ApiError::Limited(limited), None)
+            }
+        };
+        let make = || failed(&failure, Format::Json, false);
+        let mut response = match worker {
+            Some(mut worker) => worker.work(make),
+            None => make(),
+        };
+        let headers = response.headers_mut();
+        headers.insert(HeaderName::from_static("audit-id"), self.state.audit_ids.of(&HeaderMap::new()));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+        self.tally.count(None, Outcome::rejected(failure.code().as_u16()), begun.elapsed());
+        completed(self.limits().unread(), connection, method, 0, response)
+    }
+
+    fn authenticates(&self) -> bool {
+        self.state.settings.access.is_some()
+    }
+
+    fn is_shared(&self, peer: &Peer) -> bool {
+        self.state.settings.access.as_ref().is_some_and(|access| access.is_front_proxy(peer))
+    }
+
+    fn seats(&self) -> Option<&Arc<Seats>> {
+        Some(self.limits().seats())
+    }
+
+    fn count_panic(&self) {
+        self.state.registry.panics().count(Where::Connection);
+    }
+
+    fn drain(&self) {
+        Server::drain(self);
+    }
+}
+
+/// Whether the request reads the discovery document of a group or version.
+fn is_read_of_discovery(context: &RequestContext<'_>) -> bool {
+    context.is_read() && matches!(context.info.route(), Route::Group(_) | Route::GroupVersion(_))
+}
+
+/// Whether the request opens a watch as a WebSocket. Clients of fabric8 open every watch so. After a finished response they watch over HTTP at
+/// once. An endless response makes them wait forever, and an error stops them or delays them by many seconds.
+fn is_websocket_watch(context: &RequestContext<'_>) -> bool {
+    let Route::Resource(address) = context.info.route() else { return false };
+    let watches = address.legacy_watch || (address.subresource.is_none() && context.info.query.flag("watch"));
+    watches && context.is_read() && pass_through::is_websocket(context.headers)
+}

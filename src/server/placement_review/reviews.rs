@@ -1,0 +1,26 @@
+//! What reviews are answered with: the index, and how many are answered at a time.
+
+use std::sync::Arc;
+
+use super::index::PlacementIndex;
+use crate::fair_semaphore::FairSemaphore;
+use crate::registry::Memory;
+use crate::server::limits::User;
+
+/// Reviews that are parsed and answered at a time: each takes a processor while it lasts, and memory for its values.
+pub(super) const MOST_AT_ONCE: u64 = 4;
+
+/// See the module.
+#[derive(Debug)]
+pub(in crate::server) struct Reviews {
+    pub(in crate::server) index: Arc<PlacementIndex>,
+    pub(super) places: Arc<FairSemaphore<User>>,
+}
+
+impl Reviews {
+    /// With an index that is counted in the memory of the copies.
+    pub(in crate::server) fn new(memory: Arc<Memory>) -> Reviews {
+        let index = Arc::new(PlacementIndex::accounted(memory));
+        Reviews { index, places: Arc::new(FairSemaphore::of_places(MOST_AT_ONCE, 0)) }
+    }
+}

@@ -1,0 +1,87 @@
+//! What handlers share: what is served, the settings, the limits, and what is made once for all requests.
+
+use std::sync::Arc;
+
+use tokio::sync::watch as state;
+
+use super::api_error::ApiError;
+use super::audit_id::AuditIds;
+use super::context::RequestContext;
+use super::documents;
+use super::limits::{Limits, User};
+use super::pass_through::PassThrough;
+use super::placement_review::reviews::Reviews;
+use super::settings::Settings;
+use super::shared_columns::SharedColumns;
+use crate::fair_semaphore::FairSemaphore;
+use crate::model::shares::Shares;
+use crate::registry::upstream::Upstream;
+use crate::registry::{Catalog, Registry, Where};
+
+/// How often a request is repeated because its resource was replaced meanwhile. Catalogs change when definitions do; three times within one
+/// request only happens in a loop.
+pub(super) const MOST_ATTEMPTS: usize = 3;
+
+/// Requests under way to the API server at a time, watches among them. One user may have as many as are free for all others: alone half.
+pub(super) const MOST_FORWARDED: u64 = 512;
+
+/// A user may have so many of them whatever others have.
+const FIRST_FORWARDED: u64 = 8;
+
+/// See the module.
+pub(super) struct ServerState {
+    pub(super) registry: Arc<Registry>,
+    pub(super) settings: Settings,
+    /// True once the process is ending: watches end, and `/readyz` fails.
+    pub(super) draining: state::Sender<bool>,
+    pub(super) audit_ids: AuditIds,
+    pub(super) limits: Arc<Limits>,
+    /// Permits of forwarded requests.
+    pub(super) forwarding: Arc<Shares<User>>,
+    /// Permits of requests whose documents are being made or encoded.
+    pub(super) making_documents: Arc<FairSemaphore<User>>,
+    /// Columns of the tables that are being written.
+    pub(super) columns: SharedColumns,
+    pub(super) reviews: Reviews,
+}
+
+impl ServerState {
+    pub(super) fn new(registry: Arc<Registry>, settings: Settings) -> ServerState {
+        ServerState {
+            reviews: Reviews::new(registry.memory().clone()),
+            registry,
+            limits: Arc::new(Limits::new(settings.limits)),
+            settings,
+            draining: state::Sender::new(false),
+            audit_ids: AuditIds::default(),
+            forwarding: Arc::new(Shares::new(MOST_FORWARDED, FIRST_FORWARDED)),
+            making_documents: Arc::new(FairSemaphore::of_places(documents::MOST_AT_ONCE, 0)),
+            columns: SharedColumns::default(),
+        }
+    }
+
+    /// The API server to which requests are forwarded; `None` if none are.
+    pub(super) fn upstream(&self) -> Option<&dyn Upstream> {
+        self.settings.upstream.as_deref().filter(|_| self.settings.pass_through != PassThrough::Off)
+    }
+
+    /// Which requests are forwarded; [`PassThrough::Off`] without an API server.
+    pub(super) fn passes(&self) -> PassThrough {
+        if self.upstream().is_some() { self.settings.pass_through } else { PassThrough::Off }
+    }
+
+    /// An internal error ended a request.
+    pub(super) fn defect(&self) -> ApiError {
+        self.registry.panics().count(Where::Request);
+        ApiError::Internal("this request met a defect; the log says more".to_owned())
+    }
+
+    /// The catalog that a request sees: the whole one, or that of its View.
+    pub(super) fn catalog(&self, context: &RequestContext<'_>) -> Arc<Catalog> {
+        let whole = self.registry.catalog();
+        match &context.through {
+            Some(through) => through.catalog(&whole),
+            None => whole,
+        }
+    }
+}
