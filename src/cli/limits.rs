@@ -7,7 +7,7 @@ use clap::Args;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::model::quantity::Bytes;
-use crate::server::limits::{LimitSettings, default_seats};
+use crate::server::limits::limit::{LimitSettings, default_seats};
 use crate::store::HistoryLimits;
 
 /// Open files for everything but connections of clients: the source's, requests that are handed on, metrics, the runtime.

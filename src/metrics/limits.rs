@@ -11,8 +11,9 @@ use prometheus_client::metrics::MetricType;
 
 use crate::registry::{Registry, Where};
 use crate::server::connection::CloseReason;
+use crate::server::limits::Limits;
 use crate::server::limits::connections::MOST_UNSTARTED;
-use crate::server::limits::{Limit, Limits};
+use crate::server::limits::limit::Limit;
 
 /// Shows the limits of a server and of its registry.
 #[derive(Debug)]

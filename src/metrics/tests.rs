@@ -34,7 +34,8 @@ use crate::registry::{
     Catalog, CheckOutcome, LoadState, Registry, Resource, ResourceOrigin, UnreadableNames, VersionInfo,
 };
 use crate::server::guards::Guard;
-use crate::server::limits::{LimitSettings, Limits};
+use crate::server::limits::Limits;
+use crate::server::limits::limit::LimitSettings;
 use crate::server::request_metrics::{AnswerPath, Outcome, RequestMetrics, Verb};
 use crate::server::tls::{self, Tls};
 use crate::store::{HistoryLimits, Store};

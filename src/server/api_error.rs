@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::limits::{Limit, Limited};
+use super::limits::limit::{Limit, Limited};
 use crate::access::{Forbidden, Refusal};
 use crate::model::quantity::Bytes;
 use crate::model::{Gvr, Version, quote};
@@ -72,6 +72,8 @@ pub enum ApiError {
         gvr: Gvr,
         /// Namespace and name of the object.
         key: String,
+        /// How long a row of an event may be, in bytes.
+        most: u64,
     },
     /// No offered media type is accepted, or not in the form that was asked for.
     NotAcceptable(String),
@@ -340,7 +342,7 @@ impl ApiError {
                 format!("Request entity too large: limit is {most}"),
             )
             .with(json!({})),
-            ApiError::TooLongRow { gvr, key } => Parts::new(
+            ApiError::TooLongRow { gvr, key, most } => Parts::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "RequestEntityTooLarge",
                 format!(
@@ -348,7 +350,7 @@ impl ApiError {
                      watch it without as=Table, or have the definition show less of the object in its additionalPrinterColumns",
                     gvr.group_resource(),
                     quote(key),
-                    Bytes(super::table::MOST_IN_EVENT as u64)
+                    Bytes(*most)
                 ),
             )
             .with(details(key, gvr)),

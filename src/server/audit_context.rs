@@ -6,31 +6,18 @@
 //! is rejected is audited whatever there is of that name. The event describes the request
 //! *inside* of a View (verb, objectRef), and the path as it came (requestURI).
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use http::HeaderMap;
-use http::request::Parts;
-
 use super::api_error::ApiError;
-use super::heads::slots::LongQuery;
-use super::limits::User as Sharer;
-use super::request_metrics::RequestRecord;
-use super::settings::Clock;
-use super::state::ServerState;
-use super::view_request::FoundView;
-use crate::access::attributes::Attributes;
-use crate::access::authentication::Peer;
-use crate::access::authorization::ALWAYS_ALLOWED;
+use super::clock::Clock;
+use super::limits::user::User as Sharer;
 use crate::access::failure_rate_limiter::OVERFLOW;
 use crate::access::{Admitted, Identity, Refusal};
-use crate::audit::event::{self, DECISION, MOST_ADDRESSES, REASON, User, VIEW, VIEW_PROBLEM};
-use crate::audit::{Event, Log, Policy, Rejected, Stage, Subject};
+use crate::audit::event::{self, DECISION, REASON, User, VIEW_PROBLEM};
+use crate::audit::{Event, Log, Rejected, Stage};
 use crate::fair_semaphore::FairSemaphore;
-use crate::registry::views::ViewRights;
-use crate::request::RequestInfo;
 
 /// What upstream says for a reason where it could not be found out whether somebody may.
 const UNDECIDED: &str = "internal error";
@@ -70,80 +57,25 @@ impl std::fmt::Debug for AuditContext {
     }
 }
 
-/// A request, as far as its head tells.
-pub(super) struct Auditing<'r> {
-    pub(super) server: &'r ServerState,
-    pub(super) noted: &'r RequestRecord,
-    pub(super) info: &'r RequestInfo,
-}
-
 /// Who sent a rejected request, as far as that is known.
-type RejectedCaller = Option<Arc<Identity>>;
+pub(super) type RejectedCaller = Option<Arc<Identity>>;
 
-impl Auditing<'_> {
-    /// Begins to audit a request, if the policy takes it and it is not audited yet. Tried at its arrival, and again if it is rejected.
-    pub(super) fn begin(&self, head: &Parts, view: Option<&FoundView>, rejected: Option<RejectedCaller>) {
-        let log = self.server.settings.audit.as_ref().filter(|_| self.noted.audited().is_none());
-        let Some(log) = log else { return };
-        self.noted.begin_audit(self.audited(log, head, view, rejected));
-    }
-
-    fn audited(
-        &self,
-        log: &Arc<Log>,
-        head: &Parts,
-        view: Option<&FoundView>,
+impl AuditContext {
+    /// A request that was not answered yet: its event as far as it is known, the address that it comes from, and why its View is missing or not
+    /// served. `rejected`: it is rejected.
+    pub(super) fn new(
+        log: Arc<Log>,
+        clock: Clock,
+        (begun, peer, problem): (Event, Option<IpAddr>, Option<String>),
         rejected: Option<RejectedCaller>,
-    ) -> Option<AuditContext> {
-        // Most requests are none of a View, and most logs tell of nothing else: looked at before anything is made.
-        let info = self.info;
-        if info.view.is_none() && log.policy() != Policy::All {
-            return None;
-        }
+    ) -> AuditContext {
         let is_rejected = rejected.is_some();
-        let subject = match (&info.view, view.and_then(|view| view.as_ref().ok())) {
-            (Some(_), _) if is_rejected => Subject::RejectedView,
-            (_, Some(through)) if through.view.definition().rights == ViewRights::View => Subject::ViewRight,
-            (Some(_), _) => Subject::View,
-            (None, _) if ALWAYS_ALLOWED.contains(&&*info.path) => Subject::Health,
-            (None, _) => Subject::Other,
-        };
-        if !log.policy().takes(subject) {
-            return None;
-        }
-        let attributes = Attributes::of(info).ok();
-        let headers = &head.headers;
-        let text = |name: &str| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-        let peer = head.extensions.get::<Arc<Peer>>().and_then(|peer| peer.address);
-        let now = (self.server.settings.clock)();
-        let name = info.view.as_ref().map(|view| (VIEW, view.name.clone()));
-        let begun = Event {
-            audit_id: String::from_utf8_lossy(self.server.audit_ids.of(&head.headers).as_bytes()).into_owned(),
-            stage: Stage::ResponseComplete,
-            uri: event::uri(match head.extensions.get::<LongQuery>() {
-                Some(query) => format!("{}?{query}", head.uri.path()),
-                None => head.uri.path_and_query().map_or_else(String::new, |path| path.as_str().to_owned()),
-            }),
-            verb: match &attributes {
-                Some(attributes) => attributes.verb.clone(),
-                None => info.method.as_str().to_ascii_lowercase(),
-            },
-            user: None,
-            source_addresses: source_addresses(headers, peer),
-            user_agent: event::user_agent(&text("user-agent").unwrap_or_default()),
-            object: attributes.as_ref().and_then(event::object_of),
-            status: None,
-            received: now,
-            reached: now,
-            annotations: name.into_iter().collect::<BTreeMap<_, _>>(),
-        };
-        Some(AuditContext {
-            log: log.clone(),
-            clock: self.server.settings.clock.clone(),
-            // It is held until the response has been read, and written so in any case.
-            begun: if is_rejected { begun.shortened() } else { begun },
+        AuditContext {
+            log,
+            clock,
+            begun,
             peer,
-            problem: view.and_then(|view| view.as_ref().err()).map(ApiError::message),
+            problem,
             known: rejected.flatten().map_or_else(OnceLock::new, OnceLock::from),
             decided: OnceLock::new(),
             failed: Mutex::default(),
@@ -151,11 +83,9 @@ impl Auditing<'_> {
             must_write: AtomicBool::new(false),
             is_complete: AtomicBool::new(false),
             is_rejected: AtomicBool::new(is_rejected),
-        })
+        }
     }
-}
 
-impl AuditContext {
     /// What it takes in memory until the response ends, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -294,22 +224,4 @@ impl Drop for AuditContext {
             self.log.offer(&event);
         }
     }
-}
-
-/// Where a request says that it comes from, then the address that it does come from (apimachinery `util/net`, SourceIPs): all but
-/// the last can be made up. The last ones of [`MOST_ADDRESSES`] are told.
-fn source_addresses(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<String> {
-    let parse = |text: &str| text.trim().parse::<IpAddr>().ok();
-    let of = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let mut addresses: Vec<IpAddr> = of("x-forwarded-for")
-        .map(|text| text.rsplit(',').take(MOST_ADDRESSES).filter_map(parse).collect())
-        .unwrap_or_default();
-    addresses.reverse();
-    if let Some(address) = of("x-real-ip").and_then(parse).filter(|address| !addresses.contains(address)) {
-        addresses.push(address);
-    }
-    if let Some(peer) = peer.map(|peer| peer.to_canonical()).filter(|peer| addresses.last() != Some(peer)) {
-        addresses.push(peer);
-    }
-    addresses.iter().map(ToString::to_string).collect()
 }

@@ -21,11 +21,12 @@ use tokio::time::Instant;
 
 use super::gzip::{self, Gzip};
 use super::indent::Pretty;
-use super::limits::Share;
 use super::limits::past;
 use super::limits::seats::Worker;
 use super::limits::unread::{self, Meter};
+use super::limits::user::Share;
 use super::pace::Pace;
+use super::pieces::Pieces;
 use super::request_log::RequestLog;
 use super::stream_timeout::{self, Said};
 use crate::registry::upstream::UpstreamBody;
@@ -38,9 +39,6 @@ const COMPRESS_ABOVE: usize = 128 * 1024;
 /// So many chunks one answer sends running before others have their turn: half a megabyte, less than a millisecond of work.
 /// A connection that is read as fast as it is written would otherwise keep its thread until a whole list is out.
 const CHUNKS_AT_A_TIME: u8 = 8;
-
-/// Chunks of an answer, made one by one. An empty one is not sent: it ends a turn of work that has made nothing to send yet.
-pub type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;
 
 /// A response body.
 pub struct Body {

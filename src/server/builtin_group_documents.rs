@@ -5,12 +5,12 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Value, json};
 
 use super::builtin_group::{GROUP, KEY, VERSION};
-use super::placement_review;
+use super::placement_review::kind as placement_reviews;
 use crate::registry::documents::Fixed;
 
 /// Its rows, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
 pub(super) fn rows() -> Vec<Value> {
-    vec![views(), placement_review::row()]
+    vec![views(), placement_reviews::row()]
 }
 
 fn views() -> Value {

@@ -25,7 +25,9 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::limits::connections::Place;
-use super::limits::{Limited, User};
+use super::limits::groups::Member;
+use super::limits::limit::Limited;
+use super::limits::user::User;
 
 /// Bound of a connection on which no request was complete.
 pub(super) const FIRST_REQUEST: Duration = Duration::from_secs(30);
@@ -185,11 +187,6 @@ impl ConnectionState {
         self.pending.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether no request waits for its response, and no response is being sent.
-    pub(super) fn is_idle(&self) -> bool {
-        !self.is_pending() && self.responding.load(Ordering::Relaxed) == 0
-    }
-
     /// Whether its place is needed, so that it ends gracefully.
     pub(super) fn is_displaced(&self) -> bool {
         self.is_displaced.load(Ordering::Relaxed)
@@ -280,6 +277,12 @@ impl ConnectionState {
 }
 
 /// For requests that arrive over no connection.
+impl Member for ConnectionState {
+    fn is_idle(&self) -> bool {
+        !self.is_pending() && self.responding.load(Ordering::Relaxed) == 0
+    }
+}
+
 impl Default for ConnectionState {
     fn default() -> ConnectionState {
         ConnectionState::of(User::default(), true)

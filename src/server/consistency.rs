@@ -22,6 +22,7 @@ use super::body::Body;
 use super::context::RequestContext;
 use super::no_response::NoResponse;
 use super::read;
+use super::settings::Consistency;
 use super::state::ServerState;
 
 /// Response header that says how a Strong read was answered.
@@ -34,16 +35,6 @@ const QUESTION_WAIT: Duration = Duration::from_secs(10);
 
 /// The largest response to that question.
 const MAX_RESPONSE_BYTES: usize = 64 << 20;
-
-/// How fresh an answer is whose request names no resourceVersion.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Consistency {
-    /// As the copy is, within the accepted lag, but never without what was written through us.
-    #[default]
-    Eventual,
-    /// Not older than the request.
-    Strong,
-}
 
 /// How a read was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,8 @@ use http::{HeaderMap, Method};
 
 use super::api_error::ApiError;
 use super::builtin_group::BuiltinGroupVisibility;
-use super::limits::{Limits, User};
+use super::limits::Limits;
+use super::limits::user::User;
 use super::negotiate;
 use super::request_metrics::RequestRecord;
 use super::view_request::ViewRequest;

@@ -6,7 +6,7 @@
 
 use super::api_error::ApiError;
 use super::context::RequestContext;
-use super::limits::{Limit, Limited};
+use super::limits::limit::{Limit, Limited};
 use crate::access::attributes::Attributes;
 use crate::model::Gvr;
 

@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 use super::builtin_group::{self, BuiltinGroupVisibility};
 use super::builtin_group_documents;
 use super::pass_through::PassThrough;
-use super::placement_review;
-use super::self_review;
+use super::placement_review::kind as placement_reviews;
+use super::self_review::kind as self_reviews;
 use crate::model::{GroupVersion, Gvr, Scope};
 use crate::registry::{Catalog, OfferedResource, OfferedVersion, Resource, ResourceOrigin, Subresource};
 
@@ -60,11 +60,11 @@ impl Offered<'_> {
         };
         if self.own == BuiltinGroupVisibility::Hidden {
             // In a View callers ask about themselves, whatever the cluster has of these groups.
-            groups.retain(|group| !self_review::GROUPS.contains(&&*group.name));
+            groups.retain(|group| !self_reviews::GROUPS.contains(&&*group.name));
             let version = |name: &str| Version { name: name.to_owned(), is_stale: false };
-            groups.extend(self_review::GROUPS.map(|group| Group {
+            groups.extend(self_reviews::GROUPS.map(|group| Group {
                 name: group.to_owned(),
-                versions: self_review::versions(self.catalog, group).into_iter().map(version).collect(),
+                versions: self_reviews::versions(self.catalog, group).into_iter().map(version).collect(),
             }));
         } else {
             // A cluster through which it is aggregated offers it too: here it is answered here.
@@ -91,12 +91,12 @@ impl Offered<'_> {
         match self.own {
             BuiltinGroupVisibility::Beside | BuiltinGroupVisibility::Alone if is_own => builtin_group_documents::rows(),
             BuiltinGroupVisibility::Alone => Vec::new(),
-            BuiltinGroupVisibility::Hidden if self_review::GROUPS.contains(&group) => self_review::rows(group),
+            BuiltinGroupVisibility::Hidden if self_reviews::GROUPS.contains(&group) => self_reviews::rows(group),
             BuiltinGroupVisibility::WithoutViews if is_own => {
                 // What a fieldcache in the cluster offers is reached through its API server.
                 let mut rows = rows(self.catalog, self.passes, group, version);
-                rows.retain(|row| row["resource"] != placement_review::RESOURCE);
-                rows.push(placement_review::row());
+                rows.retain(|row| row["resource"] != placement_reviews::RESOURCE);
+                rows.push(placement_reviews::row());
                 rows
             }
             BuiltinGroupVisibility::Hidden | BuiltinGroupVisibility::WithoutViews | BuiltinGroupVisibility::Beside => {

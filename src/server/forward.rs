@@ -50,7 +50,7 @@ pub(super) async fn answer(
     if let Some(address) = address
         && let Some(resource) = server.registry.catalog().resource(&address.gvr)
     {
-        context.noted.served(context, address, resource);
+        context.noted.served(context.info, context.headers, address, resource);
     }
     context.noted.found(AnswerPath::Forwarded);
     if context.is_long {

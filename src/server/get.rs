@@ -15,7 +15,7 @@ use crate::store::{Object, Snapshot};
 
 use super::api_error::ApiError;
 use super::body::Body;
-use super::consistency::{self, Consistency, ReadFrom};
+use super::consistency::{self, ReadFrom};
 use super::context::RequestContext;
 use super::encode::Shown;
 use super::limits::lists::{LARGE, Turn};
@@ -24,6 +24,7 @@ use super::no_response::NoResponse;
 use super::params::read_version;
 use super::response::{chunked, document, length_as};
 use super::row::Row;
+use super::settings::Consistency;
 use super::state::ServerState;
 use super::table::{self, Columns, Include};
 use super::{explain, protobuf, read, yaml};

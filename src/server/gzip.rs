@@ -22,7 +22,7 @@ use flate2::write::GzEncoder;
 use flate2::{Compress, Compression, Crc, FlushCompress};
 use libdeflater::{CompressionLvl, Compressor};
 
-use super::body::Pieces;
+use super::pieces::Pieces;
 use crate::registry::Deflated;
 
 /// About the memory of a compressor while a response is made, in bytes.

@@ -6,8 +6,8 @@
 
 use bytes::{Buf, Bytes};
 
-use super::body::Pieces;
 use super::encode::CHUNK;
+use super::pieces::Pieces;
 
 /// The deepest level of objects and lists whose content is indented. Only schemas in definitions nest nearly as deep.
 pub const DEEPEST: usize = 100;

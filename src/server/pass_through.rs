@@ -1,22 +1,4 @@
-//! Which requests go on to the API server behind: the policy. How they go is in `forward`.
-//!
-//! What is served here is answered here, but for two reads: one object without a resourceVersion, which must be as new as
-//! the request, and subresources, of which there is no copy. Everything else goes on as far as `--pass-through` lets it.
-//!
-//! Never handed on, whatever the mode: what opens a channel into a workload. A local server answers whoever reaches
-//! its port, and a page of a workload, shown through `proxy`, would be a page of this server's own origin, which `guards` lets in.
-
-use http::header::{CONNECTION, UPGRADE};
-use http::{HeaderMap, Method};
-
-use super::api_error::ApiError;
-use super::context::RequestContext;
-use super::methods::write_verb;
-use super::{builtin_group, read};
-use crate::model::{GroupVersion, quote};
-use crate::registry::Catalog;
-use crate::registry::chain::CONSISTENCY_HEADER;
-use crate::request::{RequestInfo, ResourcePath, Route};
+//! `--pass-through`: which kinds of requests may go on to the API server. Which request does is in `forward_policy`.
 
 /// Which requests that are not answered here go on to the API server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +13,7 @@ pub enum PassThrough {
 }
 
 /// Subresources that lead into a workload.
-const REFUSED: [&str; 4] = ["attach", "exec", "portforward", "proxy"];
+pub(super) const REFUSED: [&str; 4] = ["attach", "exec", "portforward", "proxy"];
 
 /// What a client asks about itself, by the verb create: its permissions and its name. The API server keeps nothing of it. `kubectl auth`
 /// and programs that show a cluster ask so before anything else.
@@ -55,156 +37,8 @@ impl PassThrough {
     pub(super) fn offers_subresource(self, name: &str) -> bool {
         self != PassThrough::Off && !REFUSED.contains(&name)
     }
-
-    /// Whether a request goes on.
-    ///
-    /// # Errors
-    /// The reason, when it would have to go on and must not.
-    pub(super) fn takes(self, context: &RequestContext<'_>, catalog: &Catalog) -> Result<bool, ApiError> {
-        let route = context.info.route();
-        if self == PassThrough::Off {
-            return Ok(false);
-        }
-        let reads = matches!(context.info.method, Method::GET | Method::HEAD | Method::OPTIONS);
-        let goes_on = match route {
-            Route::Resource(address) => is_behind(context, address, catalog),
-            Route::Unknown | Route::UnknownBuiltIn | Route::Root => true,
-            Route::Group(name) => {
-                let is_offered = catalog.offers.groups.iter().any(|group| group.name == *name);
-                !reads || !(is_offered || catalog.group(name).is_some() || name == builtin_group::GROUP)
-            }
-            Route::GroupVersion(GroupVersion { group, version }) => {
-                let is_served = catalog.group(group).is_some_and(|held| held.versions.contains(version))
-                    || (group == builtin_group::GROUP && version == builtin_group::VERSION);
-                !reads || !(is_served || catalog.offers.version(group, version).is_some())
-            }
-            Route::Health { .. } | Route::Version | Route::OpenApi | Route::CoreVersions | Route::Groups => !reads,
-        };
-        if !goes_on || context.info.method == Method::CONNECT {
-            return Ok(false);
-        }
-        // Something between us and the API server may clean the path; what it means then is not what was looked at here.
-        if context.info.climbs() {
-            return Ok(false);
-        }
-        check_path(context.info)?;
-        check_upgrade(context.headers)?;
-        if reads || self == PassThrough::All || asks_about_itself(context) {
-            return Ok(true);
-        }
-        // A write of something that nobody has is answered here, as not found.
-        match route {
-            Route::Resource(address) if is_known(address, catalog) => Err(refuse_write(&context.info.method, address)),
-            _ => Ok(false),
-        }
-    }
 }
 
-/// Whether a request for a resource is not answered from a copy.
-fn is_behind(context: &RequestContext<'_>, address: &ResourcePath, catalog: &Catalog) -> bool {
-    if catalog.resource(&address.gvr).is_none() {
-        return true;
-    }
-    match write_verb(&context.info.method, address) {
-        // A method that Kubernetes has no verb for.
-        Some("") => false,
-        Some(_) => true,
-        None if address.legacy_watch => false,
-        None if address.subresource.is_some() => true,
-        None => {
-            let is_unset = |key: &str| context.info.query.get(key).is_none_or(str::is_empty);
-            // Who asks for the copy gets it.
-            let wants_copy = context.headers.get(CONSISTENCY_HEADER).is_some_and(|value| value == "Eventual");
-            address.name.is_some() && is_unset("resourceVersion") && !context.info.query.flag("watch") && !wants_copy
-        }
-    }
-}
-
-fn is_question(group: &str, resource: &str) -> bool {
+pub(super) fn is_question(group: &str, resource: &str) -> bool {
     QUESTIONS.contains(&(group, resource))
-}
-
-fn asks_about_itself(context: &RequestContext<'_>) -> bool {
-    let Route::Resource(address) = context.info.route() else { return false };
-    let is_collection = address.name.is_none() && address.namespace.is_none() && !address.legacy_watch;
-    context.info.method == Method::POST && is_collection && is_question(&address.gvr.group, &address.gvr.resource)
-}
-
-fn is_known(address: &ResourcePath, catalog: &Catalog) -> bool {
-    let gvr = &address.gvr;
-    if catalog.resource(gvr).is_some() {
-        // In a wrong scope it is not there either.
-        return read::find(catalog, address).is_ok();
-    }
-    catalog
-        .offers
-        .version(&gvr.group, &gvr.version)
-        .is_some_and(|version| version.resources.iter().any(|resource| resource.name == gvr.resource))
-}
-
-fn refuse_write(method: &Method, address: &ResourcePath) -> ApiError {
-    match write_verb(method, address) {
-        None | Some("") => ApiError::MethodNotAllowedHere,
-        Some(verb) => ApiError::WriteNotHandedOn { verb, gvr: address.gvr.clone() },
-    }
-}
-
-/// Refuses to act for somebody else: our rights are the kubeconfig's, and an answer with them in the name of another user
-/// would be wrong.
-///
-/// # Errors
-/// 403 that names the header.
-pub(super) fn check_impersonation(headers: &HeaderMap) -> Result<(), ApiError> {
-    match headers.keys().find(|name| name.as_str().starts_with("impersonate-")) {
-        None => Ok(()),
-        Some(name) => Err(ApiError::Forbidden(format!(
-            "the header {name} asks to act as somebody else, but requests are answered with the rights of this server's \
-             kubeconfig: ask the API server directly, or start fieldcache with a kubeconfig of that user"
-        ))),
-    }
-}
-
-/// Refuses what leads into a workload. The path is read generously, since something between us and the API server may
-/// clean it before it is looked at.
-fn check_path(info: &RequestInfo) -> Result<(), ApiError> {
-    let Some(address) = info.cleaned_resource() else { return Ok(()) };
-    let Some(subresource) = &address.subresource else { return Ok(()) };
-    // Below `proxy` comes the path of the workload.
-    let first = subresource.split('/').next().unwrap_or_default();
-    match REFUSED.iter().find(|refused| refused.eq_ignore_ascii_case(first)) {
-        None => Ok(()),
-        Some(&"proxy") => Err(ApiError::Forbidden(format!(
-            "{}/proxy is not handed on: what a workload answers would be a page of this server, with the rights of its \
-             kubeconfig; ask the API server directly, with kubectl proxy or kubectl port-forward",
-            address.gvr.resource
-        ))),
-        Some(refused) => Err(ApiError::Forbidden(format!(
-            "{}/{refused} is not handed on: this server answers whoever reaches its port, so it opens no channel into a \
-             workload; use kubectl without --server, which asks the API server directly",
-            address.gvr.resource
-        ))),
-    }
-}
-
-/// Whether a request asks to speak WebSocket.
-pub(super) fn is_websocket(headers: &HeaderMap) -> bool {
-    headers.get_all(UPGRADE).iter().any(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
-}
-
-/// Refuses other protocols. HTTP/2 in clear text is merely not taken up, as a server may.
-fn check_upgrade(headers: &HeaderMap) -> Result<(), ApiError> {
-    let asks = headers.get_all(CONNECTION).iter().any(|value| {
-        value.to_str().is_ok_and(|text| text.split(',').any(|token| token.trim().eq_ignore_ascii_case("upgrade")))
-    });
-    let protocols: Vec<&str> =
-        headers.get_all(UPGRADE).iter().map(|value| value.to_str().unwrap_or("unreadable")).collect();
-    let harmless = protocols.iter().all(|protocol| protocol.trim().eq_ignore_ascii_case("h2c"));
-    if (asks || !protocols.is_empty()) && (protocols.is_empty() || !harmless) {
-        return Err(ApiError::Forbidden(format!(
-            "an upgrade of the connection to {} is not handed on: plain requests and watches are; ask the API server \
-             directly",
-            quote(&protocols.join(", "))
-        )));
-    }
-    Ok(())
 }

@@ -17,14 +17,17 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::api_error::ApiError;
-use super::audit_context::{AuditContext, Auditing};
+use super::audit_context::AuditContext;
+use super::auditing::Auditing;
 use super::body::Body;
 use super::connection::ConnectionState;
 use super::context::{REQUEST_TIMEOUT, RequestContext};
 use super::heads::slots::{self, LongQuery};
 use super::limits::exempt::is_exempt;
+use super::limits::limit::Limited;
 use super::limits::seats::{Seats, Worker};
-use super::limits::{Head, Limited, Limits, User, header_bytes};
+use super::limits::user::User;
+use super::limits::{Head, Limits, header_bytes};
 use super::listen::Answers;
 use super::methods::refuse_method;
 use super::negotiate::Format;
@@ -37,8 +40,8 @@ use super::settings::Settings;
 use super::state::{MOST_ATTEMPTS, ServerState};
 use super::view_request::ViewRequest;
 use super::{
-    authorize, forward, get, guards, health, list, non_resource, openapi, params, pass_through, placement_review, read,
-    self_review, view_request, warnings, watch,
+    authorize, forward, forward_policy, get, guards, health, list, non_resource, openapi, params, placement_review,
+    read, self_review, view_request, warnings, watch,
 };
 use crate::access::authentication::{Peer, Recognized};
 use crate::fair_semaphore::FairSemaphore;
@@ -362,18 +365,18 @@ impl Server {
         let info = context.info;
         let route = info.route();
         let is_review = match context.through {
-            Some(_) => self_review::is_one(route),
-            None => placement_review::is_asked(route).is_some(),
+            Some(_) => self_review::kind::is_one(route),
+            None => placement_review::kind::is_asked(route).is_some(),
         };
         if !(is_review && info.method == Method::POST) {
             guards::check_body(&info.method, context.headers)?;
         }
         context.timeout = params::timeout(&info.query, REQUEST_TIMEOUT)?;
-        if let Some(address) = placement_review::is_asked(route).filter(|_| context.through.is_none()) {
+        if let Some(address) = placement_review::kind::is_asked(route).filter(|_| context.through.is_none()) {
             return Box::pin(placement_review::answer(&self.state, context, address, body)).await;
         }
         if context.through.is_some()
-            && let Some(review) = self_review::is_asked(route, &self.state.catalog(context))
+            && let Some(review) = self_review::kind::is_asked(route, &self.state.catalog(context))
         {
             return Box::pin(self_review::answer(&self.state, context, review, body)).await;
         }
@@ -383,7 +386,7 @@ impl Server {
         }
         // Nothing is forwarded from a View.
         if let Some((upstream, body)) = self.state.upstream().zip(body).filter(|_| context.through.is_none()) {
-            pass_through::check_impersonation(context.headers)?;
+            forward_policy::check_impersonation(context.headers)?;
             let catalog = self.state.registry.catalog();
             if self.state.passes().takes(context, &catalog)? {
                 let forwarded = Box::pin(forward::answer(&self.state, upstream, context, uri, body)).await?;
@@ -452,7 +455,7 @@ impl Server {
         if let Some(through) = &context.through {
             resource = through.seen(resource);
         }
-        context.noted.served(context, address, &resource);
+        context.noted.served(context.info, context.headers, address, &resource);
         refuse_method(&context.info.method, address, &resource)?;
         let answered = if address.legacy_watch || (address.name.is_none() && context.info.query.flag("watch")) {
             watch::answer(&self.state, context, address, &resource).await
@@ -536,5 +539,5 @@ fn is_read_of_discovery(context: &RequestContext<'_>) -> bool {
 fn is_websocket_watch(context: &RequestContext<'_>) -> bool {
     let Route::Resource(address) = context.info.route() else { return false };
     let watches = address.legacy_watch || (address.subresource.is_none() && context.info.query.flag("watch"));
-    watches && context.is_read() && pass_through::is_websocket(context.headers)
+    watches && context.is_read() && forward_policy::is_websocket(context.headers)
 }

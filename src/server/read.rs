@@ -17,7 +17,8 @@ use crate::selector::FieldOperator;
 use crate::store::Snapshot;
 
 use super::api_error::ApiError;
-use super::limits::{Limited, past};
+use super::limits::limit::Limited;
+use super::limits::past;
 use super::no_response::NoResponse;
 use super::params::ListOptions;
 use crate::request::ResourcePath;

@@ -18,8 +18,8 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::context::RequestContext;
-use super::limits::User;
 use super::limits::bodies::BodyPlace;
+use super::limits::user::User;
 use super::methods::write_verb;
 use super::state::ServerState;
 use super::{consistency, read};

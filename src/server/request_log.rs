@@ -7,7 +7,7 @@ use http::{HeaderValue, Method, Uri};
 use tokio::time::Instant;
 
 use super::heads;
-use super::limits::User;
+use super::limits::user::User;
 use crate::request::Query;
 
 /// Most characters of a path or selector.

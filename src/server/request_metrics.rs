@@ -19,13 +19,12 @@ use tokio::time::Instant;
 
 use super::audit_context::AuditContext;
 use super::body::Body;
-use super::limits::User;
+use super::limits::user::User;
 use super::request_log::RequestLog;
 use crate::model::Gvr;
 use crate::query::Access;
 use crate::registry::Resource;
-use crate::request::Query;
-use crate::request::ResourcePath;
+use crate::request::{Query, RequestInfo, ResourcePath};
 
 /// Upper ends of the duration histogram, in microseconds. Answers from an index take some ten of them; the upper ones are
 /// kube-apiserver's request timeout and what comes near it. Longer ones, which are watches, are in the last bucket.
@@ -250,13 +249,14 @@ impl RequestRecord {
     /// The request is for this resource, which is served.
     pub(super) fn served(
         &self,
-        context: &super::context::RequestContext<'_>,
+        info: &RequestInfo,
+        headers: &HeaderMap,
         address: &ResourcePath,
         resource: &Arc<Resource>,
     ) {
-        let verb = Verb::of(&context.info.method, context.headers, address, &context.info.query);
+        let verb = Verb::of(&info.method, headers, address, &info.query);
         let selects = matches!(verb, Verb::List | Verb::Watch);
-        let has = |key: &str| selects && context.info.query.get(key).is_some_and(|text| !text.is_empty());
+        let has = |key: &str| selects && info.query.get(key).is_some_and(|text| !text.is_empty());
         let _ = self.served.set(Served {
             subject: Subject::Resource(resource.clone()),
             verb,

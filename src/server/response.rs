@@ -7,11 +7,12 @@ use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, 
 use http::{HeaderValue, Method, Response, StatusCode};
 
 use super::api_error::ApiError;
-use super::body::{self, Body, Finish, Pieces};
+use super::body::{self, Body, Finish};
 use super::connection::ConnectionState;
 use super::context::RequestContext;
 use super::limits::unread::Unread;
 use super::negotiate::{Format, Offer, Protobuf, negotiate, takes_gzip};
+use super::pieces::Pieces;
 use super::{indent, protobuf, yaml};
 use crate::access::Refusal;
 

@@ -7,14 +7,21 @@ use crate::access::Access;
 use crate::audit::Log;
 use crate::registry::upstream::Upstream;
 
-use super::consistency::Consistency;
+use super::clock::Clock;
 use super::guards::Guard;
 use super::health::Check;
-use super::limits::LimitSettings;
+use super::limits::limit::LimitSettings;
 use super::pass_through::PassThrough;
 
-/// Returns the current time.
-pub type Clock = Arc<dyn Fn() -> jiff::Timestamp + Send + Sync>;
+/// How fresh an answer is whose request names no resourceVersion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Consistency {
+    /// As the copy is, within the accepted lag, but never without what was written through us.
+    #[default]
+    Eventual,
+    /// Not older than the request.
+    Strong,
+}
 
 /// The environment of a server.
 #[derive(Clone)]

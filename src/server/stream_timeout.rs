@@ -25,9 +25,10 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::connection::ConnectionState;
 use super::limits::connections::Connections;
+use super::limits::limit::Limited;
 use super::limits::seats::{UNIT_TIME, Worker};
 use super::limits::unread::Answer;
-use super::limits::{Limited, Share};
+use super::limits::user::Share;
 use super::pace::PATIENCE;
 
 /// What the body of an answer said when it was asked last.

@@ -20,14 +20,15 @@ use crate::registry::{Resource, ResourceOrigin};
 use crate::store::Object;
 
 use super::api_error::ApiError;
-use super::body::Pieces;
 use super::column::{ColumnKind, MOST_VALUES, literal_cell, untyped_integer_cell};
 use super::encode::{
     Chunks, Envelope, ListMeta, Show, Shown, Unfinished as _, begin, write_string, write_type, write_value,
 };
+use super::limits::limit::Limited;
+use super::limits::user::{Share, User};
 use super::limits::watches::Watches;
-use super::limits::{Limited, Share, User};
 use super::negotiate::{Form, Format};
+use super::pieces::Pieces;
 use super::row::{Cell, JsonRow, Row, YamlRow};
 use super::yaml;
 use crate::request::Query;

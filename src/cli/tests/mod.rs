@@ -22,7 +22,7 @@ use super::{check, crds, fields, openapi, place, run, serve, source};
 use crate::manifest::yaml::{Form, documents};
 use crate::model::Gvr;
 use crate::model::quantity::Bytes;
-use crate::server::limits::LimitSettings;
+use crate::server::limits::limit::LimitSettings;
 use crate::store::HistoryLimits;
 
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/samples");

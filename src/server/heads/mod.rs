@@ -18,6 +18,7 @@
 //! A head may be as long as with Go's server: [`MOST_HEAD`]. What is longer than [`USUAL_HEAD`] is counted while it is read and until
 //! the request is answered, in shares of the peers' addresses ([`super::limits::connections::Connections::take_head`]).
 
+pub(super) mod bounds;
 mod hpack;
 mod one;
 pub(super) mod slots;
@@ -33,27 +34,18 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use super::api_error::ApiError;
-use super::limits::Share;
 use super::limits::connections::LONG_HEAD;
+use super::limits::user::Share;
 use super::stream_timeout::Link;
 use super::write_timeout::PREFACE;
+use bounds::{MOST_HEAD, USUAL_HEAD, too_long};
 use one::{Following, Head};
 use slots::{Kept, SLOT_HEADER, Slots};
 use two::{Frames, Step};
-
-/// The longest head in bytes: Go's `DefaultMaxHeaderBytes`, with the same allowance for its buffer.
-pub(super) const MOST_HEAD: usize = (1 << 20) + 4096;
-
-/// Heads up to so many bytes are handed to hyper whole. Each connection may hold one, without credentials too.
-pub(super) const USUAL_HEAD: usize = (64 << 10) + (14 << 10);
-
-/// The most headers of a request. In memory each takes about a quarter of a kilobyte beside its text.
-pub(super) const MOST_FIELDS: usize = 4096;
 
 /// How long a head may take to arrive, from its first byte. hyper does not see one that has begun.
 const HEAD_TIME: Duration = Duration::from_secs(30);
@@ -65,14 +57,6 @@ const CHUNK: usize = 2 << 10;
 /// connection, and the client might not see the answer.
 const MOST_DRAINED: usize = 4 << 20;
 const DRAIN_TIME: Duration = Duration::from_secs(1);
-
-/// Takes the share of a long head of so many bytes.
-type TakeShare<'t> = &'t mut dyn FnMut(u64) -> Result<Share, ApiError>;
-
-/// What a long head takes in memory, with its headers in a map.
-fn taken_bytes(length: usize, fields: usize) -> u64 {
-    (2 * length + 256 * fields) as u64
-}
 
 /// What the next bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -270,12 +254,6 @@ impl<Io> Heads<Io> {
             self.held = Vec::new();
         }
     }
-}
-
-/// A head that is longer than [`MOST_HEAD`].
-fn too_long() -> ApiError {
-    let message = format!("the URL and the headers of the request have more than {MOST_HEAD} bytes: send less");
-    ApiError::Rejected(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message)
 }
 
 /// Whether there is an empty line in a part of a head, after another line.

@@ -7,9 +7,9 @@ use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use httparse::{EMPTY_HEADER, Error, Header, Status};
 
+use super::bounds::{MOST_FIELDS, MOST_HEAD, TakeShare, USUAL_HEAD, taken_bytes};
 use super::slots::{Kept, SLOT_HEADER, Slots};
 use super::target::Target;
-use super::{MOST_FIELDS, MOST_HEAD, TakeShare, USUAL_HEAD, taken_bytes};
 use crate::server::api_error::ApiError;
 
 /// hyper reads so many headers without more memory for each request.
@@ -72,7 +72,7 @@ fn convert(
     share: TakeShare<'_>,
 ) -> Result<Head, ApiError> {
     if head.len() > MOST_HEAD {
-        return Err(super::too_long());
+        return Err(super::bounds::too_long());
     }
     let following = following(request)?;
     let method = request.method.unwrap_or_default();

@@ -13,7 +13,7 @@ use http::{HeaderMap, Request, StatusCode, Uri};
 
 use super::target::LONGEST_URI;
 use crate::server::api_error::ApiError;
-use crate::server::limits::Share;
+use crate::server::limits::user::Share;
 
 /// Slots of HTTP/2 in use at a time, at most.
 const MOST_UNTAKEN: usize = 64;

@@ -7,13 +7,13 @@
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 
+use super::bounds::{MOST_FIELDS, MOST_HEAD, TakeShare, USUAL_HEAD, taken_bytes};
 use super::hpack::{self, Broken, Decoder, Skipped};
 use super::slots::{Kept, SLOT_HEADER, Slots};
 use super::target::Target;
-use super::{MOST_FIELDS, MOST_HEAD, TakeShare, USUAL_HEAD, taken_bytes};
 use crate::server::api_error::ApiError;
-use crate::server::limits::Share;
 use crate::server::limits::connections::LONG_HEAD;
+use crate::server::limits::user::Share;
 
 /// The head of a frame.
 const FRAME_HEAD: usize = 9;

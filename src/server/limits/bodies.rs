@@ -5,7 +5,8 @@
 
 use std::sync::Arc;
 
-use super::{Limit, LimitSettings, Limited, RETRY_AFTER, Share, User};
+use super::limit::{Limit, LimitSettings, Limited, RETRY_AFTER};
+use super::user::{Share, User};
 use crate::model::quantity::Bytes;
 use crate::model::shares::Shares;
 

@@ -44,7 +44,8 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::groups::Groups;
-use super::{Limit, Limited, RETRY_AFTER, Share, User, origin_of};
+use super::limit::{Limit, Limited, RETRY_AFTER};
+use super::user::{Share, User, origin_of};
 use crate::model::quantity::Bytes;
 use crate::model::shares::Shares;
 use crate::server::api_error::ApiError;
@@ -123,8 +124,8 @@ struct Table {
     graceful: BTreeMap<u64, Arc<ConnectionState>>,
     /// How many each origin has, without those that were evicted.
     origins: HashMap<Origin, usize>,
-    unauthenticated: Groups<Origin>,
-    authenticated: Groups<User>,
+    unauthenticated: Groups<Origin, ConnectionState>,
+    authenticated: Groups<User, ConnectionState>,
     /// For whom authenticated connections count.
     users: HashMap<u64, User>,
 }

@@ -3,7 +3,7 @@
 //!
 //! All of them are small. Leases count only for users of the control plane: any other user could flood them.
 
-use super::User;
+use super::user::User;
 
 /// Paths of probes, and of what clients ask before anything else.
 const PATHS: [&str; 4] = ["healthz", "livez", "readyz", "version"];

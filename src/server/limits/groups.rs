@@ -8,27 +8,31 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use crate::server::connection::ConnectionState;
+/// A member of a group.
+pub(in crate::server) trait Member {
+    /// Whether it has no request in progress.
+    fn is_idle(&self) -> bool;
+}
 
 /// How many connections, and groups with as many as the largest, are looked at for a connection without a request in progress.
 const MOST_CANDIDATES: usize = 16;
 
 /// Connections by group. Their numbers are in the order of their arrival.
 #[derive(Debug)]
-pub(super) struct Groups<Key> {
+pub(super) struct Groups<Key, State> {
     total: usize,
-    groups: HashMap<Key, BTreeMap<u64, Arc<ConnectionState>>>,
+    groups: HashMap<Key, BTreeMap<u64, Arc<State>>>,
     /// The last group has most, and of several with as many the oldest connection.
     ranking: BTreeSet<(usize, Reverse<u64>, Key)>,
 }
 
-impl<Key> Default for Groups<Key> {
-    fn default() -> Groups<Key> {
+impl<Key, State> Default for Groups<Key, State> {
+    fn default() -> Groups<Key, State> {
         Groups { total: 0, groups: HashMap::new(), ranking: BTreeSet::new() }
     }
 }
 
-impl<Key: Clone + Eq + Hash + Ord> Groups<Key> {
+impl<Key: Clone + Eq + Hash + Ord, State: Member> Groups<Key, State> {
     /// Connections of all groups.
     pub(super) fn total(&self) -> usize {
         self.total
@@ -55,13 +59,13 @@ impl<Key: Clone + Eq + Hash + Ord> Groups<Key> {
     }
 
     /// Adds a connection.
-    pub(super) fn insert(&mut self, key: &Key, number: u64, state: Arc<ConnectionState>) {
+    pub(super) fn insert(&mut self, key: &Key, number: u64, state: Arc<State>) {
         self.change(key, |group| group.insert(number, state));
         self.total += 1;
     }
 
     /// Takes a connection out; `None` if it is not there.
-    pub(super) fn remove(&mut self, key: &Key, number: u64) -> Option<Arc<ConnectionState>> {
+    pub(super) fn remove(&mut self, key: &Key, number: u64) -> Option<Arc<State>> {
         let removed = self.change(key, |group| group.remove(&number));
         self.total -= usize::from(removed.is_some());
         removed
@@ -90,10 +94,10 @@ impl<Key: Clone + Eq + Hash + Ord> Groups<Key> {
     fn change<Changed>(
         &mut self,
         key: &Key,
-        change: impl FnOnce(&mut BTreeMap<u64, Arc<ConnectionState>>) -> Changed,
+        change: impl FnOnce(&mut BTreeMap<u64, Arc<State>>) -> Changed,
     ) -> Changed {
         let group = self.groups.entry(key.clone()).or_default();
-        let rank = |group: &BTreeMap<u64, Arc<ConnectionState>>| {
+        let rank = |group: &BTreeMap<u64, Arc<State>>| {
             let (oldest, _) = group.first_key_value()?;
             Some((group.len(), Reverse(*oldest), key.clone()))
         };

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use tokio::time::timeout;
 
-use super::{Limit, LimitSettings, Limited, QUEUE_PATIENCE, RETRY_AFTER, User, WAITING_USERS};
+use super::limit::{Limit, LimitSettings, Limited, QUEUE_PATIENCE, RETRY_AFTER, WAITING_USERS};
+use super::user::User;
 use crate::fair_semaphore::{self, FairSemaphore};
 use crate::model::fair_queue::{Bounds, Cost, Scarce};
 use crate::model::quantity::Bytes;

@@ -44,7 +44,8 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
-use super::{Limit, Limited, QUEUE_PATIENCE, RETRY_AFTER, User, WAITING_USERS};
+use super::limit::{Limit, Limited, QUEUE_PATIENCE, RETRY_AFTER, WAITING_USERS};
+use super::user::User;
 use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Ticket};
 use crate::query::work::give_way;
 

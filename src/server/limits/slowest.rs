@@ -6,7 +6,7 @@
 
 use std::collections::{BinaryHeap, HashMap};
 
-use super::User;
+use super::user::User;
 
 /// An answer with unread bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]

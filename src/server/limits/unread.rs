@@ -27,8 +27,9 @@ use std::task::{Context, Waker};
 
 use bytes::Bytes;
 
+use super::limit::{Limit, Limited, RETRY_AFTER};
 use super::slowest::{Held, slowest};
-use super::{Limit, Limited, RETRY_AFTER, Share, User};
+use super::user::{Share, User};
 use crate::model::quantity;
 use crate::model::shares::Shares;
 

@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use super::{Limit, Limited, Share, User};
+use super::limit::{Limit, Limited};
+use super::user::{Share, User};
 use crate::model::shares::Shares;
 
 /// About the memory of a watch without a selector, in bytes.

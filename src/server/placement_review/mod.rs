@@ -8,20 +8,20 @@ pub mod answering;
 pub mod decode;
 pub mod field_validation;
 pub mod index;
+pub(super) mod kind;
 pub(super) mod reviews;
 mod rights;
 
-use std::sync::LazyLock;
-
 use http::{Method, Response, StatusCode};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
 use super::api_error::ApiError;
 use super::body::Body;
-use super::builtin_group::{GROUP, VERSION};
+use super::builtin_group::GROUP;
 use super::context::RequestContext;
-use super::limits::{Limited, User};
+use super::limits::limit::Limited;
+use super::limits::user::User;
 use super::negotiate::{Offer, Protobuf, negotiate};
 use super::no_response::NoResponse;
 use super::response::document;
@@ -36,41 +36,17 @@ use crate::placement::review::{KIND, PlacementReview, PlacementReviewSpec};
 use crate::placement::{Options, Pod};
 use crate::registry::upstream::UpstreamBody;
 use crate::registry::{Catalog, NotReady, OverMemory};
-use crate::request::{ResourcePath, Route};
+use crate::request::ResourcePath;
 use answering::{Outcome, Runtime, Unanswered};
 use decode::Decoded;
 use field_validation::FieldValidation;
 use index::{Copies, Held, Indexed, MissingCopy};
+use kind::GVR;
 use reviews::MOST_AT_ONCE;
 use rights::{Caller, Right};
 
-/// The plural name.
-pub(super) const RESOURCE: &str = "placementreviews";
-
 /// How the message ends for who may only get the Pod, where the scheduler would write no event because it can place it, or has.
 pub const NO_EVENT: &str = "so that there is no such event";
-
-/// The resource.
-pub(super) static GVR: LazyLock<Gvr> = LazyLock::new(|| Gvr::new(GROUP, VERSION, RESOURCE));
-
-/// The row of discovery, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
-pub(super) fn row() -> Value {
-    json!({
-        "resource": RESOURCE,
-        "responseKind": {"group": GROUP, "version": VERSION, "kind": KIND},
-        "scope": "Cluster",
-        "singularResource": "placementreview",
-        "verbs": ["create"],
-    })
-}
-
-/// Whether a request is for reviews.
-pub(super) fn is_asked(target: &Route) -> Option<&ResourcePath> {
-    match target {
-        Route::Resource(address) if address.gvr == *GVR => Some(address),
-        _ => None,
-    }
-}
 
 /// Answers one.
 ///

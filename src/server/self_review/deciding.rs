@@ -10,7 +10,7 @@ use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{GROUPS, KINDS, Kind};
+use super::kind::{GROUPS, KINDS, Kind};
 use crate::access::Refusal;
 use crate::access::attributes::{Attributes, ResourceAttributes};
 use crate::model::{Gvr, Scope};
@@ -206,7 +206,7 @@ impl<'a> Deciding<'a> {
     fn served(&self, about: &ResourceAttributes) -> Option<Served> {
         let is_any = matches!(&*about.version, "" | ANY);
         if let Some(kind) = Kind::of(&about.group, &about.resource) {
-            let versions = super::versions(&self.catalog, kind.group());
+            let versions = super::kind::versions(&self.catalog, kind.group());
             return versions.into_iter().find(|version| is_any || *version == about.version).map(Served::Review);
         }
         let find = |version: &str| self.catalog.resource(&Gvr::new(&*about.group, version, &*about.resource));

@@ -5,7 +5,7 @@
 use http::HeaderMap;
 use serde_json::Value;
 
-use super::Kind;
+use super::kind::Kind;
 use super::protobuf;
 use crate::access::attributes::ResourceAttributes;
 use crate::manifest::yaml::Form;

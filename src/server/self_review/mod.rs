@@ -6,9 +6,8 @@
 
 mod deciding;
 mod decode;
+pub(super) mod kind;
 mod protobuf;
-
-use std::sync::LazyLock;
 
 use http::{Method, Response, StatusCode};
 use jiff::Timestamp;
@@ -24,124 +23,11 @@ use super::response::document;
 use super::state::ServerState;
 use super::{sent, warnings};
 use crate::access::Identity;
-use crate::model::Gvr;
-use crate::registry::Catalog;
 use crate::registry::upstream::UpstreamBody;
-use crate::request::{ResourcePath, Route};
+use crate::request::ResourcePath;
 use deciding::{Deciding, Verdict};
 use decode::{Decoded, Question, Wanted, unknown_field};
-
-/// The version in which all of them are served.
-const VERSION: &str = "v1";
-
-/// The version in which older API servers offer the name as well.
-const BETA: &str = "v1beta1";
-
-/// What is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Who the caller is.
-    User,
-    /// Whether a request is permitted.
-    Access,
-    /// What is permitted.
-    Rules,
-}
-
-const KINDS: [Kind; 3] = [Kind::User, Kind::Access, Kind::Rules];
-
-/// The groups that hold them, in the order of kube-apiserver.
-pub(super) const GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
-
-impl Kind {
-    fn group(self) -> &'static str {
-        match self {
-            Kind::User => GROUPS[0],
-            Kind::Access | Kind::Rules => GROUPS[1],
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Kind::User => "SelfSubjectReview",
-            Kind::Access => "SelfSubjectAccessReview",
-            Kind::Rules => "SelfSubjectRulesReview",
-        }
-    }
-
-    fn singular(self) -> &'static str {
-        match self {
-            Kind::User => "selfsubjectreview",
-            Kind::Access => "selfsubjectaccessreview",
-            Kind::Rules => "selfsubjectrulesreview",
-        }
-    }
-
-    fn plural(self) -> &'static str {
-        match self {
-            Kind::User => "selfsubjectreviews",
-            Kind::Access => "selfsubjectaccessreviews",
-            Kind::Rules => "selfsubjectrulesreviews",
-        }
-    }
-
-    /// As what a request is counted.
-    fn counted(self) -> &'static Gvr {
-        static COUNTED: LazyLock<[Gvr; 3]> =
-            LazyLock::new(|| KINDS.map(|kind| Gvr::new(kind.group(), VERSION, kind.plural())));
-        match self {
-            Kind::User => &COUNTED[0],
-            Kind::Access => &COUNTED[1],
-            Kind::Rules => &COUNTED[2],
-        }
-    }
-
-    fn of(group: &str, plural: &str) -> Option<Kind> {
-        KINDS.into_iter().find(|kind| kind.group() == group && kind.plural() == plural)
-    }
-
-    /// Whether it is served in a version.
-    fn is_served(self, catalog: &Catalog, version: &str) -> bool {
-        versions(catalog, self.group()).contains(&version)
-    }
-}
-
-/// The versions of a group, preferred one first.
-pub(super) fn versions(catalog: &Catalog, group: &str) -> Vec<&'static str> {
-    let has_beta = || {
-        let offered = catalog.offers.version(group, BETA);
-        offered.is_some_and(|version| version.resources.iter().any(|found| Kind::of(group, &found.name).is_some()))
-    };
-    let beta = (Kind::User.group() == group && has_beta()).then_some(BETA);
-    std::iter::once(VERSION).chain(beta).collect()
-}
-
-/// The rows of a group, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
-pub(super) fn rows(group: &str) -> Vec<Value> {
-    let row = |kind: &Kind| {
-        json!({
-            "resource": kind.plural(),
-            // Built-in kinds leave the group and version of their own group version out.
-            "responseKind": { "group": "", "version": "", "kind": kind.name() },
-            "scope": "Cluster",
-            "singularResource": kind.singular(),
-            "verbs": ["create"],
-        })
-    };
-    KINDS.iter().filter(|kind| kind.group() == group).map(row).collect()
-}
-
-/// Whether a request inside of a View is for such a review.
-pub(super) fn is_asked<'t>(target: &'t Route, catalog: &Catalog) -> Option<(Kind, &'t ResourcePath)> {
-    let Route::Resource(address) = target else { return None };
-    let kind = Kind::of(&address.gvr.group, &address.gvr.resource)?;
-    kind.is_served(catalog, &address.gvr.version).then_some((kind, address))
-}
-
-/// Whether a route inside of a View is one of reviews, whether or not the View serves them.
-pub(super) fn is_one(route: &Route) -> bool {
-    matches!(route, Route::Resource(address) if Kind::of(&address.gvr.group, &address.gvr.resource).is_some())
-}
+use kind::Kind;
 
 /// Answers one.
 ///

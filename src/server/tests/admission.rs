@@ -15,7 +15,7 @@ use crate::model::quantity;
 use crate::server::Settings;
 use crate::server::connection::ConnectionState;
 use crate::server::health::Check;
-use crate::server::limits::LimitSettings;
+use crate::server::limits::limit::LimitSettings;
 use crate::store::HistoryLimits;
 
 /// Everybody but mallory may do everything.

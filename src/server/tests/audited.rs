@@ -15,7 +15,7 @@ use super::{ALL_SHIRTS, Fixture};
 use crate::audit::{Log, Policy};
 use crate::registry::views::{ViewDefinition, ViewPart, ViewRights};
 use crate::server::Settings;
-use crate::server::limits::User;
+use crate::server::limits::user::User;
 use crate::store::HistoryLimits;
 
 const VIEW: &str = "/apis/view.fieldcache.dev/v1alpha1/views/blue/proxy";

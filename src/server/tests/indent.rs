@@ -14,7 +14,7 @@ use crate::server::body::{Body, Finish, finish};
 use crate::server::connection::ConnectionState;
 use crate::server::encode::{CHUNK, json_bytes};
 use crate::server::indent::{self, DEEPEST, Indenter};
-use crate::server::limits::LimitSettings;
+use crate::server::limits::limit::LimitSettings;
 use crate::server::limits::lists::LARGE;
 use crate::server::yaml;
 

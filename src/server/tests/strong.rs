@@ -17,7 +17,7 @@ use crate::model::Version;
 use crate::registry::chain::{CONSISTENCY_HEADER, PROOFS_PARAMETER};
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::server::Settings;
-use crate::server::consistency::Consistency;
+use crate::server::settings::Consistency;
 use crate::store::HistoryLimits;
 
 /// A source that answers every list with its version, after a while; version 0 is an error.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use super::super::api_error::ApiError;
 use super::super::context::RequestContext;
-use super::super::limits::{Limits, Share, User};
+use super::super::limits::Limits;
+use super::super::limits::user::{Share, User};
 use super::super::read;
 use super::super::state::ServerState;
 use super::large::LargeEvents;

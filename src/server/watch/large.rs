@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use super::super::limits::Limits;
+use super::super::limits::limit::Limited;
 use super::super::limits::lists::{LARGE, Place, Turn};
-use super::super::limits::{Limited, Limits, User};
+use super::super::limits::user::User;
 use crate::query::Listing;
 
 /// The turn of a watch that may meet large objects.

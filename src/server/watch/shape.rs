@@ -15,14 +15,15 @@ use crate::registry::{Resource, ResourceOrigin};
 use crate::subscribe::Transition;
 
 use super::super::api_error::ApiError;
+use super::super::clock::Clock;
 use super::super::context::RequestContext;
 use super::super::encode::{Shown, write_string, write_type};
+use super::super::limits::limit::Limited;
+use super::super::limits::user::User;
 use super::super::limits::watches::Watches;
-use super::super::limits::{Limited, User};
 use super::super::negotiate::Form;
-use super::super::settings::Clock;
 use super::super::state::ServerState;
-use super::super::table::{Columns, Include, TooLongRow};
+use super::super::table::{Columns, Include, MOST_IN_EVENT, TooLongRow};
 use super::super::{go_zero_values, list, protobuf};
 use super::batch::exact;
 
@@ -363,7 +364,7 @@ fn not_sent(resource: &Resource, shown: Shown<'_>) -> ApiError {
 }
 
 fn too_long_row(resource: &Resource, shown: Shown<'_>) -> ApiError {
-    ApiError::TooLongRow { gvr: resource.gvr.clone(), key: shown.object.key().to_owned() }
+    ApiError::TooLongRow { gvr: resource.gvr.clone(), key: shown.object.key().to_owned(), most: MOST_IN_EVENT as u64 }
 }
 
 /// The begin of an event that is a table of one row.

@@ -8,7 +8,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, split};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{Connected, Random, response};
-use crate::server::heads::{HEAD_TIME, MOST_FIELDS, MOST_HEAD, USUAL_HEAD};
+use crate::server::heads::HEAD_TIME;
+use crate::server::heads::bounds::{MOST_FIELDS, MOST_HEAD, USUAL_HEAD};
 use crate::server::limits::connections::{Connections, MOST_HEADS};
 
 fn get(target: &str) -> Vec<u8> {

@@ -13,11 +13,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{Connected, PATIENCE, Random};
+use crate::server::heads::HEAD_TIME;
+use crate::server::heads::bounds::{MOST_FIELDS, MOST_HEAD};
 use crate::server::heads::hpack::{Decoder, write};
 use crate::server::heads::slots::{Kept, SLOT_HEADER, Slots};
-use crate::server::heads::{HEAD_TIME, MOST_FIELDS, MOST_HEAD};
-use crate::server::limits::User;
 use crate::server::limits::connections::MOST_HEADS;
+use crate::server::limits::user::User;
 use crate::server::write_timeout::PREFACE;
 
 const DATA: u8 = 0;

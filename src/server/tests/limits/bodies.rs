@@ -17,7 +17,7 @@ use super::{user, whole};
 use crate::model::quantity;
 use crate::server::connection::ConnectionState;
 use crate::server::limits::bodies::{Bodies, InMemory};
-use crate::server::limits::{Limit, LimitSettings};
+use crate::server::limits::limit::{Limit, LimitSettings};
 use crate::server::{Settings, body::Body};
 
 fn bodies(most: u64, bytes: u64) -> Arc<Bodies> {

@@ -18,6 +18,7 @@ use super::super::admission::cluster;
 use super::super::{ALL_SHIRTS, Fixture};
 use crate::server::Settings;
 use crate::server::connection::{CloseReason, ConnectionState};
+use crate::server::limits::groups::Member;
 use crate::server::listen::{End, serve};
 use crate::store::HistoryLimits;
 

@@ -25,8 +25,10 @@ use crate::model::quantity::Bytes;
 use crate::registry::{LoadState, OverMemory, Where};
 use crate::server::body::Body;
 use crate::server::connection::ConnectionState;
+use crate::server::limits::limit::{Limit, LimitSettings};
 use crate::server::limits::lists::LARGE;
-use crate::server::limits::{Head, Limit, LimitSettings, Limits, User, header_bytes, unstarted_bytes};
+use crate::server::limits::user::User;
+use crate::server::limits::{Head, Limits, header_bytes, unstarted_bytes};
 use crate::server::{Server, Settings};
 use crate::store::HistoryLimits;
 

@@ -18,7 +18,7 @@ use super::user;
 use crate::server::Settings;
 use crate::server::connection::{CloseReason, ConnectionState, PendingRequest};
 use crate::server::limits::connections::{Connections, CountedConnection};
-use crate::server::limits::{Limit, LimitSettings, Limited};
+use crate::server::limits::limit::{Limit, LimitSettings, Limited};
 use crate::server::listen::Listener;
 use crate::store::HistoryLimits;
 

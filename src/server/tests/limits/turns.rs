@@ -15,7 +15,7 @@ use super::{fill, get_as, user, whole, with_limits};
 use crate::model::quantity::Bytes;
 use crate::server::body::Body;
 use crate::server::connection::ConnectionState;
-use crate::server::limits::LimitSettings;
+use crate::server::limits::limit::LimitSettings;
 use crate::server::limits::seats::{Seats, Unpaid};
 use crate::server::tests::{ALL_SHIRTS, Fixture, SHIRTS};
 

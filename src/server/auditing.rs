@@ -1,0 +1,111 @@
+//! Which requests are audited, and what the event has at their arrival. What becomes of it is `audit_context`'s.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::request::Parts;
+
+use super::api_error::ApiError;
+use super::audit_context::{AuditContext, RejectedCaller};
+use super::heads::slots::LongQuery;
+use super::request_metrics::RequestRecord;
+use super::state::ServerState;
+use super::view_request::FoundView;
+use crate::access::attributes::Attributes;
+use crate::access::authentication::Peer;
+use crate::access::authorization::ALWAYS_ALLOWED;
+use crate::audit::event::{self, MOST_ADDRESSES, VIEW};
+use crate::audit::{Event, Log, Policy, Stage, Subject};
+use crate::registry::views::ViewRights;
+use crate::request::RequestInfo;
+
+/// A request, as far as its head tells.
+pub(super) struct Auditing<'r> {
+    pub(super) server: &'r ServerState,
+    pub(super) noted: &'r RequestRecord,
+    pub(super) info: &'r RequestInfo,
+}
+
+impl Auditing<'_> {
+    /// Begins to audit a request, if the policy takes it and it is not audited yet. Tried at its arrival, and again if it is rejected.
+    pub(super) fn begin(&self, head: &Parts, view: Option<&FoundView>, rejected: Option<RejectedCaller>) {
+        let log = self.server.settings.audit.as_ref().filter(|_| self.noted.audited().is_none());
+        let Some(log) = log else { return };
+        self.noted.begin_audit(self.audited(log, head, view, rejected));
+    }
+
+    fn audited(
+        &self,
+        log: &Arc<Log>,
+        head: &Parts,
+        view: Option<&FoundView>,
+        rejected: Option<RejectedCaller>,
+    ) -> Option<AuditContext> {
+        // Most requests are none of a View, and most logs tell of nothing else: looked at before anything is made.
+        let info = self.info;
+        if info.view.is_none() && log.policy() != Policy::All {
+            return None;
+        }
+        let is_rejected = rejected.is_some();
+        let subject = match (&info.view, view.and_then(|view| view.as_ref().ok())) {
+            (Some(_), _) if is_rejected => Subject::RejectedView,
+            (_, Some(through)) if through.view.definition().rights == ViewRights::View => Subject::ViewRight,
+            (Some(_), _) => Subject::View,
+            (None, _) if ALWAYS_ALLOWED.contains(&&*info.path) => Subject::Health,
+            (None, _) => Subject::Other,
+        };
+        if !log.policy().takes(subject) {
+            return None;
+        }
+        let attributes = Attributes::of(info).ok();
+        let headers = &head.headers;
+        let text = |name: &str| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        let peer = head.extensions.get::<Arc<Peer>>().and_then(|peer| peer.address);
+        let now = (self.server.settings.clock)();
+        let name = info.view.as_ref().map(|view| (VIEW, view.name.clone()));
+        let begun = Event {
+            audit_id: String::from_utf8_lossy(self.server.audit_ids.of(&head.headers).as_bytes()).into_owned(),
+            stage: Stage::ResponseComplete,
+            uri: event::uri(match head.extensions.get::<LongQuery>() {
+                Some(query) => format!("{}?{query}", head.uri.path()),
+                None => head.uri.path_and_query().map_or_else(String::new, |path| path.as_str().to_owned()),
+            }),
+            verb: match &attributes {
+                Some(attributes) => attributes.verb.clone(),
+                None => info.method.as_str().to_ascii_lowercase(),
+            },
+            user: None,
+            source_addresses: source_addresses(headers, peer),
+            user_agent: event::user_agent(&text("user-agent").unwrap_or_default()),
+            object: attributes.as_ref().and_then(event::object_of),
+            status: None,
+            received: now,
+            reached: now,
+            annotations: name.into_iter().collect::<BTreeMap<_, _>>(),
+        };
+        // It is held until the response has been read, and written so in any case.
+        let begun = if is_rejected { begun.shortened() } else { begun };
+        let problem = view.and_then(|view| view.as_ref().err()).map(ApiError::message);
+        Some(AuditContext::new(log.clone(), self.server.settings.clock.clone(), (begun, peer, problem), rejected))
+    }
+}
+
+/// Where a request says that it comes from, then the address that it does come from (apimachinery `util/net`, SourceIPs): all but
+/// the last can be made up. The last ones of [`MOST_ADDRESSES`] are told.
+fn source_addresses(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<String> {
+    let parse = |text: &str| text.trim().parse::<IpAddr>().ok();
+    let of = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let mut addresses: Vec<IpAddr> = of("x-forwarded-for")
+        .map(|text| text.rsplit(',').take(MOST_ADDRESSES).filter_map(parse).collect())
+        .unwrap_or_default();
+    addresses.reverse();
+    if let Some(address) = of("x-real-ip").and_then(parse).filter(|address| !addresses.contains(address)) {
+        addresses.push(address);
+    }
+    if let Some(peer) = peer.map(|peer| peer.to_canonical()).filter(|peer| addresses.last() != Some(peer)) {
+        addresses.push(peer);
+    }
+    addresses.iter().map(ToString::to_string).collect()
+}

@@ -1,0 +1,60 @@
+//! Whom limits are shared by.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
+
+use crate::model::quote;
+use crate::model::shares;
+
+/// What one request holds of a quantity that users share.
+pub type Share = shares::Share<User>;
+
+/// Whom limits are shared by. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct User(Arc<str>);
+
+impl User {
+    /// An authenticated user.
+    pub fn named(name: &str) -> User {
+        User(Arc::from(name))
+    }
+
+    /// Whoever connects from an address, where nobody is authenticated.
+    pub fn at(address: IpAddr) -> User {
+        match origin_of(address) {
+            IpAddr::V6(network) => User::named(&format!("{network}/64")),
+            address => User::named(&address.to_string()),
+        }
+    }
+
+    /// The name, or the address.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+/// For requests that come over no connection.
+impl Default for User {
+    fn default() -> User {
+        User::named("local")
+    }
+}
+
+/// What counts as one address: a host usually has a whole /64 of IPv6.
+pub(super) fn origin_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [first, second, third, fourth, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(first, second, third, fourth, 0, 0, 0, 0))
+        }
+        address => address,
+    }
+}
+
+/// In quotes: a name is the user's own choice.
+impl fmt::Display for User {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&quote(&self.0))
+    }
+}

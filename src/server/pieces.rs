@@ -1,0 +1,6 @@
+//! A body in the making: its pieces, one after the other.
+
+use bytes::Bytes;
+
+/// Chunks of an answer, made one by one. An empty one is not sent: it ends a turn of work that has made nothing to send yet.
+pub type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;

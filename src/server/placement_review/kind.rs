@@ -1,0 +1,35 @@
+//! PlacementReviews: their names, their row in discovery, and which requests are for them.
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use crate::model::Gvr;
+use crate::placement::review::KIND;
+use crate::request::{ResourcePath, Route};
+use crate::server::builtin_group::{GROUP, VERSION};
+
+/// The plural name.
+pub(in crate::server) const RESOURCE: &str = "placementreviews";
+
+/// The resource.
+pub(in crate::server) static GVR: LazyLock<Gvr> = LazyLock::new(|| Gvr::new(GROUP, VERSION, RESOURCE));
+
+/// The row of discovery, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
+pub(in crate::server) fn row() -> Value {
+    json!({
+        "resource": RESOURCE,
+        "responseKind": {"group": GROUP, "version": VERSION, "kind": KIND},
+        "scope": "Cluster",
+        "singularResource": "placementreview",
+        "verbs": ["create"],
+    })
+}
+
+/// Whether a request is for reviews.
+pub(in crate::server) fn is_asked(target: &Route) -> Option<&ResourcePath> {
+    match target {
+        Route::Resource(address) if address.gvr == *GVR => Some(address),
+        _ => None,
+    }
+}
