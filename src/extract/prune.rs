@@ -7,8 +7,6 @@
 pub mod copies;
 pub mod path;
 
-use std::collections::BTreeMap;
-
 use super::plan::Unreadable;
 use super::scan::{Cursor, LIST_GOES_ON, MAX_DEPTH, OBJECT_GOES_ON, TOO_DEEP};
 use super::trie::Step;
@@ -16,9 +14,13 @@ use super::value;
 use copies::Copies;
 use path::InvalidPath;
 
-/// What is left out.
+/// Most names that the paths of one resource of a View have together. Plans of its fields are compared with each of them.
+pub const MOST_NAMES: usize = 256;
+
+/// What is left out: members with their names, sorted. Thousands of Views can have hundreds of names each, and a map takes half a kilobyte for
+/// one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Prune(BTreeMap<String, Part>);
+pub struct Prune(Vec<(Box<str>, Part)>);
 
 /// What is left out of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,14 +52,21 @@ impl Prune {
 
     fn insert(&mut self, names: &[&str]) {
         let Some((first, rest)) = names.split_first() else { return };
-        if rest.is_empty() {
-            self.0.insert((*first).to_owned(), Part::Whole);
-            return;
-        }
-        match self.0.entry((*first).to_owned()).or_insert_with(|| Part::Inside(Prune::default())) {
+        let place = self.place(first).unwrap_or_else(|place| {
+            self.0.reserve_exact(1);
+            self.0.insert(place, ((*first).into(), Part::Inside(Prune::default())));
+            place
+        });
+        let part = &mut self.0[place].1;
+        match part {
+            part if rest.is_empty() => *part = Part::Whole,
             Part::Whole => {}
             Part::Inside(inside) => inside.insert(rest),
         }
+    }
+
+    fn place(&self, name: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(held, _)| (**held).cmp(name))
     }
 
     /// Whether nothing is left out.
@@ -67,7 +76,7 @@ impl Prune {
 
     /// What is left out of the member of this name.
     pub fn part(&self, name: &str) -> Option<&Part> {
-        self.0.get(name)
+        self.place(name).ok().map(|place| &self.0[place].1)
     }
 
     /// By member.
@@ -168,10 +177,10 @@ impl Prune {
             for &place in &places {
                 // A wildcard is an element of a list, which has no name either, or any member of an object.
                 let (named, is_any) = match step {
-                    Step::Key(name) => (place.0.get(name), false),
+                    Step::Key(name) => (place.part(name), false),
                     Step::Any | Step::Element(_) => (None, true),
                 };
-                let all = is_any.then(|| place.0.values()).into_iter().flatten();
+                let all = is_any.then(|| place.0.iter().map(|(_, part)| part)).into_iter().flatten();
                 next.extend(is_any.then_some(place));
                 for part in named.into_iter().chain(all) {
                     match part {
@@ -204,7 +213,7 @@ impl<'p> Loss<'p> {
 
     /// What a member loses; `None`: the member is lost.
     fn of_member(self, name: &str) -> Option<Loss<'p>> {
-        let named = match self.named.and_then(|prune| prune.0.get(name)) {
+        let named = match self.named.and_then(|prune| prune.part(name)) {
             Some(Part::Whole) => return None,
             Some(Part::Inside(prune)) => Some(prune),
             None => None,

@@ -205,7 +205,9 @@ pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<Found, Misplaced> {
             };
             let below = trie.slots_below(child);
             below.iter().for_each(|&slot| found.slots[slot] = Span::default());
-            if let Some(span) = replaced.filter(|_| found.many.len() > frame.found_before) {
+            // Of too many values none counts.
+            let may_count = found.many.len() > frame.found_before && !found.has_too_many;
+            if let Some(span) = replaced.filter(|_| may_count) {
                 below.iter().filter(|slot| trie.is_many(**slot)).for_each(|&slot| replaced_spans.note(slot, span));
             }
             Some(child)

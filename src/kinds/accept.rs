@@ -247,8 +247,16 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> Shown) -> Vec<Prob
             break;
         }
         let place = format!("spec.resources[{index}]");
+        let mut names = 0;
         for (number, path) in shown.prune.iter().enumerate() {
             if is_enough(&problems) {
+                break;
+            }
+            names += prune::path::most_names(path);
+            if names > prune::MOST_NAMES {
+                let message =
+                    format!("the paths have more than {} names together: prune whole parts", prune::MOST_NAMES);
+                problems.push(problem(format!("{place}.prune"), Reason::InvalidPath, message));
                 break;
             }
             if let Err(invalid) = prune::path::names(path) {

@@ -4,11 +4,13 @@
 //! resources nothing of what the View leaves out. The definitions of built-in kinds are left whole: everybody knows them. Nothing is
 //! built anew here, so what stays is as the whole document has it.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::{GROUP_VERSION_KIND, SELECTABLE_FIELDS, reachable};
-use crate::extract::Prune;
 use crate::extract::prune::Part;
+use crate::extract::{Plan, Prune};
 
 /// A resource, and what is shown of it.
 #[derive(Clone, Debug)]
@@ -20,9 +22,9 @@ pub struct ShownResource {
     pub kind: String,
     pub list_kind: String,
     /// What is left out of its objects.
-    pub prune: Prune,
-    /// The labels of the fields that it can be selected by.
-    pub fields: Vec<String>,
+    pub prune: Arc<Prune>,
+    /// With the fields that it can be selected by. All Views of a resource share what is long in it.
+    pub plan: Plan,
 }
 
 /// Everything that is shown.
@@ -107,7 +109,8 @@ impl ShownResource {
         let Some(Value::Array(entries)) = definition.get_mut(SELECTABLE_FIELDS) else { return };
         entries.retain(|entry| {
             let path = entry.get("fieldPath").and_then(Value::as_str).unwrap_or_default();
-            matches!(path, "metadata.name" | "metadata.namespace") || self.fields.iter().any(|field| field == path)
+            matches!(path, "metadata.name" | "metadata.namespace")
+                || self.plan.offered().any(|field| field.label == path)
         });
         if entries.is_empty()
             && let Some(members) = definition.as_object_mut()

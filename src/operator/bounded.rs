@@ -176,6 +176,21 @@ mod tests {
         (held, begun, last - start)
     }
 
+    /// In a list of Views, a name of a pruned path can have two bytes.
+    #[test]
+    fn names_of_pruned_paths_count_beside_their_text() {
+        let length = |path: String| {
+            let shown = json!({"resource": "pods", "prune": [path]});
+            let view: Lenient<View> = serde_json::from_value(json!({
+                "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": {"name": "v"}, "spec": {"resources": [shown]},
+            }))
+            .unwrap();
+            view.0.spec_length()
+        };
+        let of = |names: usize| length(format!(".spec{}", ".a".repeat(names)));
+        assert_eq!(of(200) - of(100), 100 * (2 + 48));
+    }
+
     /// Changes wait for the end of a list, which for thousands of objects takes seconds.
     #[tokio::test(start_paused = true)]
     async fn long_lists_are_made_rarely() {

@@ -17,6 +17,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::room::Limits;
+use crate::extract::prune::path::most_names;
+use crate::kinds::view::ViewResource;
 use crate::kinds::{Absence, FieldCache, FieldCacheSpec, SelectableResource, View, ViewSpec};
 
 /// Characters of a reason or of a name that are kept: both can hold what an author wrote.
@@ -42,6 +44,9 @@ pub trait Replaceable: Resource<DynamicType = ()> + DeserializeOwned + Default {
     fn note_unknown(&mut self, _written: &Value) {}
 }
 
+/// What a name of a pruned path counts beside its text, in bytes.
+const NAME_BYTES: usize = 48;
+
 fn length<Spec: Serialize>(spec: &Spec) -> usize {
     serde_json::to_vec(spec).map_or(usize::MAX, |spec| spec.len())
 }
@@ -54,7 +59,9 @@ impl Replaceable for View {
     }
 
     fn spec_length(&self) -> usize {
-        length(&self.spec)
+        // A name of a pruned path can have one byte here, and takes much more where Views are kept.
+        let names = |shown: &ViewResource| shown.prune.iter().map(|path| most_names(path)).sum::<usize>();
+        length(&self.spec).saturating_add(self.spec.resources.iter().map(names).sum::<usize>() * NAME_BYTES)
     }
 
     fn read_status(&mut self, written: &Value) {

@@ -199,7 +199,7 @@ pub fn judge(view: &View, verdicts: &Verdicts, definitions: &Definitions) -> Vie
             // Both can be read, or there would be a problem.
             labels: accept::label_selector(shown.label_selector.as_ref(), "").unwrap_or_default(),
             fields: accept::field_selector(shown.field_selector.as_ref(), "").unwrap_or_default(),
-            prune,
+            prune: Arc::new(prune),
         });
     }
     let consumer = spec.consumer.clone().unwrap_or_default();

@@ -203,8 +203,8 @@ impl Part {
             resource: resource.gvr.resource.clone(),
             kind: resource.kind.clone(),
             list_kind: resource.list_kind.clone(),
-            prune: resource.seen_through.as_ref().map(|through| through.prune().as_ref().clone()).unwrap_or_default(),
-            fields: resource.plan.offered().map(|field| field.label.clone()).collect(),
+            prune: resource.seen_through.as_ref().map(|through| through.prune().clone()).unwrap_or_default(),
+            plan: resource.plan.clone(),
         });
         let since = before.map(Part::forget).unwrap_or_default();
         let made = Made { since, ..Made::default() };

@@ -32,7 +32,7 @@ pub struct ViewPart {
     /// Only objects with these values.
     pub fields: Vec<FieldExpression>,
     /// What is left out of them.
-    pub prune: Prune,
+    pub prune: Arc<Prune>,
 }
 
 /// Whose rights decide.
@@ -250,7 +250,7 @@ impl Restriction {
             labels: Arc::new(part.labels.clone()),
             fields: fields.into(),
             of_consumer: Selection::default(),
-            prune: Arc::new(part.prune.clone()),
+            prune: part.prune.clone(),
             open: Vec::new(),
             ended,
         })

@@ -88,14 +88,14 @@ fn of_field<'p>(prune: &'p Prune, name: &str) -> Option<Copies<'p>> {
         return inside;
     }
     match name.split_at_checked(2)? {
-        ("f:", member) => match prune.0.get(member) {
+        ("f:", member) => match prune.part(member) {
             Some(Part::Whole) => None,
             Some(Part::Inside(prune)) => Some(Copies::Fields(prune)),
             None => Some(Copies::None),
         },
         ("k:", keys) => {
             let keys: Map<String, Value> = serde_json::from_str(keys).ok()?;
-            if keys.keys().any(|key| prune.0.contains_key(key)) { None } else { inside }
+            if keys.keys().any(|key| prune.part(key).is_some()) { None } else { inside }
         }
         ("v:", value) => match serde_json::from_str(value).ok()? {
             // An element with members may have one that is pruned.

@@ -40,6 +40,11 @@ pub enum InvalidPath {
     Required,
 }
 
+/// How many names a path has, at most. Reads nothing but the bytes that begin a name.
+pub fn most_names(path: &str) -> usize {
+    path.bytes().filter(|byte| matches!(byte, b'.' | b'[')).count()
+}
+
 /// The names of a path, from the outside in.
 ///
 /// # Errors

@@ -9,6 +9,31 @@ use crate::extract::extra::{MAX_EXTRA_FIELDS, Outcome, Reason, Request, Subject,
 use crate::extract::{ExtraFields, Plan, Prune};
 use crate::model::Scope;
 
+/// A hostile source can repeat a key any number of times, and the paths of 32 fields can lead below it.
+#[test]
+fn repeated_keys_take_bounded_memory() {
+    let paths: Vec<String> = (0..31).map(|index| format!("$.spec[*]{}", ".a".repeat(index))).collect();
+    let requests: Vec<Request> = (0..31).map(|index| at_path(&format!("f{index}"), &paths[index])).collect();
+    let base = pods();
+    let fields = accept(&requests, &Subject { plan: &base, schema: None, columns: &[] }).fields;
+    let plan: Plan = fields.extend(&base).unwrap();
+    let member = format!(r#""k":{}{},"#, r#"{"a":"#.repeat(30), "1".to_owned() + &"}".repeat(30));
+    let spec = member.repeat(20_000);
+    let object = format!(r#"{{"metadata":{{"name":"p","resourceVersion":"1"}},"spec":{{{}"z":1}}}}"#, spec);
+    let bytes = bytes::Bytes::from(object);
+    let taken = measure(|| assert!(plan.extract(bytes.clone()).unwrap().texts.has_unknown()));
+    assert!(taken.bytes_max < 8 << 20, "{taken:?} for {} bytes", bytes.len());
+}
+
+/// Views keep their paths, and there can be thousands of them.
+#[test]
+fn names_of_pruned_paths_take_little_memory() {
+    let path = format!(".spec{}", ".a".repeat(250));
+    let mut prune = Prune::default();
+    let taken = measure(|| prune = Prune::new([&*path]).unwrap());
+    assert!(taken.bytes_current < 250 * 100, "{taken:?} for {prune:?}");
+}
+
 fn pods() -> Plan {
     Plan::built_in("", "v1", "Pod", Scope::Namespaced)
 }

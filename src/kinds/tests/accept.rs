@@ -120,6 +120,11 @@ fn views_show_what_is_kept_by_fields_that_there_are() {
             pods(json!({"prune": [".metadata['labels']['a']"]})),
             Some((Reason::InvalidPath, "spec.resources[0].prune[0]")),
         ),
+        (pods(json!({"prune": [format!(".spec{}", ".a".repeat(255))]})), None),
+        (
+            pods(json!({"prune": [format!(".spec{}", ".a".repeat(200)), format!(".spec{}", ".b".repeat(55))]})),
+            Some((Reason::InvalidPath, "spec.resources[0].prune")),
+        ),
         (json!({"authorization": "View"}), None),
         (json!({"consumer": {"fields": [{"key": "spec.nodeName", "value": "NodeName"}]}}), None),
         (json!({"consumer": {"matchLabelKeys": ["app"]}}), None),

@@ -7,8 +7,9 @@ use super::super::protobuf::{encode, to_protobuf_v2, to_protobuf_v3, v3};
 use super::super::structure::is_structural;
 use super::super::{Document, yaml};
 use super::{v2_of, v3_of, with_schema};
-use crate::extract::Prune;
 use crate::extract::tree::{DEFINITION_LEVELS, DOCUMENT_LEVELS, value};
+use crate::extract::{Plan, Prune};
+use crate::model::Scope;
 use crate::testing::nested::{Nested, Shape, on_worker_stack};
 
 /// A schema of so many levels: objects, lists, maps and branches in turn.
@@ -54,8 +55,8 @@ fn nested_schemas_are_published_in_every_form() {
                         resource: "shirts".to_owned(),
                         kind: "Shirt".to_owned(),
                         list_kind: "ShirtList".to_owned(),
-                        prune: Prune::new([".a.a.a.a.b", ".spec.color"]).unwrap(),
-                        fields: Vec::new(),
+                        prune: Prune::new([".a.a.a.a.b", ".spec.color"]).unwrap().into(),
+                        plan: Plan::built_in("", "v1", "ConfigMap", Scope::Namespaced),
                     }]);
                     assert!(shown.part_of(document).is_object(), "{form} {levels}");
                 }

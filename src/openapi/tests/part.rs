@@ -1,9 +1,28 @@
 //! What a View shows of a document: nothing of what it does not have.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
-use crate::extract::Prune;
+use crate::crd::Crd;
+use crate::extract::{Plan, Prune};
 use crate::openapi::part::{Shown, ShownResource};
+
+/// With the field `spec.color`.
+fn plan() -> Plan {
+    let properties = json!({"spec": {"type": "object", "properties": {"color": {"type": "string"}}}});
+    let crd = Crd::read(&json!({
+        "metadata": {"name": "shirts.e.com"},
+        "spec": {
+            "group": "e.com", "scope": "Namespaced", "names": {"plural": "shirts", "kind": "Shirt"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "selectableFields": [{"jsonPath": ".spec.color"}],
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
+            }],
+        },
+    }));
+    Plan::custom_resource(&crd.unwrap(), "v1")
+}
 
 fn shirts(prune: Prune) -> Shown {
     let text = |text: &str| text.to_owned();
@@ -13,8 +32,8 @@ fn shirts(prune: Prune) -> Shown {
         resource: text("shirts"),
         kind: text("Shirt"),
         list_kind: text("ShirtList"),
-        prune,
-        fields: vec![text("spec.color")],
+        prune: Arc::new(prune),
+        plan: plan(),
     }])
 }
 

@@ -220,7 +220,7 @@ async fn what_a_response_counts_as_says_nothing_of_the_length_of_what_a_view_lea
     let part = ViewPart {
         group: "stable.example.com".to_owned(),
         resource: "shirts".to_owned(),
-        prune: Prune::new([".spec.color"]).unwrap(),
+        prune: Prune::new([".spec.color"]).unwrap().into(),
         ..ViewPart::default()
     };
     let path = format!("/apis/view.fieldcache.dev/v1alpha1/views/v/proxy{ALL_SHIRTS}");

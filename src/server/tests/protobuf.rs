@@ -380,7 +380,7 @@ async fn discovery_is_in_protobuf_too() {
 fn without_containers() -> ViewDefinition {
     let part = ViewPart {
         resource: "pods".to_owned(),
-        prune: Prune::new([".spec.containers", ".metadata.annotations"]).unwrap(),
+        prune: Prune::new([".spec.containers", ".metadata.annotations"]).unwrap().into(),
         ..ViewPart::default()
     };
     ViewDefinition { parts: vec![part], ..ViewDefinition::default() }

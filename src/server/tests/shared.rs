@@ -39,7 +39,12 @@ fn wide(resource: &Resource) -> Resource {
 
 fn pruned(path: &str) -> ViewPart {
     let prune = Prune::new([path]).unwrap();
-    ViewPart { group: "stable.example.com".to_owned(), resource: "shirts".to_owned(), prune, ..ViewPart::default() }
+    ViewPart {
+        group: "stable.example.com".to_owned(),
+        resource: "shirts".to_owned(),
+        prune: prune.into(),
+        ..ViewPart::default()
+    }
 }
 
 fn serve(fixture: &Fixture, views: &[(&str, ViewPart)]) {
@@ -112,7 +117,7 @@ async fn columns_are_shared_by_what_they_show_and_kept_while_they_are_used() {
     ] {
         assert!(!Arc::ptr_eq(&columns, &shared.of(resource, version, include)), "{why}");
     }
-    serve(&fixture, &[("whole", ViewPart { prune: Prune::default(), ..pruned(".spec.size") })]);
+    serve(&fixture, &[("whole", ViewPart { prune: Arc::default(), ..pruned(".spec.size") })]);
     let unpruned = shared.of(&seen("whole"), "v1", Include::None);
     assert!(Arc::ptr_eq(&columns, &unpruned), "a View that leaves out nothing");
     let addresses: Vec<usize> = (0..1_000).map(|_| Arc::as_ptr(&shared.of(&one, "v1", Include::None)).addr()).collect();

@@ -146,7 +146,10 @@ async fn everything_around_speaks_of_the_view_alone() {
 #[tokio::test]
 async fn what_is_left_out_is_in_no_answer_and_answers_nothing() {
     let fixture = Fixture::with_shirts(Settings::default());
-    serve(&fixture, ViewPart { prune: Prune::new([".spec.size", ".metadata.creationTimestamp"]).unwrap(), ..blue() });
+    serve(
+        &fixture,
+        ViewPart { prune: Prune::new([".spec.size", ".metadata.creationTimestamp"]).unwrap().into(), ..blue() },
+    );
     let path = format!("{BLUE}{ALL_SHIRTS}");
     let list = fixture.get(&path).await;
     assert_eq!(list.json()["items"][0]["spec"], json!({"color": "blue"}), "{}", list.body);
@@ -184,7 +187,7 @@ async fn copies_of_what_is_left_out_are_in_no_response_either() {
         fixture.shirts.store.apply(&record);
         fixture.shirts.publish();
     };
-    serve(&fixture, ViewPart { prune: Prune::new([".spec.note"]).unwrap(), ..blue() });
+    serve(&fixture, ViewPart { prune: Prune::new([".spec.note"]).unwrap().into(), ..blue() });
     let start = fixture.version;
     put(&mut fixture, "blue");
     let one = format!("{BLUE}/apis/stable.example.com/v1/namespaces/a/shirts/copied");
@@ -273,7 +276,7 @@ async fn what_is_left_out_counts_as_read_and_divides_nothing() {
                 let mut fixture = Fixture::new();
                 let first = fixture.put("a", "first", "blue");
                 with_notes(&mut fixture, 20, length);
-                serve(&fixture, ViewPart { prune: Prune::new([".spec.note"]).unwrap(), ..blue() });
+                serve(&fixture, ViewPart { prune: Prune::new([".spec.note"]).unwrap().into(), ..blue() });
                 let query = query.replace("resourceVersion=1", &format!("resourceVersion={first}"));
                 let path = format!("{BLUE}{ALL_SHIRTS}?{query}");
                 let headers = [("accept", accept), ("accept-encoding", encoding)];
@@ -306,7 +309,7 @@ async fn where_a_list_is_divided_does_not_say_what_is_left_out() {
     for length in [4, 100_000] {
         let mut fixture = Fixture::new();
         with_notes(&mut fixture, 2_000, length);
-        serve(&fixture, ViewPart { prune: Prune::new([".spec.note"]).unwrap(), ..blue() });
+        serve(&fixture, ViewPart { prune: Prune::new([".spec.note"]).unwrap().into(), ..blue() });
         let mut body = fixture.ask(Method::GET, &format!("{BLUE}{ALL_SHIRTS}"), &[]).await.into_body();
         let mut of_bytes = Vec::new();
         while let Some(frame) = body.frame().await {
@@ -320,7 +323,7 @@ async fn where_a_list_is_divided_does_not_say_what_is_left_out() {
 #[tokio::test(start_paused = true)]
 async fn watches_tell_what_enters_and_leaves_the_view() {
     let mut fixture = Fixture::with_shirts(Settings::default());
-    serve(&fixture, ViewPart { prune: Prune::new([".spec.size"]).unwrap(), ..blue() });
+    serve(&fixture, ViewPart { prune: Prune::new([".spec.size"]).unwrap().into(), ..blue() });
     let start = fixture.version;
     let mut watched = fixture.watch(&format!("{BLUE}{ALL_SHIRTS}?watch=true&resourceVersion={start}")).await;
     let mut whole = fixture.watch(&format!("{ALL_SHIRTS}?watch=true&resourceVersion={start}")).await;
@@ -342,7 +345,7 @@ async fn watches_tell_what_enters_and_leaves_the_view() {
     assert_eq!(whole.next().await.unwrap()["object"]["spec"]["size"], 7, "a watch of the whole shares no line with it");
 
     // The same View again changes nothing; another one ends it.
-    serve(&fixture, ViewPart { prune: Prune::new([".spec.size"]).unwrap(), ..blue() });
+    serve(&fixture, ViewPart { prune: Prune::new([".spec.size"]).unwrap().into(), ..blue() });
     fixture.put("a", "more", "blue");
     assert_eq!(watched.next().await.unwrap()["type"], "ADDED");
     serve(&fixture, blue());

@@ -94,7 +94,7 @@ async fn what_is_not_shown_decides_nothing() {
     let part = |namespaces: &[&str], prune: &[&str]| ViewPart {
         resource: "pods".to_owned(),
         namespaces: namespaces.iter().map(|name| (*name).to_owned()).collect(),
-        prune: Prune::new(prune.iter().copied()).unwrap(),
+        prune: Prune::new(prune.iter().copied()).unwrap().into(),
         ..ViewPart::default()
     };
     let of = |part| Ok(ViewDefinition { parts: vec![part], ..ViewDefinition::default() }.into());
