@@ -134,7 +134,8 @@ pub struct ViewResource {
     /// (kubectl.kubernetes.io/last-applied-configuration), kapp, Rancher, OpenShift and kube-apiserver keep what was applied; the condition Pruned
     /// lists them. Copies in other annotations, in status or in embedded objects are shown unless they are pruned too, for example with
     /// .metadata.annotations. Other resources contain copies too: ControllerRevisions, ReplicaSets of earlier templates, Events. A
-    /// path means the same in each served version of the resource. Absent or empty: whole objects are shown.
+    /// path means the same in each served version of the resource. All paths together have at most 256 names. Absent or empty: whole objects are
+    /// shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 32),
