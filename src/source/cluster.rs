@@ -163,7 +163,7 @@ impl Cluster {
     ) -> Result<Cluster, RequestError> {
         let discovery = discovery::discover(&connection, &UpstreamDiscovery::default()).await?;
         let mut cluster = Cluster {
-            documents: Arc::new(ClusterDocuments::new(connection.clone())),
+            documents: Arc::new(ClusterDocuments::new(connection.apart())),
             connection,
             settings,
             registry,

@@ -73,6 +73,8 @@ pub struct ClusterOptions {
 #[derive(Clone)]
 pub struct Connection {
     client: Client,
+    /// With connections of its own.
+    apart: Client,
     url: String,
     /// Whether the source is asked for gzip.
     takes_gzip: bool,
@@ -196,9 +198,18 @@ impl Connection {
         // Else the client itself repeats what is answered with 429, 503 or 504, for many minutes, and its caller does not learn of it.
         config.default_retry = false;
         let takes_gzip = !config.disable_compression && !is_loopback(&config.cluster_url).await;
-        let client = Client::try_from(config)
-            .map_err(|error| ConnectionError::Client { url: url.clone(), cause: chain(&error) })?;
-        Ok(Connection { client, url, takes_gzip, unfinished: Arc::default() })
+        let client = |config| {
+            Client::try_from(config).map_err(|error| ConnectionError::Client { url: url.clone(), cause: chain(&error) })
+        };
+        let (client, apart) = (client(config.clone())?, client(config)?);
+        Ok(Connection { client, apart, url, takes_gzip, unfinished: Arc::default() })
+    }
+
+    /// The same with connections of its own, for requests of other threads than the one that follows the source. The runtime that opens a
+    /// connection drives it. A watch on a connection that the workers drive would wait for their turns, and fall behind while they are busy.
+    #[must_use]
+    pub fn apart(&self) -> Connection {
+        Connection { client: self.apart.clone(), ..self.clone() }
     }
 
     /// The client, for requests about objects of known kinds.

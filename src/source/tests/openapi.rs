@@ -283,3 +283,27 @@ async fn a_catalog_is_published_while_the_cluster_is_slow_and_the_answer_is_for_
     let set = asking.await.unwrap();
     assert!(set.v3("api/v1").is_none() && set.v3("apis/metrics.k8s.io/v1").is_some(), "what went meanwhile is gone");
 }
+
+/// Requests of the server's workers are driven by the workers' runtime, and a watch must not be.
+#[tokio::test]
+async fn requests_of_other_threads_have_connections_of_their_own() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = Some(format!("http://{}", listener.local_addr().unwrap()));
+    let accepted = Arc::new(Mutex::new(0));
+    let counted = accepted.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            *counted.lock().unwrap() += 1;
+            let service =
+                service_fn(|_| async { Ok::<_, Infallible>(answer_of(StatusCode::OK, "\"a\"", Bytes::from("{}"))) });
+            tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+        }
+    });
+    let connection = Connection::open(&ClusterOptions { server, ..ClusterOptions::default() }).await.unwrap();
+    let apart = connection.apart();
+    for (asked, connections) in [(&connection, 1), (&connection.clone(), 1), (&apart, 2), (&apart, 2), (&connection, 2)]
+    {
+        asked.json("/openapi/v3", "application/json").await.unwrap();
+        assert_eq!(*accepted.lock().unwrap(), connections);
+    }
+}
