@@ -471,7 +471,7 @@ fn wire_steps(path: &str) -> Vec<Step> {
     steps
 }
 
-/// The different values of a field that can have several, sorted; nulls are none. An object with more of them than are read has unknown ones.
+/// The different values of a field that can have several, sorted; nulls are none.
 fn several(bytes: &[u8], spans: impl Iterator<Item = Span>, shift: usize) -> Result<Vec<Cow<'_, str>>, Unreadable> {
     let mut values: Vec<Cow<'_, str>> = Vec::new();
     let mut full = USUAL_VALUES;

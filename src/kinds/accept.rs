@@ -252,17 +252,19 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> Shown) -> Vec<Prob
             if is_enough(&problems) {
                 break;
             }
-            names += prune::path::most_names(path);
-            if names > prune::MOST_NAMES {
-                let message =
-                    format!("the paths have more than {} names together: prune whole parts", prune::MOST_NAMES);
-                problems.push(problem(format!("{place}.prune"), Reason::InvalidPath, message));
-                break;
+            match prune::path::names(path) {
+                Ok(found) => names += found.len(),
+                Err(invalid) => {
+                    let place = format!("{place}.prune[{number}]");
+                    problems.push(problem(place, Reason::InvalidPath, format!("{path} {invalid}")));
+                }
             }
-            if let Err(invalid) = prune::path::names(path) {
-                let place = format!("{place}.prune[{number}]");
-                problems.push(problem(place, Reason::InvalidPath, format!("{path} {invalid}")));
-            }
+        }
+        if names > prune::MOST_NAMES {
+            let most = prune::MOST_NAMES;
+            let message =
+                format!("the paths have {names} names together, and may have {most}: name whole parts instead");
+            problems.push(problem(format!("{place}.prune"), Reason::InvalidPath, message));
         }
         let name = super::field_cache::object_name(&shown.group, &shown.resource);
         let plan = match shown_of(&shown.group, &shown.resource) {

@@ -43,7 +43,7 @@ const GAUGES: [Gauge; 9] = [
     }),
     (
         "unselectable_objects",
-        "Objects that no selector on some extra fields selects, because they have too many values of these fields",
+        "Objects that no selector on some extra fields selects, because they have too many or too long values of these fields",
         |store| store.usage.unselectable,
     ),
 ];

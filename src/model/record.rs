@@ -16,7 +16,7 @@ use super::{Key, Version};
 pub struct FieldIndex(pub u16);
 
 impl FieldIndex {
-    /// Set in the number of an entry that stands for values which are not known. Plans have fewer fields.
+    /// This bit marks an entry for values that are not known. A plan has fewer fields than it can count.
     const UNKNOWN: u16 = 1 << 15;
 
     /// The entry that says that the values of this field are not known.

@@ -99,7 +99,7 @@ impl AuditContext {
         &self.begun.audit_id
     }
 
-    /// Where whoever finds out who asks leaves it.
+    /// The user, once authentication has found it.
     pub(super) fn known(&self) -> &OnceLock<Arc<Identity>> {
         &self.known
     }

@@ -92,8 +92,8 @@ impl Auditing<'_> {
     }
 }
 
-/// Where a request says that it comes from, then the address that it does come from (apimachinery `util/net`, SourceIPs): all but
-/// the last can be made up. The last ones of [`MOST_ADDRESSES`] are told.
+/// Where a request says that it comes from, then the address that it does come from (apimachinery `util/net`, SourceIPs): a client
+/// can make up all but the last. An event has the last [`MOST_ADDRESSES`] of them.
 fn source_addresses(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<String> {
     let parse = |text: &str| text.trim().parse::<IpAddr>().ok();
     let of = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());

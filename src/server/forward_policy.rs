@@ -1,9 +1,9 @@
 //! Which requests go on to the API server behind: the policy. How they go is in `forward`.
 //!
 //! What is served here is answered here, but for two reads: one object without a resourceVersion, which must be as new as
-//! the request, and subresources, of which there is no copy. Everything else goes on as far as `--pass-through` lets it.
+//! the request, and subresources, of which there is no copy. Everything else is forwarded as far as `--pass-through` permits.
 //!
-//! Never handed on, whatever the mode: what opens a channel into a workload. A local server answers whoever reaches
+//! Never handed on, whatever the mode: what opens a channel into a workload. A local server answers every client that reaches
 //! its port, and a page of a workload, shown through `proxy`, would be a page of this server's own origin, which `guards` lets in.
 
 use http::header::{CONNECTION, UPGRADE};
@@ -77,7 +77,7 @@ fn is_behind(context: &RequestContext<'_>, address: &ResourcePath, catalog: &Cat
         None if address.subresource.is_some() => true,
         None => {
             let is_unset = |key: &str| context.info.query.get(key).is_none_or(str::is_empty);
-            // Who asks for the copy gets it.
+            // A client that asks for the copy gets it.
             let wants_copy = context.headers.get(CONSISTENCY_HEADER).is_some_and(|value| value == "Eventual");
             address.name.is_some() && is_unset("resourceVersion") && !context.info.query.flag("watch") && !wants_copy
         }
@@ -139,7 +139,7 @@ fn check_path(info: &RequestInfo) -> Result<(), ApiError> {
             address.gvr.resource
         ))),
         Some(refused) => Err(ApiError::Forbidden(format!(
-            "{}/{refused} is not handed on: this server answers whoever reaches its port, so it opens no channel into a \
+            "{}/{refused} is not handed on: this server answers every client that reaches its port, so it opens no channel into a \
              workload; use kubectl without --server, which asks the API server directly",
             address.gvr.resource
         ))),

@@ -78,7 +78,7 @@ impl Server {
         }
     }
 
-    /// What reviews are answered from, to be followed by whoever runs the server.
+    /// The index that answers PlacementReviews. The caller has to keep it up to date.
     pub fn placement_index(&self) -> Arc<PlacementIndex> {
         self.state.reviews.index.clone()
     }

@@ -40,9 +40,9 @@ pub(super) fn table(catalog: &Catalog) -> Option<&'static Table> {
     u32::try_from(catalog.version.minor()).ok().and_then(|minor| Table::of(minor).ok())
 }
 
-/// What writing a list holds between two pieces: a slot for each value of the last object, its texts, its JSON, and its managed fields. In
-/// bytes.
-pub(super) const MOST_HELD: u64 = 5 * CHUNK as u64;
+/// What writing a list holds between two pieces: a slot for each value of the last object, its texts, its JSON, and fields that
+/// neighbours share, which have two chunks. In bytes.
+pub(super) const MOST_HELD: u64 = 6 * CHUNK as u64;
 
 /// Tells a client that would have had protobuf of kube-apiserver why it has not.
 pub(super) fn tell_missed<B>(resource: &Resource, response: &mut Response<B>) {

@@ -62,7 +62,7 @@ pub struct Feed {
     unreadable_in_list: BTreeMap<String, String>,
     /// Whether readers have been told of `unreadable` as it is.
     has_told_unreadable: bool,
-    /// When an object with too many values was logged.
+    /// When such an object was logged.
     reported_unknown_values: Option<Instant>,
     ready: bool,
     /// Events up to here are in the store already.
@@ -98,7 +98,7 @@ const LOOK_EVERY: (usize, usize) = (256, 8 << 20);
 /// often as the size has grown by so much, which in all is a few walks.
 const WALK_EVERY: usize = 1_024;
 
-/// How often an object of one resource is logged that has too many values.
+/// How often an object of one resource is logged that has too many or too long values.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// Unreadable objects that are remembered by name; past it they are only logged. A healthy cluster has none.
@@ -410,7 +410,7 @@ impl Feed {
         }
     }
 
-    /// Logs that an object has too many values, at most so often as [`LOG_EVERY`] says: it can change many times a second.
+    /// Logs that an object has too many or too long values, at most so often as [`LOG_EVERY`] says: it can change many times a second.
     fn report_unknown_values(&mut self, record: &Record) {
         if !record.texts.has_unknown() || self.reported_unknown_values.is_some_and(|last| last.elapsed() < LOG_EVERY) {
             return;
@@ -418,8 +418,8 @@ impl Feed {
         self.reported_unknown_values = Some(Instant::now());
         tracing::warn!(
             resource = %self.resource.gvr, object = %record.key.as_str(),
-            "an object has too many values of extra fields: it is served, but no selector on these fields selects it; select by fewer or \
-             narrower paths in the FieldCache"
+            "the values of extra fields of an object are too many or too long: it is served, but no selector on some of these fields \
+             selects it; name fewer or narrower paths in the FieldCache"
         );
     }
 

@@ -1,7 +1,7 @@
 //! Which labels and values of an object are indexed: all of them, or none.
 //!
 //! An object with more labels than [`IndexLimits`] says has no label in the index, and one with too many or too long values of
-//! a field, or with unknown ones, has no value of that field there. Its slot is in a set instead, and whoever asks the index takes that set in and
+//! a field, or with unknown ones, has no value of that field there. Its slot is in a set instead, and a reader of the index adds that set and
 //! tests the objects themselves. An index entry costs memory that everybody shares; the object has all labels and values.
 
 use std::iter::Peekable;

@@ -1,4 +1,4 @@
-//! The limits: their names, options and defaults, and what a client that reached one is told.
+//! The limits: their names, options and defaults, and the message of each.
 
 use std::thread::available_parallelism;
 use std::time::Duration;

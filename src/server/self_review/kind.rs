@@ -14,7 +14,7 @@ const VERSION: &str = "v1";
 /// The version in which older API servers offer the name as well.
 const BETA: &str = "v1beta1";
 
-/// What is asked.
+/// The kinds of these reviews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum Kind {
     /// Who the caller is.
