@@ -9,8 +9,7 @@
 
 use std::cmp::Ordering;
 
-use super::Selection;
-use super::selection::FieldTerm;
+use super::selection::{FieldTerm, Selection};
 use crate::extract::FieldRef;
 use crate::model::FieldIndex;
 use crate::selector::{FieldExpressionOperator, LabelOperator, LabelRequirement};

@@ -3,22 +3,16 @@
 //! Nothing here is done for an ordinary request. An explanation plans the selection once more, over the same state, so
 //! that the answer itself carries no words. How long the answer took is not here: the core knows no clock.
 
-use super::plan::steps_of_test;
-use super::{CompactSelection, FieldTerm, Hits, Plan, Selection, Selects, State, Work};
+use super::compact::{CompactSelection, Selects};
+use super::operand::Operand;
+use super::page::State;
+use super::plan::{Hits, Plan, steps_of_test};
+use super::selection::{Access, Selection};
+use super::work::Work;
 use crate::extract::{Field, FieldRef};
-use crate::selector::{FieldExpressionOperator, LabelRequirement};
 
 /// Hits up to this number are added up byte by byte; the sum over more would cost as much as the answer.
 const SUMMED_HITS: u64 = 10_000;
-
-/// How objects are found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Access {
-    /// By posting lists, by the range of keys of a namespace, or by name: the cost follows the answer.
-    Index,
-    /// Every object of the resource is walked, because every one is selected.
-    Scan,
-}
 
 /// How a selection is answered in one state, without regard to pages: an explanation tells of all hits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,16 +27,6 @@ pub struct Explanation {
     pub hits: u64,
     /// The JSON of all hits, in bytes; `None` where it is not known without walking them all, or at a past version.
     pub bytes: Option<u64>,
-}
-
-impl Access {
-    /// `index` or `scan`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Access::Index => "index",
-            Access::Scan => "scan",
-        }
-    }
 }
 
 impl Explanation {
@@ -91,44 +75,5 @@ impl Explanation {
             of_fields.chain(of_labels).chain(namespace).map(|operand| operand.in_words(fields)).collect();
         let plan = if parts.is_empty() { "everything".to_owned() } else { parts.join(" & ") };
         Explanation { plan, candidates: None, ..Explanation::of(selection, state, fields, work).await }
-    }
-}
-
-/// What one set of a plan stands for.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Operand<'a> {
-    Field(&'a FieldTerm),
-    Label(&'a LabelRequirement),
-    Namespace(&'a str),
-}
-
-impl Operand<'_> {
-    /// As it would stand in a selector.
-    pub(super) fn in_words(self, fields: &[Field]) -> String {
-        match self {
-            Operand::Namespace(namespace) => format!("metadata.namespace={namespace}"),
-            Operand::Label(requirement) => requirement.to_string(),
-            Operand::Field(term) => {
-                let label = match term.field {
-                    FieldRef::Name => "metadata.name",
-                    FieldRef::Namespace => "metadata.namespace",
-                    FieldRef::Field(index) => fields.get(usize::from(index.0)).map_or("?", |field| &field.label),
-                    // It has no set, so it is in no plan.
-                    FieldRef::Empty => "?",
-                };
-                match &term.operator {
-                    FieldExpressionOperator::In(values) => match &values[..] {
-                        [value] => format!("{label}={value}"),
-                        values => format!("{label} in ({})", values.join(",")),
-                    },
-                    FieldExpressionOperator::NotIn(values) => match &values[..] {
-                        [value] => format!("{label}!={value}"),
-                        values => format!("{label} notin ({})", values.join(",")),
-                    },
-                    FieldExpressionOperator::Exists => label.to_owned(),
-                    FieldExpressionOperator::DoesNotExist => format!("!{label}"),
-                }
-            }
-        }
     }
 }

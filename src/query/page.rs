@@ -7,9 +7,10 @@ use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::plan::steps_of_test;
+use super::compact::{CompactSelection, Selects};
+use super::plan::{Hits, Plan, steps_of_test};
+use super::selection::Selection;
 use super::work::{Work, at_once};
-use super::{CompactSelection, Hits, Plan, Selection, Selects};
 use crate::model::{Key, Version};
 use crate::store::{Object, Snapshot, TooOld, Undone};
 

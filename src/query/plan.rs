@@ -16,9 +16,10 @@ use std::ops::Bound;
 
 use roaring::RoaringBitmap;
 
-use super::explain::Operand;
+use super::compact::{CompactSelection, Selects};
+use super::operand::Operand;
+use super::selection::{FieldTerm, Selection};
 use super::work::Work;
-use super::{CompactSelection, FieldTerm, Selection, Selects};
 use crate::extract::{Field, FieldRef};
 use crate::model::{FieldIndex, Key};
 use crate::selector::{FieldExpressionOperator, LabelOperator, LabelRequirement};

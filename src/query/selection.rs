@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::Access;
 use crate::extract::FieldRef;
 use crate::selector::{FieldExpressionOperator, FieldOperator, LabelOperator, LabelRequirement, LabelSelector};
 use crate::store::Object;
@@ -26,6 +25,25 @@ pub struct Selection {
     pub labels: LabelSelector,
     /// Field requirements.
     pub fields: Vec<FieldTerm>,
+}
+
+/// How objects are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Access {
+    /// By posting lists, by the range of keys of a namespace, or by name: the cost follows the answer.
+    Index,
+    /// Every object of the resource is walked, because every one is selected.
+    Scan,
+}
+
+impl Access {
+    /// `index` or `scan`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Access::Index => "index",
+            Access::Scan => "scan",
+        }
+    }
 }
 
 impl Selection {

@@ -8,8 +8,10 @@ use crate::extract::Plan;
 use crate::model::{GroupVersion, Gvr, Scope};
 
 use super::documents::DocumentSource;
-use super::views::Restriction;
-use super::{LoadState, Readiness, ResourceState, UpstreamDiscovery};
+use super::readiness::Readiness;
+use super::resource_state::{LoadState, ResourceState};
+use super::upstream_discovery::UpstreamDiscovery;
+use super::view_restriction::Restriction;
 
 /// Everything that is served, at one point in time. Immutable; see `Registry::replace`.
 #[derive(Debug, Default)]

@@ -2,22 +2,12 @@
 //!
 //! Plain data and its rules, read of no token and no request: whose values they are is found out in `access`, and asked for in
 //! `server::view_request`. The values go into a parsed selection, never into its text, so none of them can say more than itself. Labels
-//! are merged as kube-apiserver merges matchLabelKeys of a Pod's own affinity (KEP-3633); [`FollowedPod`] tells when they change.
+//! are merged as kube-apiserver merges matchLabelKeys of a Pod's own affinity (KEP-3633); [`super::followed_pod`] tells when they change.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
-use serde::Deserialize;
-
-use super::dispatched_event::DispatchedEvent;
-use super::event_dispatcher::{Mailed, Subscription};
-use super::{LoadState, ResourceState};
-use crate::extract::FieldRef;
-use crate::model::Version;
-use crate::query::{FieldTerm, Selection};
-use crate::selector::{FieldOperator, LabelOperator, LabelRequirement, LabelSelector};
-use crate::store::{Object, Snapshot};
+use crate::selector::{LabelOperator, LabelRequirement, LabelSelector};
 
 /// A part of a caller's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,111 +105,5 @@ impl fmt::Display for ConsumerValue {
             ConsumerValue::Namespace => "the namespace of a ServiceAccount",
             ConsumerValue::ServiceAccountName => "the name of a ServiceAccount",
         })
-    }
-}
-
-/// A Pod of whose labels or name a selection was made.
-#[derive(Debug)]
-pub struct FollowedPod {
-    live: Arc<ResourceState>,
-    subscription: Subscription,
-    key: String,
-    uid: String,
-    terms: Arc<ConsumerTerms>,
-    /// The version of the Pod that was read.
-    version: Version,
-    labels: LabelSelector,
-}
-
-/// What is read of a Pod.
-#[derive(Debug, Deserialize)]
-pub(super) struct PodHead {
-    metadata: PodMetadata,
-}
-
-#[derive(Debug, Deserialize)]
-struct PodMetadata {
-    uid: String,
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-}
-
-impl PodHead {
-    pub(super) fn read(pod: &Object) -> Option<PodHead> {
-        serde_json::from_slice(&pod.json()).ok()
-    }
-
-    /// What its labels ask for; `None` where it is another Pod of that name.
-    fn asks_for(&self, uid: &str, terms: &ConsumerTerms) -> Option<LabelSelector> {
-        (self.metadata.uid == uid).then(|| terms.labels(&self.metadata.labels))
-    }
-}
-
-impl FollowedPod {
-    /// Follows a Pod of this copy; `None` where the Pod of that uid is not there.
-    pub fn new(
-        live: &Arc<ResourceState>,
-        snapshot: &Snapshot,
-        (namespace, name, uid): (&str, &str, &str),
-        terms: &Arc<ConsumerTerms>,
-    ) -> Option<FollowedPod> {
-        let is_exactly = |field, value: &str| FieldTerm::new(field, FieldOperator::Equals, value);
-        let selection = Selection {
-            namespace: Some(namespace.to_owned()),
-            fields: vec![is_exactly(FieldRef::Name, name)],
-            ..Selection::default()
-        };
-        let key = format!("{namespace}/{name}");
-        // What has changed since the snapshot is found at the first look: a new box says that it has overflowed.
-        let subscription = live.router().subscribe(&selection, false);
-        let pod = snapshot.get(&key)?;
-        let labels = PodHead::read(pod)?.asks_for(uid, terms)?;
-        let (live, uid, terms, version) = (live.clone(), uid.to_owned(), terms.clone(), pod.version());
-        Some(FollowedPod { live, subscription, key, uid, terms, version, labels })
-    }
-
-    /// What its labels ask for.
-    pub fn labels(&self) -> &LabelSelector {
-        &self.labels
-    }
-
-    /// Whether only its existence counts.
-    pub fn is_without_labels(&self) -> bool {
-        !self.terms.needs_pod()
-    }
-
-    /// Whether they ask for something else now, or it is gone.
-    pub fn is_changed(&self) -> bool {
-        let last = match self.subscription.take() {
-            Mailed::Changes { mut changes, .. } => match changes.pop() {
-                Some(last) => Some(last),
-                None => return false,
-            },
-            Mailed::Overflowed => None,
-        };
-        match self.live.state() {
-            LoadState::Ready(snapshot) => {
-                let Some(pod) = snapshot.get(&self.key).filter(|pod| pod.version() != self.version) else {
-                    return snapshot.get(&self.key).is_none();
-                };
-                // What is in the box may be older than the state. If it is not, all watches that follow the Pod share what is read of it.
-                let is_last = |routed: &Arc<DispatchedEvent>| {
-                    routed.change.after.as_ref().is_some_and(|after| after.version() == pod.version())
-                };
-                let labels = match last.filter(is_last) {
-                    Some(routed) => routed.pod().and_then(|head| head.asks_for(&self.uid, &self.terms)),
-                    None => PodHead::read(pod).and_then(|head| head.asks_for(&self.uid, &self.terms)),
-                };
-                labels.as_ref() != Some(&self.labels)
-            }
-            LoadState::Gone(_) => true,
-            // Nothing is known of the Pod for now, and what was shown stays the caller's own right.
-            LoadState::Idle | LoadState::Loading(_) | LoadState::Refused { .. } | LoadState::OverMemory(_) => false,
-        }
-    }
-
-    /// Until there may be something to look at.
-    pub async fn news(&self) {
-        self.subscription.news().await;
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Group, Resource, ResourceOrigin};
+use super::catalog::{Group, Resource, ResourceOrigin};
 use crate::crd::Crd;
 use crate::extract::Plan;
 use crate::model::{Gvr, Scope};

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 
-use super::Deflated;
-use super::consumer::PodHead;
+use super::deflated::Deflated;
+use super::pod_head::PodHead;
 use crate::extract::Prune;
 use crate::store::{Change, Cursor};
 

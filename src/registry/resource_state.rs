@@ -8,9 +8,11 @@ use std::time::Duration;
 use tokio::sync::{Mutex, watch};
 use tokio::time::{Instant, timeout};
 
+use super::checks::{Checks, UnreadableNames};
 use super::event_dispatcher::EventDispatcher;
+use super::freshness::Freshness;
+use super::memory::OverMemory;
 use super::past::Past;
-use super::{Checks, Freshness, OverMemory, UnreadableNames};
 use crate::model::Version;
 use crate::store::Snapshot;
 

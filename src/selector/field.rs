@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::{SelectorError, too_many};
+use super::error::{SelectorError, too_many};
 
 /// How a field requirement compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

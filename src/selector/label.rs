@@ -7,8 +7,8 @@
 
 use std::fmt;
 
+use super::error::{SelectorError, too_many};
 use super::syntax::{label_key_faults, label_value_faults};
-use super::{SelectorError, too_many};
 use crate::model::quote;
 
 /// Most faults of one set of values in a message. The text of a fault is hundreds of times as long as the value that it is about.

@@ -4,6 +4,7 @@
 //! matchLabels / matchExpressions form; [`syntax`] is what a label key, a label value and a name may look like;
 //! [`problem`] is one fault of a document. A selector does not know that an index exists: `query` plans it.
 
+mod error;
 pub mod field;
 pub mod label;
 pub mod problem;
@@ -13,22 +14,8 @@ pub mod wire;
 #[cfg(test)]
 mod tests;
 
+pub use error::SelectorError;
 pub use field::{FieldOperator, FieldRequirement, FieldSelector};
 pub use label::{LabelOperator, LabelRequirement, LabelSelector};
 pub use problem::{Problem, Reason};
 pub use wire::{FieldExpression, FieldExpressionOperator, LabelSelection};
-
-/// A selector text that cannot be read; Display is kube-apiserver's message.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct SelectorError {
-    /// kube-apiserver's words.
-    pub message: String,
-    /// Byte offset in the text where reading stopped.
-    pub offset: usize,
-}
-
-/// A selector of more than `most` parts.
-fn too_many(what: &str, parts: &str, most: usize, remedy: &str, offset: usize) -> SelectorError {
-    SelectorError { message: format!("the {what} has more than {most} {parts}: {remedy}"), offset }
-}

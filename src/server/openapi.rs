@@ -14,7 +14,8 @@ use super::builtin_group_documents;
 use super::context::RequestContext;
 use super::documents::{self, Needed};
 use super::state::ServerState;
-use crate::registry::documents::{self as kept_documents, DocumentSource};
+use crate::registry::documents::DocumentSource;
+use crate::registry::view_documents;
 
 /// The documents that a request below `/openapi` is shown.
 ///
@@ -76,7 +77,7 @@ pub(super) async fn answer(
     let answered = tokio::task::spawn_blocking(move || {
         let (_making, begun) = (making, Instant::now());
         let response = answer(&needed, false);
-        kept_documents::let_go_of_the_oldest();
+        view_documents::let_go_of_the_oldest();
         (response, begun.elapsed())
     });
     let (response, took) = answered.await.map_err(|error| {

@@ -13,7 +13,8 @@ use super::no_response::NoResponse;
 use super::read;
 use crate::access::{Admitted, Identity, Refusal};
 use crate::model::Gvr;
-use crate::registry::consumer::{Consumer, ConsumerTerms, ConsumerValue, FollowedPod};
+use crate::registry::consumer::{Consumer, ConsumerTerms, ConsumerValue};
+use crate::registry::followed_pod::FollowedPod;
 use crate::registry::{Catalog, LoadState, Registry, Resource, View, ViewState};
 use crate::request::ViewPath;
 

@@ -10,16 +10,16 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
+use super::cluster_settings::{ClusterSettings, Demand};
 use super::connection::{Connection, RequestError};
 use super::departures::{self, KnownCrds};
 use super::discovery::{self, Discovery};
 use super::keeping::{Keeping, keep, let_go_of_last};
-use super::list_watch::Following;
 use super::openapi::{BuiltInKinds, ClusterDocuments, extra_entries};
 use super::pending_replacements::PendingReplacements;
 use super::phase_log;
-use super::resources::{CustomResources, built_in_resource, crd_resources, definition, groups, still};
-use super::self_check::{self, SelfCheck};
+use super::resources::{CustomResources, built_in_resource, crd_gvr, crd_resources, definition, groups, still};
+use super::self_check::SelfCheck;
 use super::store_options::StoreOptions;
 use super::sync_supervisor::{Keepers, PanickedTask};
 use crate::crd::Crd;
@@ -29,7 +29,7 @@ use crate::registry::{
     Catalog, Definitions, GoneReason, LoadState, Registry, Resource, ResourceOrigin, UpstreamDiscovery, VersionInfo,
     Where,
 };
-use crate::store::{HistoryLimits, Snapshot};
+use crate::store::Snapshot;
 
 /// Discovery is read again this often: aggregated APIs come and go without a CRD.
 const DISCOVER_EVERY: Duration = Duration::from_secs(60);
@@ -39,58 +39,6 @@ const REFRESH_AFTER: Duration = Duration::from_secs(2);
 const REFRESH_SHARE: u32 = 20;
 /// CRDs that change together (a kubectl apply of many) are planned together.
 const SETTLE: Duration = Duration::from_millis(150);
-
-/// Which of a cluster's resources are served.
-#[derive(Clone, Debug)]
-pub enum Demand {
-    /// All of them: each is loaded when it is first asked for, and forgotten when it is not asked for any more.
-    OnRequest {
-        /// Resources that are loaded at once and never forgotten.
-        pinned: Vec<Gvr>,
-    },
-    /// Those that are named, and nothing else: they are loaded at once and kept for as long as they are named.
-    Named(watch::Receiver<Arc<BTreeSet<Gvr>>>),
-}
-
-/// What to read of a cluster.
-#[derive(Clone, Debug)]
-pub struct ClusterSettings {
-    /// What is served.
-    pub demand: Demand,
-    /// How much history each store keeps.
-    pub history: HistoryLimits,
-    /// The longest time without a proof that readers accept; proofs are asked for in time.
-    pub max_lag: Duration,
-    /// How often each store is compared with the cluster; `None`: never.
-    pub self_check: Option<Duration>,
-    /// The extra fields of resources, as they are now. A resource whose fields change is read anew beside its old copy.
-    pub store_options: watch::Receiver<Arc<StoreOptions>>,
-    /// Says how to grant the permission to list and watch a resource, where that is more than to renew a kubeconfig.
-    pub how_to_permit: Option<fn(&Gvr) -> String>,
-}
-
-impl ClusterSettings {
-    pub(super) fn following(&self) -> Following {
-        Following { max_lag: self.max_lag, how_to_permit: self.how_to_permit }
-    }
-}
-
-/// Bookmarks come about once a minute; one that is late is not yet a fault.
-pub const DEFAULT_MAX_LAG: Duration = Duration::from_secs(90);
-
-impl Default for ClusterSettings {
-    fn default() -> ClusterSettings {
-        ClusterSettings {
-            demand: Demand::OnRequest { pinned: Vec::new() },
-            history: HistoryLimits::default(),
-            max_lag: DEFAULT_MAX_LAG,
-            self_check: Some(self_check::DEFAULT_INTERVAL),
-            // Nobody will send.
-            store_options: watch::channel(Arc::default()).1,
-            how_to_permit: None,
-        }
-    }
-}
 
 /// A cluster that is being read.
 pub struct Cluster {
@@ -121,32 +69,6 @@ pub struct Cluster {
     successors: PendingReplacements,
     /// What is known of all resources, served or not.
     known: watch::Sender<Arc<Definitions>>,
-}
-
-/// The resource of CustomResourceDefinitions.
-pub fn crd_gvr() -> Gvr {
-    Gvr::new("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-}
-
-impl Demand {
-    /// The names, where only what is named is served.
-    fn named(&self) -> Option<Arc<BTreeSet<Gvr>>> {
-        match self {
-            Demand::OnRequest { .. } => None,
-            Demand::Named(named) => Some(named.borrow().clone()),
-        }
-    }
-
-    /// Waits for other names.
-    async fn changed(&mut self) {
-        if let Demand::Named(named) = self
-            && named.changed().await.is_ok()
-        {
-            return;
-        }
-        // Where who named them is gone, they stay as they are.
-        std::future::pending().await
-    }
 }
 
 impl Cluster {

@@ -8,7 +8,6 @@
 //! opened. A name that has none then counts as another machine. Where a kubeconfig has `disable-compression`, nobody is asked. A response that
 //! is compressed is decompressed in any case.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,11 +20,14 @@ use serde_json::Value;
 use tokio::net::lookup_host;
 use tokio::time::timeout;
 
+use super::cluster_options::chain;
 use super::gunzip::PlainBody;
 use super::kubeconfig;
 use super::unfinished::Room;
 use crate::extract::weight;
 use crate::registry::chain::CONSISTENCY_HEADER;
+
+pub use super::cluster_options::{ClusterOptions, ConnectionError};
 
 /// An API server gives up a request that is no watch after a minute, and says so; beyond that nothing will come. Watches are answered
 /// sooner, which is for who asks to see to.
@@ -58,17 +60,6 @@ const MAX_ERROR_BYTES: usize = 1 << 20;
 /// The most memory that the value of one takes. Of one that would take more, the text is shown.
 const MAX_ERROR_MEMORY: usize = 4 << 20;
 
-/// How to reach a cluster.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ClusterOptions {
-    /// A kubeconfig file; `None`: `KUBECONFIG`, the home directory's, or the Pod's service account.
-    pub kubeconfig: Option<PathBuf>,
-    /// A context of it; `None`: the current one.
-    pub context: Option<String>,
-    /// Another server URL than the kubeconfig's.
-    pub server: Option<String>,
-}
-
 /// A cluster to ask.
 #[derive(Clone)]
 pub struct Connection {
@@ -91,29 +82,6 @@ pub struct Answer {
     pub retry_after: Option<Duration>,
     /// The body.
     pub body: Bytes,
-}
-
-/// Why a cluster cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectionError {
-    /// The kubeconfig is missing or wrong.
-    #[error(
-        "kubeconfig {place}: {cause}; name a readable one with --kubeconfig FILE, or serve a folder with --dir PATH"
-    )]
-    Kubeconfig {
-        /// Which file or search was used.
-        place: String,
-        /// What is wrong.
-        cause: String,
-    },
-    /// The client could not be made.
-    #[error("cluster {url}: {cause}")]
-    Client {
-        /// The server URL.
-        url: String,
-        /// What is wrong.
-        cause: String,
-    },
 }
 
 /// Why a request failed.
@@ -430,21 +398,6 @@ pub(super) fn too_large_version(status: &Value) -> bool {
     status["details"]["causes"]
         .as_array()
         .is_some_and(|causes| causes.iter().any(|cause| cause["reason"] == "ResourceVersionTooLarge"))
-}
-
-/// An error and its causes as one line; a cause that its parent already spells out is not repeated.
-pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text.push_str(": ");
-            text.push_str(&cause_text);
-        }
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

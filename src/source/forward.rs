@@ -20,7 +20,8 @@ use kube::client::ConfigExt;
 use tower::util::{BoxCloneSyncService, ServiceExt};
 use tower::{BoxError, ServiceBuilder};
 
-use super::connection::{ClusterOptions, ConnectionError, chain, configuration};
+use super::cluster_options::{ClusterOptions, ConnectionError, chain};
+use super::connection::configuration;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 
 /// How long a connection may take to be made.

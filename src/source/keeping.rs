@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
-use super::cluster::{ClusterSettings, crd_gvr};
+use super::cluster_settings::ClusterSettings;
 use super::connection::Connection;
 use super::departures::{outstayed, take_leave};
 use super::feed::Feed;
 use super::list_watch::follow;
+use super::resources::crd_gvr;
 use super::self_check::SelfCheck;
 use crate::model::quantity::Bytes;
 use crate::registry::{Account, LoadState, Memory, OverMemory, Resource, ResourceState};

@@ -13,7 +13,7 @@ use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
-use super::connection::{ClusterOptions, ConnectionError, chain};
+use super::cluster_options::{ClusterOptions, ConnectionError, chain};
 
 /// Where the kubelet puts the files of a Pod's ServiceAccount, and where every client looks for them.
 pub const SERVICE_ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";

@@ -17,14 +17,13 @@ use tokio::task::yield_now;
 use tokio::time::{sleep, sleep_until, timeout};
 
 use super::backoff::Backoff;
-use super::cluster::DEFAULT_MAX_LAG;
+use super::collection::{collection, selection};
 use super::connection::{Connection, RequestError, too_large_version};
 use super::feed::{Feed, SourceEvent};
+use super::metadata_pages::read_page;
 use super::newest::{Newest, Wanted, compare_with_newest};
 use super::pages::{MAX_ITEM_BYTES, Page};
-use super::self_check::read_page;
 use super::watch_decoder::{self, EventType, Lines, MAX_NOTICE_BYTES};
-use crate::model::percent::percent_encode;
 use crate::model::{Gvr, Version};
 use crate::registry::chain::PROOFS_PARAMETER;
 use crate::registry::{LoadState, Resource, ResourceState};
@@ -117,6 +116,9 @@ pub struct Following {
     /// every second or two; without it, error responses are retried with growing pauses.
     pub how_to_permit: Option<fn(&Gvr) -> String>,
 }
+
+/// Bookmarks come about once a minute; one that is late is not yet a fault.
+pub const DEFAULT_MAX_LAG: Duration = Duration::from_secs(90);
 
 impl Default for Following {
     fn default() -> Following {
@@ -328,19 +330,6 @@ enum WatchStart {
     },
     /// After this version.
     From(Version),
-}
-
-/// Path of a resource's collection.
-pub(super) fn collection(gvr: &Gvr) -> String {
-    format!("/{}/{}", gvr.group_version().path(), gvr.resource)
-}
-
-/// What of a resource is kept, as query parameters to be added to others.
-pub(super) fn selection(resource: &Resource) -> String {
-    let Some(excerpt) = &resource.excerpt else { return String::new() };
-    let both = [("labelSelector", &excerpt.label_selector), ("fieldSelector", &excerpt.field_selector)];
-    let named = both.into_iter().filter(|(_, selector)| !selector.is_empty());
-    named.map(|(name, selector)| format!("&{name}={}", percent_encode(selector))).collect()
 }
 
 /// One resource of a source, and who reads it.

@@ -13,6 +13,9 @@
 
 pub mod backoff;
 pub mod cluster;
+mod cluster_options;
+pub mod cluster_settings;
+mod collection;
 pub mod connection;
 mod departures;
 pub mod discovery;
@@ -26,6 +29,7 @@ mod gunzip;
 mod keeping;
 pub mod kubeconfig;
 pub mod list_watch;
+pub mod metadata_pages;
 mod newest;
 pub mod object;
 pub mod openapi;

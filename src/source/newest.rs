@@ -7,7 +7,8 @@
 use tokio::time::Instant;
 
 use super::connection::RequestError;
-use super::self_check::{PAGE, Pages, Sum, sum_of};
+use super::metadata_pages::{PAGE, Pages};
+use super::self_check::{Sum, sum_of};
 use crate::model::Version;
 use crate::registry::{LoadState, ResourceState};
 

@@ -192,3 +192,8 @@ fn by_priority(versions: BTreeSet<String>) -> Vec<String> {
     versions.sort_by_key(|version| std::cmp::Reverse(version_priority(version)));
     versions
 }
+
+/// The resource of CustomResourceDefinitions.
+pub(super) fn crd_gvr() -> Gvr {
+    Gvr::new("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+}

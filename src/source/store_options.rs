@@ -1,7 +1,7 @@
 //! What FieldCaches say of the copy of each resource, as a catalog takes it in: accepted by whoever reads FieldCaches, put into resources
 //! here.
 //!
-//! A folder reads its own ([`super::field_caches`]); a cluster is told through [`super::cluster::ClusterSettings`].
+//! A folder reads its own ([`super::field_caches`]); a cluster is told through [`super::cluster_settings::ClusterSettings`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

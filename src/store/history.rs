@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use imbl::Vector;
 
-use super::Object;
 use super::heap::shared;
+use super::object::Object;
 use crate::model::Version;
 
 /// One change of a store.

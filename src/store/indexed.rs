@@ -6,8 +6,7 @@
 
 use std::iter::Peekable;
 
-use super::Object;
-use super::object::Fields;
+use super::object::{Fields, Object};
 use crate::model::FieldIndex;
 
 /// How much of one object is indexed.

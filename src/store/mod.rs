@@ -1,11 +1,11 @@
 //! The indexed copy of one resource: every object once in little space, posting lists for fields and labels, and history.
 //!
-//! [`Store`] is the one writer; [`Snapshot`] is what readers hold: a point in time that costs one reference count.
+//! [`Store`] (`writer`) is the one writer; [`Snapshot`] is what readers hold: a point in time that costs one reference count.
 //! Both share persistent structures, so publishing copies nothing but the parts that changed since the last snapshot.
 //! Map: [`object`] is an object at rest, `object_encoder` makes it and `dictionary` compresses it, with `decompression_cache` for
 //! what is read all the time; `order` is the order of a
 //! list; [`pins`] bounds what readers hold of past states; [`postings`] are the indexes, made of `labels`, `terms` and [`slots`], and [`indexed`] says which objects are indexed
-//! completely; `heap` is what parts take in memory; `relist` is a full list under way; [`history`]
+//! completely; `heap` is what parts take in memory; `relist` is a full list under way (`pending_list` holds it); [`history`]
 //! remembers recent changes with their previous state; [`snapshot`] is the readers' side. This room receives values,
 //! never JSON, paths or selectors.
 
@@ -19,6 +19,7 @@ mod lengths;
 pub mod object;
 mod object_encoder;
 mod order;
+mod pending_list;
 pub mod pins;
 pub mod postings;
 mod relist;
@@ -27,11 +28,10 @@ pub mod snapshot;
 mod terms;
 #[cfg(test)]
 pub(crate) mod tests;
+#[cfg(test)]
+pub(crate) mod text_reads;
 pub mod undone;
-
-use std::sync::Arc;
-
-use crate::model::{Key, Record, Version};
+mod writer;
 
 pub use history::{Change, Cursor, HistoryLimits, TooOld};
 pub use indexed::{IndexLimits, Part};
@@ -41,269 +41,4 @@ pub use postings::{Attribute, AttributeUsage};
 pub use relist::{Replaced, Trust};
 pub use snapshot::{Snapshot, Usage};
 pub use undone::Undone;
-
-use object_encoder::ObjectEncoder;
-use pins::Pins;
-use relist::Relist;
-
-/// The writer's side of one resource. Not `Clone`: one task owns it.
-#[derive(Debug)]
-pub struct Store {
-    /// What the next snapshot will be; changed in place, shared copy-on-write with the snapshots handed out.
-    current: Snapshot,
-    /// Slots that held an object that is gone.
-    free_slots: Vec<u32>,
-    packing: ObjectEncoder,
-    /// Whether a list has ever been completed: the first one has nothing to stand beside.
-    is_filled: bool,
-    /// A full list under way; nothing of it is in a snapshot that readers use.
-    relist: Option<Relist>,
-    limits: HistoryLimits,
-}
-
-/// What became of a record or a deletion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The store changed and history has one more entry.
-    Changed,
-    /// The store already had this or something newer.
-    Stale,
-}
-
-/// Objects that a dictionary is trained on are taken from all over a store, so many at most.
-const SAMPLES: usize = 1_000;
-
-/// What remains of a store that is gone is what readers hold of it.
-impl Drop for Store {
-    fn drop(&mut self) {
-        self.current.pins.retire(self.current.held_bytes + self.current.history.held_bytes());
-    }
-}
-
-/// What the change of one term copies of its index, in bytes: a node of its tree.
-const NODE: usize = 1 << 10;
-
-impl Store {
-    /// An empty store.
-    pub fn new(limits: HistoryLimits) -> Store {
-        Store::with_epoch(limits, 0)
-    }
-
-    /// An empty store that follows an earlier one of the same resource: its epoch must be above that one's.
-    pub fn with_epoch(limits: HistoryLimits, epoch: u64) -> Store {
-        Store {
-            current: Snapshot { epoch, ..Snapshot::default() },
-            free_slots: Vec::new(),
-            packing: ObjectEncoder::default(),
-            is_filled: false,
-            relist: None,
-            limits,
-        }
-    }
-
-    /// The same with other limits of what is indexed of one object; the store must be empty.
-    #[must_use]
-    pub fn indexing(mut self, limits: IndexLimits) -> Store {
-        Arc::make_mut(&mut self.current.postings).limits = limits;
-        self.packing.limits = limits;
-        self
-    }
-
-    /// The same with a bound on what readers hold of past states, which other stores share.
-    #[must_use]
-    pub fn pinned_by(mut self, all: &Arc<Pinned>) -> Store {
-        self.current.pins = Pins::new(all.clone());
-        self
-    }
-
-    /// The state as of now, for readers.
-    pub fn snapshot(&self) -> Snapshot {
-        self.current.clone()
-    }
-
-    /// The newest version that is known to be applied.
-    pub fn version(&self) -> Version {
-        self.current.version
-    }
-
-    /// Puts an object in, new or changed.
-    pub fn apply(&mut self, record: &Record) -> Outcome {
-        let slot = self.current.slot(record.key.as_str());
-        let held = slot.and_then(|slot| self.current.object(slot));
-        if held.is_some_and(|held| held.version() >= record.version) {
-            return Outcome::Stale;
-        }
-        let after = self.pack(record);
-        self.enter(slot, after);
-        Outcome::Changed
-    }
-
-    /// Takes an object away; `version` is that of the deletion.
-    pub fn delete(&mut self, key: &Key, version: Version) -> Outcome {
-        let Some(before) = self.current.get(key.as_str()).cloned() else {
-            self.prove(version);
-            return Outcome::Stale;
-        };
-        if before.version() > version {
-            return Outcome::Stale;
-        }
-        self.take(key.as_str());
-        self.prove(version);
-        self.remember(Change { version, before: Some(before), after: None, fills_gap: false });
-        Outcome::Changed
-    }
-
-    /// Every change up to `version` has been applied: a bookmark said so.
-    pub fn prove(&mut self, version: Version) {
-        self.current.version = self.current.version.max(version);
-    }
-
-    /// Takes an object away whose new state cannot be read; `version` is that of the new state. Where even that is
-    /// unknown the removal is stamped like those of a relist.
-    pub fn drop_unreadable(&mut self, key: &Key, version: Option<Version>) -> Outcome {
-        let known = version.filter(|version| *version > self.current.version);
-        let before = self.take(key.as_str());
-        if let Some(version) = known {
-            self.current.version = version;
-        }
-        if before.is_none() {
-            return Outcome::Stale;
-        }
-        let version = self.current.version;
-        self.remember(Change { version, before, after: None, fills_gap: known.is_none() });
-        Outcome::Changed
-    }
-
-    /// What writing takes in memory beside the newest snapshot, in bytes.
-    pub fn writing_bytes(&self) -> usize {
-        self.packing.held_bytes()
-    }
-
-    /// What the store holds in memory but for its indexes and its order, in bytes: known at every moment, unlike
-    /// [`Store::index_bytes`]. Objects of a list under way are in it.
-    pub fn held_bytes(&self) -> u64 {
-        let listed = self.relist.as_ref().map_or(0, Relist::held_bytes);
-        self.current.held_bytes + self.current.history.held_bytes() + self.writing_bytes() as u64 + listed
-    }
-
-    /// What indexes and order take, in bytes. Walks them.
-    pub fn index_bytes(&self) -> u64 {
-        let usage = self.current.usage();
-        usage.order_bytes + usage.attributes.iter().map(|index| index.bytes).sum::<u64>()
-    }
-
-    /// How many objects the store holds.
-    pub fn len(&self) -> usize {
-        self.current.len()
-    }
-
-    /// Whether it holds none.
-    pub fn is_empty(&self) -> bool {
-        self.current.is_empty()
-    }
-
-    /// A change that is known to be new; `slot` is where the object is held.
-    fn enter(&mut self, slot: Option<u32>, after: Object) {
-        let version = after.version();
-        let before = self.put(slot, after.clone());
-        self.prove(version);
-        self.remember(Change { version, before, after: Some(after), fills_gap: false });
-    }
-
-    fn remember(&mut self, change: Change) {
-        self.current.history.push(Arc::new(change), &self.limits);
-    }
-
-    fn pack(&mut self, record: &Record) -> Object {
-        let (object, should_train) = self.packing.pack(record);
-        if should_train {
-            let held = self.current.objects.iter().flatten();
-            let listed = || self.relist.iter().flat_map(Relist::objects);
-            let (count, bytes) = held
-                .clone()
-                .chain(listed())
-                .fold((0, 0), |(count, bytes), object| (count + 1, bytes + object.length()));
-            let stride = (count / SAMPLES).max(bytes / dictionary::SAMPLE_BYTES).max(1);
-            if self.packing.train(held.chain(listed()).step_by(stride)) {
-                self.repack();
-            }
-        }
-        object
-    }
-
-    /// Writes everything anew with the first dictionary: some thousand objects at most, since it is trained early.
-    fn repack(&mut self) {
-        for slot in 0..self.current.objects.len() {
-            let Some(Some(object)) = self.current.objects.get(slot) else { continue };
-            let Some(repacked) = self.packing.repack(object) else { return };
-            self.current.held_bytes -= object.held_bytes() as u64;
-            self.current.held_bytes += repacked.held_bytes() as u64;
-            self.current.objects.set(slot, Some(repacked));
-        }
-    }
-
-    /// Counts what a change lets go unless a reader of an earlier state holds it.
-    fn retire(&mut self, before: Option<&Object>, after: Option<&Object>) {
-        let terms = |object: Option<&Object>| object.map_or(0, |object| object.label_count() + object.fields().count());
-        let changed = match (before, after) {
-            (Some(before), Some(after)) if before.has_terms_of(after) => 0,
-            _ => terms(before) + terms(after),
-        };
-        let bytes = before.map_or(0, Object::held_bytes) + NODE * (1 + changed);
-        self.current.pins.retire(bytes as u64);
-        self.current.retired = self.current.pins.retired();
-    }
-
-    /// Puts an object in its slot, or in one of its own; answers what was there.
-    fn put(&mut self, held: Option<u32>, object: Object) -> Option<Object> {
-        let current = &mut self.current;
-        let key = object.key();
-        let slot = held.or_else(|| self.free_slots.pop()).unwrap_or_else(|| {
-            current.objects.push_back(None);
-            // Slots are 32 bits wide because roaring's are; etcd holds far fewer objects.
-            u32::try_from(current.objects.len() - 1).unwrap_or(u32::MAX)
-        });
-        let before = current.objects.set(slot as usize, Some(object.clone())).filter(|_| held.is_some());
-        if held.is_none() {
-            let objects = &current.objects;
-            current.order.insert(key, slot, |slot| key_in(objects, slot));
-            Arc::make_mut(&mut current.occupied).insert(slot);
-        }
-        Arc::make_mut(&mut current.postings).index(slot, before.as_ref(), Some(&object));
-        current.json_bytes += object.length() as u64;
-        current.lengths.add(object.length());
-        current.held_bytes += object.held_bytes() as u64;
-        current.unselectable += u64::from(object.has_unknown_values());
-        if let Some(before) = &before {
-            current.unselectable -= u64::from(before.has_unknown_values());
-            current.json_bytes -= before.length() as u64;
-            current.lengths.remove(before.length());
-            current.held_bytes -= before.held_bytes() as u64;
-        }
-        self.retire(before.as_ref(), Some(&object));
-        before
-    }
-
-    fn take(&mut self, key: &str) -> Option<Object> {
-        let current = &mut self.current;
-        let objects = &current.objects;
-        let slot = current.order.remove(key, |slot| key_in(objects, slot))?;
-        let object = current.objects.set(slot as usize, None)?;
-        Arc::make_mut(&mut current.postings).index(slot, Some(&object), None);
-        current.json_bytes -= object.length() as u64;
-        current.lengths.remove(object.length());
-        current.held_bytes -= object.held_bytes() as u64;
-        current.unselectable -= u64::from(object.has_unknown_values());
-        Arc::make_mut(&mut current.occupied).remove(slot);
-        if let Some(relist) = &mut self.relist {
-            relist.forget(slot);
-        }
-        self.retire(Some(&object), None);
-        self.free_slots.push(slot);
-        Some(object)
-    }
-}
-
-fn key_in(objects: &imbl::Vector<Option<Object>>, slot: u32) -> &str {
-    objects.get(slot as usize).and_then(Option::as_ref).map_or("", |object| object.key())
-}
+pub use writer::{Outcome, Store};

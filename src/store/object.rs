@@ -399,7 +399,7 @@ fn read_number<'b>(bytes: &mut &'b [u8]) -> Option<usize> {
 
 fn read_text<'b>(bytes: &mut &'b [u8]) -> Option<&'b str> {
     #[cfg(test)]
-    super::tests::work::count();
+    super::text_reads::record();
     let length = read_number(bytes)?;
     let (value, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;

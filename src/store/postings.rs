@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::Object;
 use super::heap::{map_nodes, shared};
 use super::indexed::{IndexLimits, Part};
 use super::labels::Labels;
+use super::object::Object;
 use super::slots::SlotSet;
 use super::terms::Terms;
 use crate::model::FieldIndex;

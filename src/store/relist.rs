@@ -4,65 +4,14 @@
 //! needs no second copy. The very first list goes straight into the store, which nobody can see yet. Nothing of a list is
 //! visible before it is committed, and one that is cut off leaves no trace.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use roaring::RoaringBitmap;
-
-use super::{Change, Object, Snapshot, Store};
+use super::history::Change;
+use super::object::Object;
+use super::pending_list::{Over, Relist};
+use super::snapshot::Snapshot;
+use super::writer::Store;
 use crate::model::{Key, Record, Version};
-
-/// What a list has said so far.
-#[derive(Debug)]
-pub(super) enum Relist {
-    /// The first one: objects are in the store already.
-    First,
-    /// One that replaces what is held.
-    Over(Over),
-}
-
-/// What differs from the objects that are held.
-#[derive(Debug, Default)]
-pub(super) struct Over {
-    /// Slots of objects that the list has at the version that is held.
-    kept: RoaringBitmap,
-    /// Of these, the objects whose bytes differ nevertheless.
-    rewritten: HashMap<u32, Object>,
-    /// Objects that are not held at this version.
-    changed: HashMap<Key, Object>,
-    /// What those of the list take in memory, in bytes.
-    bytes: u64,
-}
-
-impl Over {
-    fn rewrite(&mut self, slot: u32, object: Object) {
-        self.bytes += object.held_bytes() as u64;
-        let before = self.rewritten.insert(slot, object);
-        self.uncount(before.as_ref());
-    }
-
-    fn change(&mut self, key: Key, object: Object) {
-        self.bytes += object.held_bytes() as u64;
-        let before = self.changed.insert(key, object);
-        self.uncount(before.as_ref());
-    }
-
-    /// The list does not have the object in this slot, or not as it is held.
-    fn drop_kept(&mut self, slot: u32) {
-        self.kept.remove(slot);
-        let before = self.rewritten.remove(&slot);
-        self.uncount(before.as_ref());
-    }
-
-    fn drop_changed(&mut self, key: &Key) {
-        let before = self.changed.remove(key);
-        self.uncount(before.as_ref());
-    }
-
-    fn uncount(&mut self, object: Option<&Object>) {
-        self.bytes -= object.map_or(0, Object::held_bytes) as u64;
-    }
-}
 
 /// How a relist joined what was there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,32 +34,6 @@ pub enum Trust {
     /// What was told before may not have been so: the same, and whoever was told it must list anew
     /// ([`Snapshot::has_retracted`]).
     NothingTold,
-}
-
-impl Relist {
-    /// The object in this slot is gone: what is said of it is not said of the next one there.
-    pub(super) fn forget(&mut self, slot: u32) {
-        if let Relist::Over(over) = self {
-            over.drop_kept(slot);
-        }
-    }
-
-    /// What objects that only the list holds take in memory, in bytes.
-    pub(super) fn held_bytes(&self) -> u64 {
-        match self {
-            Relist::First => 0,
-            Relist::Over(over) => over.bytes,
-        }
-    }
-
-    /// The objects that only the list holds.
-    pub(super) fn objects(&self) -> impl Iterator<Item = &Object> {
-        let over = match self {
-            Relist::First => None,
-            Relist::Over(over) => Some(over),
-        };
-        over.into_iter().flat_map(|over| over.changed.values().chain(over.rewritten.values()))
-    }
 }
 
 impl Store {

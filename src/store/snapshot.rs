@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use imbl::Vector;
 
-use super::history::History;
+use super::history::{Change, Cursor, History, TooOld};
 use super::lengths::Lengths;
+use super::object::Object;
 use super::order::Order;
 use super::pins::{Held, Pins};
 use super::postings::{AttributeUsage, Postings};
 use super::slots::SlotSet;
-use super::{Change, Cursor, Object, TooOld, Undone};
 use crate::model::Version;
 
 /// A store at one point in time. Cloning is cheap; nothing in it ever changes.
@@ -190,14 +190,5 @@ impl Snapshot {
     /// The changes from a cursor on; `None` when history has moved past it.
     pub fn changes(&self, cursor: Cursor) -> Option<impl DoubleEndedIterator<Item = &Arc<Change>>> {
         self.history.from(cursor)
-    }
-
-    /// What must be undone to see the state at exactly `version`, for the keys that begin with `prefix`.
-    ///
-    /// # Errors
-    /// [`TooOld`] when history no longer reaches back that far, or when `version` lies in a gap that a relist bridged,
-    /// where the exact state is unknown.
-    pub fn undo_to(&self, version: Version, prefix: &str) -> Result<Undone, TooOld> {
-        Undone::new(self, version, prefix)
     }
 }

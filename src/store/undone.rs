@@ -7,8 +7,9 @@ use std::collections::HashSet;
 
 use roaring::RoaringBitmap;
 
+use super::history::TooOld;
+use super::object::Object;
 use super::snapshot::Snapshot;
-use super::{Object, TooOld};
 use crate::model::Version;
 
 /// The difference between a snapshot and an earlier version of it, for the keys with one prefix.
@@ -20,9 +21,20 @@ pub struct Undone {
     before: Vec<Object>,
 }
 
+impl Snapshot {
+    /// What must be undone to see the state at exactly `version`, for the keys that begin with `prefix`.
+    ///
+    /// # Errors
+    /// [`TooOld`] when history no longer reaches back that far, or when `version` lies in a gap that a relist bridged,
+    /// where the exact state is unknown.
+    pub fn undo_to(&self, version: Version, prefix: &str) -> Result<Undone, TooOld> {
+        Undone::new(self, version, prefix)
+    }
+}
+
 impl Undone {
     /// What lies between `version` and the snapshot, for the keys that begin with `prefix`.
-    pub(super) fn new(snapshot: &Snapshot, version: Version, prefix: &str) -> Result<Undone, TooOld> {
+    fn new(snapshot: &Snapshot, version: Version, prefix: &str) -> Result<Undone, TooOld> {
         let cursor = snapshot.since(version)?;
         let mut undone = Undone::default();
         let mut seen = HashSet::new();

@@ -12,7 +12,8 @@ use crate::model::{FieldIndex, Key, Version};
 use crate::query::{FieldTerm, Hits, Listing, Selection, State};
 use crate::selector::{FieldExpressionOperator, FieldOperator, LabelSelector};
 use crate::store::slots::SlotSet;
-use crate::store::tests::{record_of_many, work};
+use crate::store::tests::record_of_many;
+use crate::store::text_reads;
 use crate::store::{HistoryLimits, IndexLimits, Part, Store};
 use crate::subscribe::subscription_index::SubscriptionIndex;
 use crate::subscribe::{Transition, transition};
@@ -328,7 +329,7 @@ fn one_name_in_as_many_namespaces_as_a_good_part_of_all_objects_is_found_by_a_wa
     let fields = vec![term(FieldRef::Name, FieldOperator::Equals, "x1")];
     let selection = Selection { fields, ..Selection::default() };
     let mut hits = Hits::Everything;
-    let read = work::of(|| hits = hits_of(&selection, &snapshot));
+    let read = text_reads::counted(|| hits = hits_of(&selection, &snapshot));
     assert!(matches!(&hits, Hits::Slots(slots) if slots.len() == 400), "{hits:?}");
     assert!(read < 2_000, "{read} texts of 800 objects");
 }

@@ -8,7 +8,8 @@ use allocation_counter::measure;
 
 use super::resource;
 use crate::registry::LoadState;
-use crate::registry::consumer::{ConsumerTerms, ConsumerValue, FollowedPod};
+use crate::registry::consumer::{ConsumerTerms, ConsumerValue};
+use crate::registry::followed_pod::FollowedPod;
 use crate::store::{HistoryLimits, Store};
 
 /// Keys that match, keys that do not, the labels of the Pod by key and value, the selector, and why.

@@ -9,9 +9,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::resource;
-use crate::registry::documents::{
-    Build, DocumentSet, DocumentSource, Encoding, Forms, MOST_KEPT, MOST_KEPT_BYTES, Part, let_go_of_the_oldest,
-};
+use crate::registry::documents::{Build, DocumentSet, DocumentSource, Encoding, Forms};
+use crate::registry::view_documents::{MOST_KEPT, MOST_KEPT_BYTES, Part, let_go_of_the_oldest};
 
 const KEY: &str = "api/v1";
 

@@ -20,7 +20,7 @@ use crate::source::connection::{Answer, ClusterOptions, Connection, RequestError
 use crate::source::discovery::{discover, read_older};
 use crate::source::feed::Feed;
 use crate::source::list_watch::{Following, follow};
-use crate::source::self_check::{Pages, read_page};
+use crate::source::metadata_pages::{Pages, read_page};
 use crate::store::HistoryLimits;
 
 /// Longer than any machine needs for the largest bound.

@@ -18,7 +18,8 @@ use crate::model::{Key, Version};
 use crate::registry::{CheckOutcome, LoadState, Resource, UnreadableNames};
 use crate::source::connection::RequestError;
 use crate::source::feed::{Feed, SourceEvent};
-use crate::source::self_check::{Difference, Differing, Pages, SelfCheck, Verdict, check};
+use crate::source::metadata_pages::Pages;
+use crate::source::self_check::{Difference, Differing, SelfCheck, Verdict, check};
 use crate::source::watch_decoder::MetadataPage;
 use crate::store::HistoryLimits;
 

@@ -11,7 +11,7 @@ mod memory;
 mod packing;
 mod pins;
 mod structures;
-pub(crate) mod work;
+mod work;
 
 use super::postings::Posting;
 use super::{Change, HistoryLimits, Outcome, Replaced, Store};

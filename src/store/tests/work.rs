@@ -1,32 +1,15 @@
 //! Work is counted instead of time: texts of objects that are read. No step on the way of an update, a list or a watch event may
 //! grow faster than the number of labels and values of an object.
 
-use std::cell::Cell;
-
 use super::{record, record_of_many};
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Key, Version};
 use crate::query::{FieldTerm, Listing, Selection, State};
 use crate::selector::{FieldOperator, LabelSelector};
+use crate::store::text_reads::counted;
 use crate::store::{HistoryLimits, Store};
 use crate::subscribe::subscription_index::SubscriptionIndex;
 use crate::subscribe::transition;
-
-thread_local! {
-    static READ: Cell<u64> = const { Cell::new(0) };
-}
-
-/// A text of an object was read.
-pub(crate) fn count() {
-    READ.set(READ.get() + 1);
-}
-
-/// How many texts `work` reads.
-pub(crate) fn of(work: impl FnOnce()) -> u64 {
-    let before = READ.get();
-    work();
-    READ.get() - before
-}
 
 /// What updates, routing, watch events and lists of an object with so many labels and values read.
 fn work_of(count: usize) -> [u64; 4] {
@@ -36,7 +19,7 @@ fn work_of(count: usize) -> [u64; 4] {
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[record("a/plain", 1, &[("k000001", "a")], &["x"])], Version::new(1));
 
-    let updated = of(|| {
+    let updated = counted(|| {
         store.apply(&record_of_many("a/x", 2, &labels("a"), &[values[0].clone()]));
         store.apply(&record_of_many("a/x", 3, &labels("b"), &[values[1].clone()]));
         store.apply(&record("a/x", 4, &[("k000001", "a")], &["x"]));
@@ -61,14 +44,14 @@ fn work_of(count: usize) -> [u64; 4] {
     let snapshot = store.snapshot();
     let changes: Vec<_> = snapshot.changes(snapshot.since(Version::new(1)).unwrap()).unwrap().cloned().collect();
     let mut touched = Vec::new();
-    let routed = of(|| changes.iter().for_each(|change| routes.touched(change, &mut touched)));
+    let routed = counted(|| changes.iter().for_each(|change| routes.touched(change, &mut touched)));
     assert!(touched.len() >= count, "{} are touched", touched.len());
-    let told = of(|| {
+    let told = counted(|| {
         for selection in selections.iter().take(100) {
             changes.iter().for_each(|change| drop(transition(selection, change)));
         }
     });
-    let listed = of(|| {
+    let listed = counted(|| {
         for selection in selections.iter().take(100) {
             assert!(Listing::new(State::current(snapshot.clone()), selection, None).count() <= 2);
         }

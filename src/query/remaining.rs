@@ -3,7 +3,9 @@
 //! Only for requests without selectors, as upstream tells it; a View may select all the same. The order of keys knows how many lie before one, so that
 //! nothing is counted one by one and nothing is remembered from page to page.
 
-use super::{Listing, Selection, State, Work};
+use super::page::{Listing, State};
+use super::selection::Selection;
+use super::work::Work;
 use crate::store::{Object, Snapshot, Undone};
 
 impl State {

@@ -1,0 +1,44 @@
+//! What one set of a plan stands for, and how it is written for people.
+
+use super::selection::FieldTerm;
+use crate::extract::{Field, FieldRef};
+use crate::selector::{FieldExpressionOperator, LabelRequirement};
+
+/// What one set of a plan stands for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Operand<'a> {
+    Field(&'a FieldTerm),
+    Label(&'a LabelRequirement),
+    Namespace(&'a str),
+}
+
+impl Operand<'_> {
+    /// As it would stand in a selector.
+    pub(super) fn in_words(self, fields: &[Field]) -> String {
+        match self {
+            Operand::Namespace(namespace) => format!("metadata.namespace={namespace}"),
+            Operand::Label(requirement) => requirement.to_string(),
+            Operand::Field(term) => {
+                let label = match term.field {
+                    FieldRef::Name => "metadata.name",
+                    FieldRef::Namespace => "metadata.namespace",
+                    FieldRef::Field(index) => fields.get(usize::from(index.0)).map_or("?", |field| &field.label),
+                    // It has no set, so it is in no plan.
+                    FieldRef::Empty => "?",
+                };
+                match &term.operator {
+                    FieldExpressionOperator::In(values) => match &values[..] {
+                        [value] => format!("{label}={value}"),
+                        values => format!("{label} in ({})", values.join(",")),
+                    },
+                    FieldExpressionOperator::NotIn(values) => match &values[..] {
+                        [value] => format!("{label}!={value}"),
+                        values => format!("{label} notin ({})", values.join(",")),
+                    },
+                    FieldExpressionOperator::Exists => label.to_owned(),
+                    FieldExpressionOperator::DoesNotExist => format!("!{label}"),
+                }
+            }
+        }
+    }
+}

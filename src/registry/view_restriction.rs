@@ -1,0 +1,121 @@
+//! What a View shows of a resource: selections beside that of a request, and what is left out of objects.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::consumer::{Consumer, ConsumerTerms, ConsumerValue};
+use super::view_definition::ViewPart;
+use crate::extract::{FieldRef, Plan, Prune, UnsupportedLabel};
+use crate::query::{FieldTerm, Selection};
+use crate::selector::{FieldExpressionOperator, FieldOperator, LabelSelector};
+
+/// How a resource is seen through a View.
+#[derive(Clone, Debug)]
+pub struct Restriction {
+    /// Beside what a request selects; the same for all consumers, each of whose watches holds a restriction.
+    labels: Arc<LabelSelector>,
+    fields: Arc<[FieldTerm]>,
+    /// What one consumer adds.
+    of_consumer: Selection,
+    prune: Arc<Prune>,
+    /// Fields whose values are those of who asks. Until they are put in, nothing is shown.
+    open: Vec<(FieldRef, ConsumerValue)>,
+    ended: watch::Receiver<bool>,
+}
+
+impl Restriction {
+    /// A part of a View, for a version of the resource.
+    ///
+    /// # Errors
+    /// The first field that the version does not offer.
+    pub fn new(part: &ViewPart, plan: &Plan, ended: watch::Receiver<bool>) -> Result<Restriction, UnsupportedLabel> {
+        let mut fields = Vec::with_capacity(part.fields.len() + 1);
+        if !part.namespaces.is_empty() {
+            let operator = FieldExpressionOperator::In(part.namespaces.clone());
+            fields.push(FieldTerm { field: FieldRef::Namespace, operator });
+        }
+        for expression in &part.fields {
+            let field = plan.resolve(&expression.key)?;
+            fields.push(FieldTerm { field, operator: for_field(plan, field, &expression.operator) });
+        }
+        Ok(Restriction {
+            labels: Arc::new(part.labels.clone()),
+            fields: fields.into(),
+            of_consumer: Selection::default(),
+            prune: part.prune.clone(),
+            open: Vec::new(),
+            ended,
+        })
+    }
+
+    /// With fields that take their values from who asks.
+    ///
+    /// # Errors
+    /// The first field that the version does not offer.
+    pub(super) fn with_open(self, terms: &ConsumerTerms, plan: &Plan) -> Result<Restriction, UnsupportedLabel> {
+        let open = terms.fields.iter().map(|(label, value)| Ok((plan.resolve(label)?, *value)));
+        Ok(Restriction { open: open.collect::<Result<_, _>>()?, ..self })
+    }
+
+    /// The same for one consumer.
+    #[must_use]
+    pub fn of_consumer(&self, consumer: &Consumer) -> Restriction {
+        let mut restriction = Restriction { open: Vec::new(), ..self.clone() };
+        for (field, value) in &self.open {
+            // A value that the consumer lacks stays open.
+            match consumer.value(*value) {
+                Some(text) => restriction.of_consumer.fields.push(FieldTerm::new(*field, FieldOperator::Equals, text)),
+                None => restriction.open.push((*field, *value)),
+            }
+        }
+        restriction.of_consumer.labels.requirements.extend_from_slice(&consumer.labels.requirements);
+        restriction
+    }
+
+    /// What a request selects, of what is shown.
+    #[must_use]
+    pub fn restrict(&self, mut selection: Selection) -> Selection {
+        for labels in [&*self.labels, &self.of_consumer.labels] {
+            selection.labels.requirements.extend_from_slice(&labels.requirements);
+        }
+        selection.fields.extend_from_slice(&self.fields);
+        selection.fields.extend_from_slice(&self.of_consumer.fields);
+        if !self.open.is_empty() {
+            // Invariant: what was not put in shows nothing, rather than everything.
+            let operator = FieldExpressionOperator::In(Vec::new());
+            selection.fields.push(FieldTerm { field: FieldRef::Name, operator });
+        }
+        selection
+    }
+
+    /// Whether it leaves objects out.
+    pub fn is_selective(&self) -> bool {
+        !self.labels.requirements.is_empty()
+            || !self.fields.is_empty()
+            || self.of_consumer.is_selective()
+            || !self.open.is_empty()
+    }
+
+    /// What is left out of objects. All versions of this restriction for consumers share it.
+    pub fn prune(&self) -> &Arc<Prune> {
+        &self.prune
+    }
+
+    /// True once the View is another one, or none.
+    pub fn ended(&self) -> watch::Receiver<bool> {
+        self.ended.clone()
+    }
+}
+
+/// A field that has one value, empty when absent, is there when the value is not empty: its lists of values answer that
+/// without a union of all of them.
+fn for_field(plan: &Plan, field: FieldRef, operator: &FieldExpressionOperator) -> FieldExpressionOperator {
+    let is_many = matches!(field, FieldRef::Field(index) if plan.is_many(index));
+    let empty = || vec![String::new()];
+    match operator {
+        FieldExpressionOperator::Exists if !is_many => FieldExpressionOperator::NotIn(empty()),
+        FieldExpressionOperator::DoesNotExist if !is_many => FieldExpressionOperator::In(empty()),
+        other => other.clone(),
+    }
+}

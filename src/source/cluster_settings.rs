@@ -1,0 +1,83 @@
+//! What to read of a cluster, and how.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::list_watch::{DEFAULT_MAX_LAG, Following};
+use super::self_check;
+use super::store_options::StoreOptions;
+use crate::model::Gvr;
+use crate::store::HistoryLimits;
+
+/// Which of a cluster's resources are served.
+#[derive(Clone, Debug)]
+pub enum Demand {
+    /// All of them: each is loaded when it is first asked for, and forgotten when it is not asked for any more.
+    OnRequest {
+        /// Resources that are loaded at once and never forgotten.
+        pinned: Vec<Gvr>,
+    },
+    /// Those that are named, and nothing else: they are loaded at once and kept for as long as they are named.
+    Named(watch::Receiver<Arc<BTreeSet<Gvr>>>),
+}
+
+/// What to read of a cluster.
+#[derive(Clone, Debug)]
+pub struct ClusterSettings {
+    /// What is served.
+    pub demand: Demand,
+    /// How much history each store keeps.
+    pub history: HistoryLimits,
+    /// The longest time without a proof that readers accept; proofs are asked for in time.
+    pub max_lag: Duration,
+    /// How often each store is compared with the cluster; `None`: never.
+    pub self_check: Option<Duration>,
+    /// The extra fields of resources, as they are now. A resource whose fields change is read anew beside its old copy.
+    pub store_options: watch::Receiver<Arc<StoreOptions>>,
+    /// Says how to grant the permission to list and watch a resource, where that is more than to renew a kubeconfig.
+    pub how_to_permit: Option<fn(&Gvr) -> String>,
+}
+
+impl ClusterSettings {
+    pub(super) fn following(&self) -> Following {
+        Following { max_lag: self.max_lag, how_to_permit: self.how_to_permit }
+    }
+}
+
+impl Default for ClusterSettings {
+    fn default() -> ClusterSettings {
+        ClusterSettings {
+            demand: Demand::OnRequest { pinned: Vec::new() },
+            history: HistoryLimits::default(),
+            max_lag: DEFAULT_MAX_LAG,
+            self_check: Some(self_check::DEFAULT_INTERVAL),
+            // Nobody will send.
+            store_options: watch::channel(Arc::default()).1,
+            how_to_permit: None,
+        }
+    }
+}
+
+impl Demand {
+    /// The names, where only what is named is served.
+    pub(super) fn named(&self) -> Option<Arc<BTreeSet<Gvr>>> {
+        match self {
+            Demand::OnRequest { .. } => None,
+            Demand::Named(named) => Some(named.borrow().clone()),
+        }
+    }
+
+    /// Waits for other names.
+    pub(super) async fn changed(&mut self) {
+        if let Demand::Named(named) = self
+            && named.changed().await.is_ok()
+        {
+            return;
+        }
+        // Where who named them is gone, they stay as they are.
+        std::future::pending().await
+    }
+}

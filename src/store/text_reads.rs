@@ -1,0 +1,19 @@
+//! How many texts of objects are read, for the tests that no step grows faster than an object.
+
+use std::cell::Cell;
+
+thread_local! {
+    static READS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// One text of an object is read.
+pub(super) fn record() {
+    READS.set(READS.get() + 1);
+}
+
+/// How many texts `work` reads.
+pub(crate) fn counted(work: impl FnOnce()) -> u64 {
+    let before = READS.get();
+    work();
+    READS.get() - before
+}
