@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use http::HeaderMap;
 use http::header::ACCEPT;
+use prometheus_client::registry::Registry;
 
 /// A text format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,17 @@ impl Format {
             Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
             Format::Plain => "text/plain; version=0.0.4; charset=utf-8",
         }
+    }
+}
+
+/// All metrics of these families, in a format.
+pub(super) fn encode(families: &Registry, format: Format) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail, and no collector has an error of its own.
+    let _ = prometheus_client::encoding::text::encode(&mut text, families);
+    match format {
+        Format::OpenMetrics => text,
+        Format::Plain => plain(&text),
     }
 }
 

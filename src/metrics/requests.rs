@@ -10,7 +10,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
-use super::RESOURCE_LABELS;
+use super::labels::RESOURCE_LABELS;
 use crate::server::request_metrics::{AnswerPath, BOUNDS, Counted, RequestMetrics};
 
 const COUNT_HELP: &str = "Requests answered, by verb, resource, HTTP status, how objects were found (index or scan; empty \

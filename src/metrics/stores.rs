@@ -10,7 +10,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
-use super::RESOURCE_LABELS;
+use super::labels::RESOURCE_LABELS;
 use crate::model::Gvr;
 use crate::registry::{CheckOutcome, LoadState, Registry, Resource};
 use crate::store::{Attribute, Usage};

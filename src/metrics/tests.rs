@@ -223,7 +223,7 @@ fn the_conditions_of_a_leader_and_its_certificate_are_shown() {
     let families = |others: Vec<Box<dyn Collector>>| {
         let mut families = prometheus_client::registry::Registry::default();
         others.into_iter().for_each(|other| families.register_collector(other));
-        super::text(&families, Format::Plain)
+        format::encode(&families, Format::Plain)
     };
     let text = families(of_operator());
     let expires = format!("fieldcache_certificate_expiration_timestamp_seconds {EXPIRES_AT}");

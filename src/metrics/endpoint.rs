@@ -1,0 +1,182 @@
+//! The HTTP endpoint `/metrics`: authorizes scrapers, collects all metrics and encodes them.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, VARY};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use prometheus_client::collector::Collector;
+use tokio::sync::Mutex;
+
+use crate::access::authentication::Peer;
+use crate::access::{About, Access, Arrived};
+use crate::audit::Counts as AuditCounts;
+use crate::registry::Registry as Resources;
+use crate::request::{Query, RequestInfo};
+use crate::server::api_error::ApiError;
+use crate::server::body::{self, Body, Finish};
+use crate::server::connection::ConnectionState;
+use crate::server::guards::{self, Guard};
+use crate::server::limits::Limits;
+use crate::server::limits::user::User;
+use crate::server::listen::Answers;
+use crate::server::negotiate::takes_gzip;
+use crate::server::request_metrics::RequestMetrics;
+
+use super::build::Build;
+use super::format::{Format, encode};
+use super::{access, audit, limits, process, requests, stores};
+
+/// Who is answered.
+#[derive(Clone, Debug)]
+pub enum Scrapers {
+    /// Whoever reaches a local server, but no browser where there is a guard.
+    Anybody(Option<Guard>),
+    /// Who is known and may.
+    Known {
+        /// Decides about them, and about the requests that are counted.
+        access: Arc<Access>,
+        /// What has become of the audit log, where there is one.
+        audit: Option<Arc<AuditCounts>>,
+    },
+}
+
+/// Answers `/metrics`.
+#[derive(Debug)]
+pub struct Metrics {
+    families: Arc<prometheus_client::registry::Registry>,
+    scrapers: Scrapers,
+    /// One answer is made at a time; further scrapers wait. Sizes of stores are walked for, which one thread is enough for.
+    turn: Mutex<()>,
+}
+
+impl Metrics {
+    /// Of these resources, of the server that counts into `request_metrics` and `limits`, of authentication and authorization where requests are
+    /// authorized, and of these other collectors.
+    pub fn new(
+        resources: Arc<Resources>,
+        tally: Arc<RequestMetrics>,
+        limits: Arc<Limits>,
+        scrapers: Scrapers,
+        others: Vec<Box<dyn Collector>>,
+    ) -> Metrics {
+        let mut families = prometheus_client::registry::Registry::default();
+        families.register_collector(Box::new(Build));
+        families.register_collector(Box::new(requests::Requests::new(tally)));
+        families.register_collector(Box::new(limits::Used::new(limits, resources.clone())));
+        families.register_collector(Box::new(stores::Stores::new(resources)));
+        if let Scrapers::Known { access, audit } = &scrapers {
+            families.register_collector(Box::new(access::Access::new(access.counts().clone())));
+            if let Some(counts) = audit {
+                families.register_collector(Box::new(audit::Audit::new(counts.clone())));
+            }
+        }
+        for other in others {
+            families.register_collector(other);
+        }
+        families.register_collector(Box::new(process::Process));
+        Metrics { families: Arc::new(families), scrapers, turn: Mutex::new(()) }
+    }
+
+    /// Everything, now. Walks stores; not for a thread that answers requests.
+    pub fn text(&self, format: Format) -> String {
+        encode(&self.families, format)
+    }
+
+    async fn scraped(&self, headers: &HeaderMap) -> Response<Body> {
+        let format = Format::negotiate(headers);
+        let _turn = self.turn.lock().await;
+        let families = self.families.clone();
+        let text = match tokio::task::spawn_blocking(move || encode(&families, format)).await {
+            Ok(text) => text,
+            Err(error) => return plain(StatusCode::INTERNAL_SERVER_ERROR, format!("metrics met a defect: {error}\n")),
+        };
+        let pieces = Box::new(std::iter::once(Bytes::from(text)));
+        let (body, compressed) = body::finish(pieces, Finish { gzip: takes_gzip(headers), ..Finish::default() });
+        let mut response = Response::new(body);
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(format.media_type()));
+        response.headers_mut().insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
+        if compressed {
+            response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        response
+    }
+
+    /// Decides about a request, whatever it is for: to who is not known it is not told what is here.
+    async fn admit(&self, connection: &ConnectionState, parts: &Parts, info: &RequestInfo) -> Result<(), ApiError> {
+        let access = match &self.scrapers {
+            Scrapers::Anybody(None) => return Ok(()),
+            Scrapers::Anybody(Some(guard)) => {
+                return guard.check(guards::authority(&parts.uri, &parts.headers)?, &parts.headers);
+            }
+            Scrapers::Known { access, .. } => access,
+        };
+        let known = OnceLock::new();
+        let arrived = Arrived {
+            peer: parts.extensions.get::<Arc<Peer>>(),
+            headers: &parts.headers,
+            info,
+            known: Some(&known),
+            about: About::Request,
+        };
+        let admitted = Box::pin(access.admit(&arrived)).await;
+        if let Some(identity) = known.get().filter(|identity| !identity.is_anonymous()) {
+            let user = || User::named(&access.connection_user(arrived.peer, identity));
+            connection.authenticate(user).map_err(ApiError::Limited)?;
+        }
+        admitted.map(|_| ()).map_err(ApiError::Refused)
+    }
+
+    /// Answers one request that came over no connection.
+    pub async fn answer<B>(&self, request: Request<B>) -> Response<Body> {
+        self.answer_to(&ConnectionState::default(), request).await
+    }
+
+    /// Answers one request of a connection, whatever its body.
+    pub async fn answer_to<B>(&self, connection: &ConnectionState, request: Request<B>) -> Response<Body> {
+        let (parts, _) = request.into_parts();
+        let info = RequestInfo::read(&parts.method, parts.uri.path(), Query::default());
+        let path = if info.view.is_none() { &*info.path } else { "" };
+        let mut response = match (self.admit(connection, &parts, &info).await.err(), path, &parts.method) {
+            (Some(failure), _, _) => {
+                let mut response = plain(failure.code(), failure.status());
+                response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                if let Some(seconds) = failure.retry_after() {
+                    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+                }
+                response
+            }
+            (None, "/metrics", &Method::GET | &Method::HEAD) => self.scraped(&parts.headers).await,
+            (None, "/metrics", _) => {
+                let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+                response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+                response
+            }
+            (None, _, _) => plain(StatusCode::NOT_FOUND, "only /metrics is here\n"),
+        };
+        if let Some(length) = response.body().length() {
+            response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        if parts.method == Method::HEAD { response.map(|_| Body::empty()) } else { response }
+    }
+}
+
+impl Answers for Metrics {
+    async fn answer(&self, connection: &ConnectionState, request: Request<hyper::body::Incoming>) -> Response<Body> {
+        self.answer_to(connection, request).await
+    }
+
+    fn authenticates(&self) -> bool {
+        matches!(self.scrapers, Scrapers::Known { .. })
+    }
+
+    fn drain(&self) {}
+}
+
+fn plain(code: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::whole(text));
+    *response.status_mut() = code;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
