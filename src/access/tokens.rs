@@ -19,9 +19,9 @@ use rustls::pki_types::UnixTime;
 use serde::Deserialize;
 use tokio::time::{Instant, timeout};
 
-use super::Refusal;
 use super::backend::{Asker, Backend, LONGEST, Unanswered};
 use super::counts::{Counts, Review};
+use super::error::Refusal;
 use super::failure_rate_limiter::{Failures, TokenClass};
 use super::identity::Identity;
 use super::recent::Recent;

@@ -1,0 +1,45 @@
+//! Which permissions a request needs: those of the request itself, or those of a View that it goes through.
+
+use std::sync::Arc;
+
+use super::attributes::{Attributes, RequiredPermissions};
+
+/// Which permissions a request needs.
+#[derive(Clone, Copy)]
+pub enum About<'a> {
+    /// Those of the request itself.
+    Request,
+    /// A request through a View.
+    View(ThroughView<'a>),
+}
+
+/// A request through a View, which may be missing.
+#[derive(Clone, Copy)]
+pub struct ThroughView<'a> {
+    /// The permission to use a View of this name.
+    pub using: &'a Attributes,
+    /// What permits the request.
+    pub permitted_by: ViewPermission<'a>,
+}
+
+impl ThroughView<'_> {
+    /// The permissions that are checked.
+    pub(super) fn decided(&self, attributes: &Arc<Attributes>) -> RequiredPermissions {
+        match self.permitted_by {
+            ViewPermission::Caller(namespaces) => RequiredPermissions::within(attributes.clone(), namespaces),
+            ViewPermission::Use | ViewPermission::Missing => RequiredPermissions::of(Arc::new(self.using.clone())),
+        }
+    }
+}
+
+/// What permits a request through a View.
+#[derive(Clone, Copy)]
+pub enum ViewPermission<'a> {
+    /// The caller's own permissions, in each of the namespaces to which the View restricts a resource, by group and plural; at the
+    /// request's own scope where it does not.
+    Caller(&'a (dyn Fn(&str, &str) -> &'a [String] + Send + Sync)),
+    /// The permission to use the View.
+    Use,
+    /// The View is missing, or cannot be served. Only a caller that may use a View of this name learns that.
+    Missing,
+}
