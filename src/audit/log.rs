@@ -20,9 +20,10 @@ use tokio::time::{Instant, timeout};
 
 pub use super::writer::Counts;
 
+use super::event::Event;
 use super::output::{Followed, Output, StandardOutput};
+use super::policy::Policy;
 use super::writer::{LogInterval, Message, Writer};
-use super::{Event, Policy};
 use crate::access::failure_rate_limiter::{Budget, FailureRateLimiter, OVERFLOW, neighbourhood};
 
 /// Events that may wait to be written: about a megabyte while the disk is stalled, and 64 MB if all have the longest paths.
