@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::world;
+use super::reflector;
 use crate::manifest::yaml::{self, Form};
 
 /// The policies, each followed by its binding, as they are applied.
@@ -178,9 +178,9 @@ pub async fn follow(client: Client, state: watch::Sender<PolicyState>) {
         // One watch for each name: RBAC grants list and watch by name only for a selector of that one name.
         let named = Config::default().fields(&format!("metadata.name={}", required.name()));
         let (policies, policy_changes) =
-            world::follow_strictly::<ValidatingAdmissionPolicy>(client.clone(), named.clone());
+            reflector::follow_strictly::<ValidatingAdmissionPolicy>(client.clone(), named.clone());
         let (bindings, binding_changes) =
-            world::follow_strictly::<ValidatingAdmissionPolicyBinding>(client.clone(), named);
+            reflector::follow_strictly::<ValidatingAdmissionPolicyBinding>(client.clone(), named);
         changes.push(policy_changes.map(move |change| (index, Part::Policy, change)).boxed());
         changes.push(binding_changes.map(move |change| (index, Part::Binding, change)).boxed());
         followed.push(Followed { required, policies, bindings, may_read_policy: true, may_read_binding: true });

@@ -16,11 +16,12 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::api_error::{Logged, described};
+use super::events;
+use super::reflector;
+use super::replica_state::ReplicaState;
 use super::reported::{Reported, ReportedKind};
-use super::status::{Finding, Holds, coarse, conditions};
+use super::status::{FIELD_MANAGER, Finding, Holds, MOST_WRITES, coarse, conditions};
 use super::stores::Verdict;
-use super::world::{self, World};
-use super::{FIELD_MANAGER, MOST_WRITES, events};
 use crate::kinds::field_cache::object_name;
 use crate::kinds::{FieldCache, FieldCacheStatus};
 use crate::model::Gvr;
@@ -32,7 +33,7 @@ const COUNTS_EVERY: Duration = Duration::from_secs(300);
 const AFTER_FAILURE: Duration = Duration::from_secs(10);
 
 struct Context {
-    world: World,
+    replica: ReplicaState,
     api: Api<FieldCache>,
     recorder: Recorder,
     reported: Arc<Reported>,
@@ -46,14 +47,14 @@ struct Context {
 /// given.
 pub async fn run(
     client: Client,
-    world: World,
+    replica: ReplicaState,
     recorder: Recorder,
     reported: Arc<Reported>,
     phases: impl Stream<Item = ()> + Send + 'static,
 ) {
     let api: Api<FieldCache> = Api::all(client.clone());
-    let context = Context { world, api, recorder, reported, logged: Mutex::default(), counted: Mutex::default() };
-    let (store, changes) = world::reflected(client, watcher::Config::default(), |_: &mut FieldCache| {});
+    let context = Context { replica, api, recorder, reported, logged: Mutex::default(), counted: Mutex::default() };
+    let (store, changes) = reflector::reflected(client, watcher::Config::default(), |_: &mut FieldCache| {});
     Controller::for_stream(changes.applied_objects(), store)
         .with_config(Config::default().concurrency(MOST_WRITES))
         .reconcile_all_on(phases)
@@ -72,14 +73,14 @@ fn after(error: &kube::Error, context: &Context) -> Action {
 
 async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Result<Action, kube::Error> {
     let name = field_cache.name_any();
-    let verdict = context.world.verdicts.borrow().get(&name).cloned();
+    let verdict = context.replica.verdicts.borrow().get(&name).cloned();
     // The replica's own view may be a moment behind; what it thinks comes as a change of its verdicts.
     let Some(verdict) = verdict.filter(|verdict| Some(verdict.generation) == field_cache.metadata.generation) else {
         return Ok(Action::requeue(COUNTS_EVERY));
     };
     let held = field_cache.status.clone().unwrap_or_default();
     let wanted: Vec<&Gvr> = verdict.stores.iter().map(|store| &store.gvr).collect();
-    let stores = Stores::of(&context.world, &wanted);
+    let stores = Stores::of(&context.replica, &wanted);
     let findings = findings(&verdict, &stores);
     let may_count = {
         let counted = context.counted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,8 +146,8 @@ struct Stores {
 }
 
 impl Stores {
-    fn of(world: &World, wanted: &[&Gvr]) -> Stores {
-        let catalog = world.registry.catalog();
+    fn of(replica: &ReplicaState, wanted: &[&Gvr]) -> Stores {
+        let catalog = replica.registry.catalog();
         let mut stores = Stores { objects: 0, bytes: 0, waiting: None };
         for gvr in wanted {
             let state = catalog.copy(gvr).map(|resource| resource.live.state());

@@ -1,6 +1,6 @@
 //! In the cluster: controllers around the stores, for kinds of our own.
 //!
-//! Every replica judges what FieldCaches ask for ([`stores`]) and keeps that ([`world`]); the one that leads ([`election`]) tells people how
+//! Every replica judges what FieldCaches ask for ([`stores`]) and keeps that ([`desired_stores`]); the one that leads ([`election`]) tells people how
 //! it is: on FieldCaches ([`field_caches`], when [`phases`] of a store change) and as SelectableResources
 //! ([`selectable_resources`]), in words and counts that stay quiet ([`status`]) and in `events`; what the API server rejects is an [`api_error`]; metrics show what it [`reported`]. They are tasks `apart` from each other, and look at changes that come together when these `settle`. How many of them are in memory is [`room`]'s. At startup it warns of permissions that it does not need ([`own_permissions`]). Every replica serves the [`views`]. A replica is ready when it is [`synced`]. Serving is `server`'s, reading the cluster `source`'s.
 
@@ -8,12 +8,16 @@ pub mod admission_policy;
 mod apart;
 pub mod api_error;
 mod bounded;
+mod controllers;
+pub mod desired_stores;
 pub mod election;
 mod events;
 pub mod field_caches;
 pub mod lenient;
 pub mod own_permissions;
 pub mod phases;
+mod reflector;
+pub mod replica_state;
 pub mod reported;
 pub mod room;
 pub mod selectable_resources;
@@ -24,151 +28,7 @@ pub mod synced;
 #[cfg(test)]
 mod tests;
 pub mod views;
-pub mod world;
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
-use futures::{Stream, StreamExt, stream};
-use kube::Client;
-use kube::runtime::events::{Recorder, Reporter};
-use kube::runtime::watcher::Config;
-use tokio::sync::watch;
-
-use crate::kinds::{FieldCache, SelectableResource};
-use crate::model::Gvr;
-use crate::registry::{Definitions, Registry};
-use crate::source::store_options::StoreOptions;
-use apart::Tasks;
-use election::Election;
-use reported::{Reported, ReportedKind};
-use stores::Verdicts;
-use synced::Synced;
-use views::Judged;
-use world::World;
-
+pub use controllers::{Operator, run};
 pub use field_caches::how_to_permit;
-
-/// Who wrote a field, in managedFields.
-pub const FIELD_MANAGER: &str = "fieldcache-operator";
-
-/// Statuses of objects of one kind that are written at a time. Users choose how many objects there are, and the API server answers the
-/// reviews of all requests meanwhile.
-const MOST_WRITES: u16 = 4;
-
-/// What the controllers of a replica are made of.
-pub struct Operator {
-    /// The cluster, with the rights of manifests/.
-    pub client: Client,
-    /// What is served.
-    pub registry: Arc<Registry>,
-    /// What the cluster has.
-    pub definitions: watch::Receiver<Arc<Definitions>>,
-    /// Who writes.
-    pub election: Election,
-    /// Stores that are kept whatever FieldCaches say.
-    pub kept: BTreeSet<Gvr>,
-    /// The stores to keep.
-    pub wanted: watch::Sender<Arc<BTreeSet<Gvr>>>,
-    /// Their extra fields.
-    pub store_options: watch::Sender<Arc<StoreOptions>>,
-    /// What readiness waits for.
-    pub synced: Arc<Synced>,
-    /// Where Views are reached.
-    pub address: views::Address,
-    /// What was written, for metrics.
-    pub reported: Arc<Reported>,
-}
-
-/// Runs the controllers until the future is dropped. Each is a task of its own.
-pub async fn run(operator: Operator) {
-    let Operator { client, registry, definitions, election, kept, wanted, store_options, synced, address, reported } =
-        operator;
-    let (field_caches, field_cache_changes) = world::follow::<FieldCache>(client.clone(), Config::default());
-    let (views, view_changes) = views::follow(client.clone());
-    let judged = watch::Sender::default();
-    let verdicts = watch::Sender::new(Arc::new(Verdicts::new()));
-    let policy = watch::Sender::new(admission_policy::unread());
-    let world = World {
-        registry: registry.clone(),
-        definitions: definitions.clone(),
-        verdicts: verdicts.subscribe(),
-        policy: policy.subscribe(),
-    };
-    let (changed, leading) = (watch::Sender::new(0), watch::Sender::new(false));
-    let written =
-        Written { world: world.clone(), judged: judged.subscribe(), phases: changed.subscribe(), address, reported };
-    let (leads, identity) = (leading.subscribe(), election.identity.clone());
-    let told = world::Wanted { kept, wanted, store_options, synced: synced.clone() };
-    let mut tasks = Tasks::default();
-    let electing = client.clone();
-    tasks.start(async move { election::run(electing, election, &leading).await });
-    tasks.start(admission_policy::follow(client.clone(), policy.clone()));
-    tasks.start(world::judge(field_cache_changes, field_caches, definitions, verdicts, told));
-    tasks.start(async move { views::serve(world, views, view_changes, judged, &synced).await });
-    tasks.start(write_while_leading(client.clone(), written, leads, identity));
-    tasks.start(phases::follow(registry, changed));
-    tasks.start(own_permissions::check(client));
-    tasks.run().await;
-}
-
-/// What statuses are made of.
-struct Written {
-    world: World,
-    judged: watch::Receiver<Arc<Judged>>,
-    phases: watch::Receiver<u64>,
-    address: views::Address,
-    reported: Arc<Reported>,
-}
-
-/// Writes statuses for as long as this replica leads.
-async fn write_while_leading(client: Client, written: Written, mut leading: watch::Receiver<bool>, identity: String) {
-    let Written { world, judged, phases, address, reported } = written;
-    loop {
-        reported.lead(false);
-        if leading.wait_for(|leads| *leads).await.is_err() {
-            return;
-        }
-        reported.lead(true);
-        let reporter = Reporter { controller: FIELD_MANAGER.into(), instance: Some(identity.clone()) };
-        let recorder = Recorder::new(client.clone(), reporter);
-        let (selectable, selectable_changes) = world::follow::<SelectableResource>(client.clone(), Config::default());
-        let triggers = stream::select(ticks(phases.clone()), ticks(world.verdicts.clone()));
-        let of_views = stream::select(ticks(phases.clone()), ticks(judged.clone()));
-        let of_views = stream::select(of_views, ticks(address.authorities.clone()));
-        let of_views = stream::select(of_views, ticks(world.policy.clone()));
-        let (served, address) = ((world.clone(), judged.clone()), address.clone());
-        tokio::select! {
-            () = field_caches::run(client.clone(), world.clone(), recorder.clone(), reported.clone(), triggers) => {}
-            () = views::run(client.clone(), served.0, served.1, (recorder, reported.clone()), address, of_views) => {}
-            () = forget_deleted(&reported, world.verdicts.clone(), judged.clone()) => {}
-            () = selectable_resources::run(client.clone(), world.clone(), selectable, selectable_changes) => {}
-            _ = leading.wait_for(|leads| !*leads) => {}
-        }
-    }
-}
-
-/// Forgets what was written to objects that do not exist any more.
-async fn forget_deleted(
-    reported: &Reported,
-    mut verdicts: watch::Receiver<Arc<Verdicts>>,
-    mut judged: watch::Receiver<Arc<Judged>>,
-) {
-    loop {
-        let (field_caches, views) = (verdicts.borrow_and_update().clone(), judged.borrow_and_update().clone());
-        reported.retain(ReportedKind::FieldCache, |name| field_caches.contains_key(name));
-        reported.retain(ReportedKind::View, |name| views.contains_key(name));
-        let changed = tokio::select! {
-            changed = verdicts.changed() => changed,
-            changed = judged.changed() => changed,
-        };
-        if changed.is_err() {
-            return;
-        }
-    }
-}
-
-/// An item at each change.
-fn ticks<Value: Send + Sync + 'static>(receiver: watch::Receiver<Value>) -> impl Stream<Item = ()> + Send + 'static {
-    stream::unfold(receiver, async |mut receiver| receiver.changed().await.ok().map(|()| ((), receiver))).boxed()
-}
+pub use status::FIELD_MANAGER;

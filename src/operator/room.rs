@@ -9,7 +9,7 @@
 //! object that gets none keeps its place without its spec. Older objects that become longer therefore do not affect short ones.
 //!
 //! What is kept does not depend on the order in which objects are listed. [`Room`] is pure. What to do when there is room again is
-//! `world`'s.
+//! `bounded`'s.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 

@@ -16,13 +16,12 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::FIELD_MANAGER;
 use super::apart::compute;
 use super::api_error::{Logged, described};
+use super::replica_state::ReplicaState;
 use super::settle::settle;
-use super::status::{Finding, Holds, conditions};
-use super::stores::{Store, Verdicts};
-use super::world::World;
+use super::status::{FIELD_MANAGER, Finding, Holds, conditions};
+use super::stores::{Store, Verdicts, unsupported};
 use crate::crd::Crd;
 use crate::extract::judge::{Judgement, Judgements};
 use crate::extract::{ExtraField, Field, Origin};
@@ -102,14 +101,6 @@ pub fn describe(
     described.collect()
 }
 
-/// Why a resource cannot be cached.
-pub(super) fn unsupported(resource: &str) -> String {
-    format!(
-        "a resource with the plural name {resource} cannot be listed over all namespaces: the API server reads \
-         /apis/GROUP/VERSION/{resource} as another path; give the resource another plural name"
-    )
-}
-
 fn owner(crd: &Crd) -> OwnerReference {
     OwnerReference {
         api_version: "apiextensions.k8s.io/v1".to_owned(),
@@ -184,7 +175,7 @@ fn accepted(versions: &[ResourceVersion]) -> Finding {
 /// Writes them for as long as it is polled; `changes` has an item whenever one of the objects has changed.
 pub async fn run(
     client: Client,
-    mut world: World,
+    mut replica: ReplicaState,
     held: reflector::Store<SelectableResource>,
     changes: impl Stream<Item = ()>,
 ) {
@@ -194,12 +185,12 @@ pub async fn run(
     let judgements = Judgements::default();
     let mut again = std::pin::pin!(sleep(Duration::ZERO));
     loop {
-        let definitions = world.definitions.borrow_and_update().clone();
-        let verdicts = world.verdicts.borrow_and_update().clone();
+        let definitions = replica.definitions.borrow_and_update().clone();
+        let verdicts = replica.verdicts.borrow_and_update().clone();
         // All definitions that have changed are judged.
         let known = judgements.clone();
         let wanted = compute(move || describe(&definitions, &verdicts, &known)).await;
-        let documents = hashes(&world, &wanted).await;
+        let documents = hashes(&replica, &wanted).await;
         match compare(&api, &held, &wanted, &documents).await.first() {
             None => logged.forget(),
             Some((name, error)) => {
@@ -211,13 +202,13 @@ pub async fn run(
         }
         tokio::select! {
             change = changes.next() => if change.is_none() { return },
-            changed = world.definitions.changed() => {
+            changed = replica.definitions.changed() => {
                 if changed.is_err() {
                     return;
                 }
                 again.set(sleep(PUBLISHED_AFTER));
             }
-            changed = world.verdicts.changed() => if changed.is_err() { return },
+            changed = replica.verdicts.changed() => if changed.is_err() { return },
             () = &mut again => again.set(sleep(COMPARE_EVERY)),
         }
         if !settle(&mut changes).await {
@@ -227,8 +218,8 @@ pub async fn run(
 }
 
 /// The hashes of the OpenAPI documents, by key; the error says why there are none.
-async fn hashes(world: &World, wanted: &BTreeMap<String, Described>) -> Result<BTreeMap<String, String>, String> {
-    let Some(documents) = world.registry.catalog().documents.clone() else {
+async fn hashes(replica: &ReplicaState, wanted: &BTreeMap<String, Described>) -> Result<BTreeMap<String, String>, String> {
+    let Some(documents) = replica.registry.catalog().documents.clone() else {
         return Err("OpenAPI is not published".to_owned());
     };
     let set = documents.v3().await?;

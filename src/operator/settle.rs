@@ -43,7 +43,8 @@ mod tests {
     use super::{SETTLE, settle};
     use crate::kinds::{FieldCache, View};
     use crate::operator::apart::Tasks;
-    use crate::operator::world::{Wanted, World, judge};
+    use crate::operator::desired_stores::{Wanted, judge};
+    use crate::operator::replica_state::ReplicaState;
     use crate::operator::{admission_policy, views};
     use crate::registry::{Catalog, Definitions, Registry};
 
@@ -97,7 +98,7 @@ mod tests {
             store_options: watch::Sender::default(),
             synced: Arc::default(),
         };
-        let world = World {
+        let replica = ReplicaState {
             registry: Arc::new(Registry::new(Catalog::default())),
             definitions: definitions.subscribe(),
             verdicts: verdicts.subscribe(),
@@ -114,7 +115,7 @@ mod tests {
         let start = Instant::now();
         let (changes, deliver) = delivered(&[MANY]);
         drop(deliver);
-        views::serve(world, views, changes, watch::Sender::default(), &Arc::default()).await;
+        views::serve(replica, views, changes, watch::Sender::default(), &Arc::default()).await;
         assert!(start.elapsed() <= SETTLE * 3, "Views: {:?}", start.elapsed());
     }
 

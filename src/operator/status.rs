@@ -6,6 +6,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::kinds::conditions::{MAX_MESSAGE, condition};
 
+/// The field manager of everything that the operator writes, in managedFields.
+pub const FIELD_MANAGER: &str = "fieldcache-operator";
+
+/// Statuses of objects of one kind that are written at a time. Users choose how many objects there are, and the API server answers the
+/// reviews of all requests meanwhile.
+pub(super) const MOST_WRITES: u16 = 4;
+
 /// Whether something is so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {

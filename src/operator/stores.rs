@@ -9,14 +9,13 @@ use std::sync::Arc;
 use kube::ResourceExt;
 
 use super::apart::compute;
+use super::room::Limits;
 use crate::builtin::schemas;
 use crate::crd::Crd;
 use crate::extract::extra::{self, Subject};
 use crate::extract::{ExtraFields, Plan};
 use crate::kinds::{Absence, FieldCache, FieldCacheSpec, accept};
 use crate::model::Gvr;
-use crate::operator::room::Limits;
-use crate::operator::selectable_resources;
 use crate::registry::{Definition, Definitions, PartialStore};
 
 /// The verdict on one FieldCache.
@@ -180,6 +179,14 @@ pub(super) fn absent(why: &Absence, crowded_out: &'static str) -> Problem {
     Problem { reason, message }
 }
 
+/// Why a resource cannot be cached.
+pub(super) fn unsupported(resource: &str) -> String {
+    format!(
+        "a resource with the plural name {resource} cannot be listed over all namespaces: the API server reads \
+         /apis/GROUP/VERSION/{resource} as another path; give the resource another plural name"
+    )
+}
+
 /// The problems of the fields. One that all versions have is there once; others name their version.
 fn rejected(stores: &[Store]) -> Vec<Problem> {
     let is_common = |problem: &extra::Problem| stores.iter().all(|store| store.rejected.contains(problem));
@@ -215,7 +222,7 @@ fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<(Vec<St
         return one("NameInvalid", &message);
     }
     if !Gvr::new(&*spec.group, "", &*spec.resource).has_collection_path() {
-        return one("ResourceUnsupported", &selectable_resources::unsupported(&spec.resource));
+        return one("ResourceUnsupported", &unsupported(&spec.resource));
     }
     if let Some(reason) = definitions.unreadable.get(&spec.object_name()) {
         let message = format!("the CustomResourceDefinition {} cannot be read: {reason}", spec.object_name());

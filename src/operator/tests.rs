@@ -24,8 +24,7 @@ use super::stores::{self, Problem, Verdicts, named};
 use super::synced::Synced;
 use super::views::{self, Judged};
 
-use super::world::shorten_metadata;
-use super::world::strictly;
+use super::reflector::{shorten_metadata, strictly};
 use crate::crd::Crd;
 use crate::extract::Plan;
 use crate::extract::judge::Judgements;

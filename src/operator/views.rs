@@ -21,13 +21,15 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::api_error::{Logged, described};
+use super::events;
+use super::reflector;
+use super::admission_policy;
+use super::replica_state::ReplicaState;
 use super::reported::{Reported, ReportedKind};
 use super::settle::settle;
-use super::status::{Finding, Holds, conditions};
+use super::status::{FIELD_MANAGER, Finding, Holds, MOST_WRITES, conditions};
 use super::stores::{Problem, Verdicts, absent};
 use super::synced::Synced;
-use super::world::{self, World};
-use super::{FIELD_MANAGER, MOST_WRITES, admission_policy, events};
 use crate::extract::prune::copies::ANNOTATIONS;
 use crate::extract::{Plan, Prune};
 use crate::kinds::accept::{MOST_PROBLEMS, Shown};
@@ -83,7 +85,7 @@ impl Address {
 
 /// Follows Views, without what is not read of them.
 pub fn follow(client: Client) -> (Store<View>, impl Stream<Item = ()> + Send) {
-    let (store, changes) = world::reflected(client, watcher::Config::default(), |view: &mut View| view.status = None);
+    let (store, changes) = reflector::reflected(client, watcher::Config::default(), |view: &mut View| view.status = None);
     let is_change = |event: &_| !matches!(event, Ok(watcher::Event::Init | watcher::Event::InitApply(_)) | Err(_));
     (store, changes.filter_map(move |event| ready(is_change(&event).then_some(()))))
 }
@@ -231,13 +233,13 @@ fn taken(value: ConsumerValue) -> Taken {
 
 /// Serves the Views for as long as it is polled, and tells what is thought of them.
 pub async fn serve(
-    world: World,
+    replica: ReplicaState,
     views: Store<View>,
     changes: impl Stream<Item = ()>,
     judged: watch::Sender<Arc<Judged>>,
     synced: &Synced,
 ) {
-    let World { registry, mut definitions, mut verdicts, mut policy, .. } = world;
+    let ReplicaState { registry, mut definitions, mut verdicts, mut policy, .. } = replica;
     let mut changes = std::pin::pin!(changes);
     let mut last = None;
     // Before the FieldCaches have been judged no View could be served that selects by their fields, which is not its fault.
@@ -289,7 +291,7 @@ pub async fn serve(
 }
 
 struct Context {
-    world: World,
+    replica: ReplicaState,
     judged: watch::Receiver<Arc<Judged>>,
     api: Api<View>,
     recorder: Recorder,
@@ -303,15 +305,15 @@ struct Context {
 /// authorities have changed.
 pub async fn run(
     client: Client,
-    world: World,
+    replica: ReplicaState,
     judged: watch::Receiver<Arc<Judged>>,
     (recorder, reported): (Recorder, Arc<Reported>),
     address: Address,
     triggers: impl Stream<Item = ()> + Send + 'static,
 ) {
     let api: Api<View> = Api::all(client.clone());
-    let context = Context { world, judged, api, recorder, reported, logged: Mutex::default(), address };
-    let (store, changes) = world::reflected(client, watcher::Config::default(), |_: &mut View| {});
+    let context = Context { replica, judged, api, recorder, reported, logged: Mutex::default(), address };
+    let (store, changes) = reflector::reflected(client, watcher::Config::default(), |_: &mut View| {});
     Controller::for_stream(changes.applied_objects(), store)
         .with_config(Config::default().concurrency(MOST_WRITES))
         .reconcile_all_on(triggers)
@@ -335,7 +337,7 @@ async fn reconcile(view: Arc<View>, context: Arc<Context>) -> Result<Action, kub
         return Ok(Action::requeue(COMPARE_EVERY));
     };
     let held = view.status.clone().unwrap_or_default();
-    let findings = findings(&verdict, &context.world);
+    let findings = findings(&verdict, &context.replica);
     let status = ViewStatus {
         conditions: conditions(&held.conditions, &findings, view.metadata.generation, jiff::Timestamp::now()),
         endpoint: verdict.outcome.is_ok().then(|| context.address.endpoint(&name)),
@@ -357,7 +359,7 @@ async fn reconcile(view: Arc<View>, context: Arc<Context>) -> Result<Action, kub
 }
 
 /// What a View's conditions say.
-fn findings(verdict: &ViewVerdict, world: &World) -> Vec<Finding> {
+fn findings(verdict: &ViewVerdict, replica: &ReplicaState) -> Vec<Finding> {
     let definition = match &verdict.outcome {
         Ok(definition) => definition,
         Err(problems) => {
@@ -373,12 +375,12 @@ fn findings(verdict: &ViewVerdict, world: &World) -> Vec<Finding> {
     };
     let accepted = Finding::new(ACCEPTED, Holds::True, "Accepted", "everything that it selects by is there");
     // The admission policies restrict who decides what such a View shows. Without them, any author of Views or FieldCaches could.
-    let policy = world.policy.borrow().clone();
+    let policy = replica.policy.borrow().clone();
     if let (ViewRights::View, Err(problem)) = (definition.rights, policy) {
         let ready = Finding::new(READY, Holds::False, "AdmissionPolicyMissing", problem);
         return [accepted, ready].into_iter().chain(notes(definition)).collect();
     }
-    let catalog = world.registry.catalog();
+    let catalog = replica.registry.catalog();
     let is_waiting = |part: &&ViewPart| {
         let mut states = catalog
             .copies()

@@ -1,53 +1,23 @@
-//! What a replica knows: what the cluster has, what FieldCaches ask for and how far their stores are.
+//! Follows objects of one kind in the cluster: a store of them, and a stream of their changes.
 //!
-//! Every replica keeps this up to date, leader or not, since every replica serves reads. Writes nothing.
+//! Every replica follows, leader or not, since every replica serves reads. Writes nothing.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::future::ready;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream};
-use futures::{FutureExt, Stream, StreamExt};
+use futures::{Stream, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{self, Store};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
-use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::admission_policy::PolicyState;
 use super::api_error::{Logged, described_watch};
 use super::bounded::bounded;
 use super::lenient::{Lenient, Replaceable};
-use super::settle::settle;
-use super::stores::{Judged, Verdicts, judge_all, named};
-use super::synced::Synced;
-use crate::kinds::FieldCache;
-use crate::model::Gvr;
-use crate::registry::{Definitions, Registry};
-use crate::source::store_options::{StoreOption, StoreOptions};
-
-/// What a replica knows; clones share it.
-#[derive(Clone)]
-pub struct World {
-    /// What is served.
-    pub registry: Arc<Registry>,
-    /// What the cluster has.
-    pub definitions: watch::Receiver<Arc<Definitions>>,
-    /// What is thought of them.
-    pub verdicts: watch::Receiver<Arc<Verdicts>>,
-    /// Whether the admission policies that protect Views with `authorization: View` are in force.
-    pub policy: watch::Receiver<PolicyState>,
-}
-
-impl fmt::Debug for World {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("World").finish_non_exhaustive()
-    }
-}
 
 /// Owners of an object that are remembered; fieldcache sets one.
 const MOST_OWNERS: usize = 4;
@@ -209,80 +179,4 @@ fn is_forbidden(error: &watcher::Error) -> bool {
         _ => return false,
     };
     matches!(code, 401 | 403)
-}
-
-/// The stores to keep, and who is told of them.
-#[derive(Debug)]
-pub struct Wanted {
-    /// Stores that are kept whatever FieldCaches say.
-    pub kept: BTreeSet<Gvr>,
-    /// For the source.
-    pub wanted: watch::Sender<Arc<BTreeSet<Gvr>>>,
-    /// For the source too: their extra fields.
-    pub store_options: watch::Sender<Arc<StoreOptions>>,
-    /// For readiness.
-    pub synced: Arc<Synced>,
-}
-
-/// Judges the FieldCaches whenever they or the cluster's resources change, and names the stores to be kept.
-pub async fn judge(
-    changes: impl Stream<Item = ()>,
-    field_caches: Store<FieldCache>,
-    mut definitions: watch::Receiver<Arc<Definitions>>,
-    verdicts: watch::Sender<Arc<Verdicts>>,
-    Wanted { kept, wanted, store_options, synced }: Wanted,
-) {
-    let mut changes = std::pin::pin!(changes);
-    // Before the FieldCaches have been listed nothing is known of them, which is not the same as that there are none.
-    loop {
-        if changes.next().await.is_none() {
-            return;
-        }
-        if field_caches.wait_until_ready().now_or_never().is_some() {
-            break;
-        }
-    }
-    let mut are_judged = false;
-    let mut last = Judged::new();
-    loop {
-        let current = definitions.borrow_and_update().clone();
-        let judged = judge_all(&field_caches.state(), &current, &mut last).await;
-        wanted.send_if_modified(|wanted| {
-            let found: BTreeSet<Gvr> = named(&judged).union(&kept).cloned().collect();
-            let differs = **wanted != found;
-            if differs {
-                *wanted = Arc::new(found);
-            }
-            differs
-        });
-        let mut fields = StoreOptions::default();
-        for store in judged.values().flat_map(|verdict| &verdict.stores) {
-            let option = StoreOption { fields: store.fields.clone(), excerpt: store.excerpt.clone() };
-            fields.set(store.gvr.clone(), option);
-        }
-        store_options.send_if_modified(|held| {
-            let differs = **held != fields;
-            if differs {
-                *held = Arc::new(fields);
-            }
-            differs
-        });
-        // That they have been judged is a change, even if there are none.
-        let is_first = !std::mem::replace(&mut are_judged, true);
-        verdicts.send_if_modified(|held| {
-            let differs = is_first || **held != judged;
-            if differs {
-                *held = Arc::new(judged);
-            }
-            differs
-        });
-        synced.expect(wanted.borrow().clone());
-        tokio::select! {
-            change = changes.next() => if change.is_none() { return },
-            changed = definitions.changed() => if changed.is_err() { return },
-        }
-        if !settle(&mut changes).await {
-            return;
-        }
-    }
 }

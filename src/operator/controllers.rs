@@ -1,0 +1,142 @@
+//! The controllers of a replica: what they are made of, and how they run.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt, stream};
+use kube::Client;
+use kube::runtime::events::{Recorder, Reporter};
+use kube::runtime::watcher::Config;
+use tokio::sync::watch;
+
+use super::apart::Tasks;
+use super::desired_stores::{self, Wanted};
+use super::election::{self, Election};
+use super::replica_state::ReplicaState;
+use super::reported::{Reported, ReportedKind};
+use super::status::FIELD_MANAGER;
+use super::stores::Verdicts;
+use super::synced::Synced;
+use super::views::{self, Judged};
+use super::{admission_policy, field_caches, own_permissions, phases, reflector, selectable_resources};
+use crate::kinds::{FieldCache, SelectableResource};
+use crate::model::Gvr;
+use crate::registry::{Definitions, Registry};
+use crate::source::store_options::StoreOptions;
+
+/// What the controllers of a replica are made of.
+pub struct Operator {
+    /// The cluster, with the rights of manifests/.
+    pub client: Client,
+    /// What is served.
+    pub registry: Arc<Registry>,
+    /// What the cluster has.
+    pub definitions: watch::Receiver<Arc<Definitions>>,
+    /// Who writes.
+    pub election: Election,
+    /// Stores that are kept whatever FieldCaches say.
+    pub kept: BTreeSet<Gvr>,
+    /// The stores to keep.
+    pub wanted: watch::Sender<Arc<BTreeSet<Gvr>>>,
+    /// Their extra fields.
+    pub store_options: watch::Sender<Arc<StoreOptions>>,
+    /// What readiness waits for.
+    pub synced: Arc<Synced>,
+    /// Where Views are reached.
+    pub address: views::Address,
+    /// What was written, for metrics.
+    pub reported: Arc<Reported>,
+}
+
+/// Runs the controllers until the future is dropped. Each is a task of its own.
+pub async fn run(operator: Operator) {
+    let Operator { client, registry, definitions, election, kept, wanted, store_options, synced, address, reported } =
+        operator;
+    let (field_caches, field_cache_changes) = reflector::follow::<FieldCache>(client.clone(), Config::default());
+    let (views, view_changes) = views::follow(client.clone());
+    let judged = watch::Sender::default();
+    let verdicts = watch::Sender::new(Arc::new(Verdicts::new()));
+    let policy = watch::Sender::new(admission_policy::unread());
+    let replica = ReplicaState {
+        registry: registry.clone(),
+        definitions: definitions.clone(),
+        verdicts: verdicts.subscribe(),
+        policy: policy.subscribe(),
+    };
+    let (changed, leading) = (watch::Sender::new(0), watch::Sender::new(false));
+    let written =
+        Written { replica: replica.clone(), judged: judged.subscribe(), phases: changed.subscribe(), address, reported };
+    let (leads, identity) = (leading.subscribe(), election.identity.clone());
+    let told = Wanted { kept, wanted, store_options, synced: synced.clone() };
+    let mut tasks = Tasks::default();
+    let electing = client.clone();
+    tasks.start(async move { election::run(electing, election, &leading).await });
+    tasks.start(admission_policy::follow(client.clone(), policy.clone()));
+    tasks.start(desired_stores::judge(field_cache_changes, field_caches, definitions, verdicts, told));
+    tasks.start(async move { views::serve(replica, views, view_changes, judged, &synced).await });
+    tasks.start(write_while_leading(client.clone(), written, leads, identity));
+    tasks.start(phases::follow(registry, changed));
+    tasks.start(own_permissions::check(client));
+    tasks.run().await;
+}
+
+/// What statuses are made of.
+struct Written {
+    replica: ReplicaState,
+    judged: watch::Receiver<Arc<Judged>>,
+    phases: watch::Receiver<u64>,
+    address: views::Address,
+    reported: Arc<Reported>,
+}
+
+/// Writes statuses for as long as this replica leads.
+async fn write_while_leading(client: Client, written: Written, mut leading: watch::Receiver<bool>, identity: String) {
+    let Written { replica, judged, phases, address, reported } = written;
+    loop {
+        reported.lead(false);
+        if leading.wait_for(|leads| *leads).await.is_err() {
+            return;
+        }
+        reported.lead(true);
+        let reporter = Reporter { controller: FIELD_MANAGER.into(), instance: Some(identity.clone()) };
+        let recorder = Recorder::new(client.clone(), reporter);
+        let (selectable, selectable_changes) = reflector::follow::<SelectableResource>(client.clone(), Config::default());
+        let triggers = stream::select(ticks(phases.clone()), ticks(replica.verdicts.clone()));
+        let of_views = stream::select(ticks(phases.clone()), ticks(judged.clone()));
+        let of_views = stream::select(of_views, ticks(address.authorities.clone()));
+        let of_views = stream::select(of_views, ticks(replica.policy.clone()));
+        let (served, address) = ((replica.clone(), judged.clone()), address.clone());
+        tokio::select! {
+            () = field_caches::run(client.clone(), replica.clone(), recorder.clone(), reported.clone(), triggers) => {}
+            () = views::run(client.clone(), served.0, served.1, (recorder, reported.clone()), address, of_views) => {}
+            () = forget_deleted(&reported, replica.verdicts.clone(), judged.clone()) => {}
+            () = selectable_resources::run(client.clone(), replica.clone(), selectable, selectable_changes) => {}
+            _ = leading.wait_for(|leads| !*leads) => {}
+        }
+    }
+}
+
+/// Forgets what was written to objects that do not exist any more.
+async fn forget_deleted(
+    reported: &Reported,
+    mut verdicts: watch::Receiver<Arc<Verdicts>>,
+    mut judged: watch::Receiver<Arc<Judged>>,
+) {
+    loop {
+        let (field_caches, views) = (verdicts.borrow_and_update().clone(), judged.borrow_and_update().clone());
+        reported.retain(ReportedKind::FieldCache, |name| field_caches.contains_key(name));
+        reported.retain(ReportedKind::View, |name| views.contains_key(name));
+        let changed = tokio::select! {
+            changed = verdicts.changed() => changed,
+            changed = judged.changed() => changed,
+        };
+        if changed.is_err() {
+            return;
+        }
+    }
+}
+
+/// An item at each change.
+fn ticks<Value: Send + Sync + 'static>(receiver: watch::Receiver<Value>) -> impl Stream<Item = ()> + Send + 'static {
+    stream::unfold(receiver, async |mut receiver| receiver.changed().await.ok().map(|()| ((), receiver))).boxed()
+}

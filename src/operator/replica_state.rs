@@ -1,0 +1,31 @@
+//! What a replica knows: what is served, what the cluster has, and which stores FieldCaches define.
+//!
+//! Every replica has this, leader or not, since every replica serves reads.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::admission_policy::PolicyState;
+use super::stores::Verdicts;
+use crate::registry::{Definitions, Registry};
+
+/// What a replica knows; clones share it.
+#[derive(Clone)]
+pub struct ReplicaState {
+    /// What is served.
+    pub registry: Arc<Registry>,
+    /// What the cluster has.
+    pub definitions: watch::Receiver<Arc<Definitions>>,
+    /// What is thought of them.
+    pub verdicts: watch::Receiver<Arc<Verdicts>>,
+    /// Whether the admission policies that protect Views with `authorization: View` are in force.
+    pub policy: watch::Receiver<PolicyState>,
+}
+
+impl fmt::Debug for ReplicaState {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ReplicaState").finish_non_exhaustive()
+    }
+}
