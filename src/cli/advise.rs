@@ -10,7 +10,8 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use super::exit::{self, Exit};
-use super::low::{AdviseArguments, Output};
+use super::arguments::AdviseArguments;
+use super::shared_arguments::Output;
 use super::output::{Printed, Table, printed, write_out};
 use crate::advise::reading::{Reading, ResourceName};
 use crate::advise::{Row, duration, number, rank};

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::crds::crd_name;
 use super::exit::Exit;
-use super::low::CheckArguments;
+use super::arguments::CheckArguments;
 use super::output::{Printed, printed, write_out};
 use crate::crd::Crd;
 use crate::extract::judge::{self, Cause, Judgement};

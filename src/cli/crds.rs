@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::exit::Exit;
-use super::low::CrdsArguments;
+use super::arguments::CrdsArguments;
 use super::output::{Printed, Table, printed, write_out};
 use crate::kinds::definitions;
 

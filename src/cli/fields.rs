@@ -4,7 +4,7 @@ use anyhow::bail;
 use serde_json::{Value, json};
 
 use super::exit::Exit;
-use super::low::FieldsArguments;
+use super::arguments::FieldsArguments;
 use super::output::{Printed, Table, printed, write_out};
 use super::resource_name::Names;
 use super::source;

@@ -14,7 +14,7 @@ use kube::api::PostParams;
 use serde_json::{Map, Value, json};
 
 use super::exit::{self, Exit};
-use super::low::KubeconfigArguments;
+use super::arguments::KubeconfigArguments;
 use super::output::{Printed, Table, printed, write_out};
 use crate::access::AUDIENCE;
 use crate::kinds::{self, Endpoint, View};

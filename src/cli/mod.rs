@@ -1,18 +1,18 @@
 //! The command line: what was typed, checked settings, one file a command, exit codes.
 //!
-//! Map: [`low`] is exactly what was typed, [`program`] the name under which; [`exit`] is how a command ends; [`source`] turns `--dir`, `--kubeconfig`
+//! Map: [`arguments`] are the commands and their options, [`program`] the name under which; [`exit`] is how a command ends; [`source`] turns `--dir`, `--kubeconfig`
 //! and `--server` into something to read, [`limits`] what may be used into numbers; [`output`] prints tables, JSON and YAML; [`serve`],
 //! [`operator`] (with `own_certificate`), [`check`], [`fields`], [`openapi`], [`kubeconfig`], [`advise`], [`place`] and [`crds`] are the commands. Commands that the design names and that
 //! are not there yet say so: see [`run`].
 
 pub mod advise;
+pub mod arguments;
 pub mod check;
 pub mod crds;
 pub mod exit;
 pub mod fields;
 pub mod kubeconfig;
 pub mod limits;
-pub mod low;
 pub mod openapi;
 pub mod operator;
 pub mod output;
@@ -21,6 +21,8 @@ pub mod place;
 pub mod program;
 mod resource_name;
 pub mod serve;
+pub mod server_arguments;
+pub mod shared_arguments;
 pub mod source;
 #[cfg(test)]
 mod tests;
@@ -32,7 +34,7 @@ use clap::FromArgMatches;
 use crate::server::limits::seats::EVENT_INTERVAL;
 
 use exit::Exit;
-use low::{Arguments, Command};
+use arguments::{Arguments, Command};
 use program::Program;
 
 /// Runs a command line, program name included, and says how the process ends. Under the name `kubectl-fieldcache` the

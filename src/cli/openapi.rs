@@ -8,7 +8,8 @@ use anyhow::{Context, bail};
 use serde::Deserialize;
 
 use super::exit::Exit;
-use super::low::{OpenapiArguments, OpenapiVersion, Output};
+use super::arguments::{OpenapiArguments, OpenapiVersion};
+use super::shared_arguments::Output;
 use super::output::{Table, printable, write_out};
 use super::source;
 use crate::model::GroupVersion;

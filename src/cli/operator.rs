@@ -15,7 +15,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use super::exit::Exit;
-use super::low::{OperatorArguments, SourceArguments};
+use super::server_arguments::OperatorArguments;
+use super::shared_arguments::SourceArguments;
 use super::own_certificate::{Keeper, OwnCertificate};
 use super::source::{self, FollowOptions};
 use crate::access::certificates::Requested;

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use anyhow::Context;
 use serde_json::Value;
 
-use super::low::Output;
+use super::shared_arguments::Output;
 
 /// A table as kubectl prints them: upper-case headers, columns three spaces apart, no trailing blanks.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use clap::CommandFactory;
 
-use super::low::Arguments;
+use super::arguments::Arguments;
 
 /// The file name that kubectl looks for.
 const PLUGIN_FILE: &str = "kubectl-fieldcache";

@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{interval, timeout};
 
 use super::exit::Exit;
-use super::low::{ConsistencyArgument, PassThroughArgument, ServeArguments};
+use super::server_arguments::{ConsistencyArgument, PassThroughArgument, ServeArguments};
 use super::output::{printable, write_out};
 use super::source::{self, FollowOptions};
 use crate::metrics::certificate::Certificate as CertificateMetric;

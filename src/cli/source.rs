@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use tokio::runtime;
 use tokio::sync::{oneshot, watch};
 
-use super::low::SourceArguments;
+use super::shared_arguments::SourceArguments;
 use super::resource_name::Names;
 use crate::model::Gvr;
 use crate::model::quantity::Bytes;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::low::{Output, SourceArguments};
+use crate::cli::shared_arguments::{Output, SourceArguments};
 use crate::placement::Taint;
 use crate::placement::review::{NodeLabel, NodeTaint, PodReference};
 use crate::selector::syntax::{label_key_faults, label_value_faults};

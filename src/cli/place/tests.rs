@@ -9,7 +9,7 @@ use clap::Parser;
 use serde_json::Value;
 
 use crate::cli::exit::Exit;
-use crate::cli::low::{Arguments, Command};
+use crate::cli::arguments::{Arguments, Command};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/placement");
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::super::advise::{forbidden, text};
-use super::super::low::Output;
+use super::super::shared_arguments::Output;
 use super::golden;
 use crate::advise::rank;
 use crate::advise::reading::{Reading, ResourceName};

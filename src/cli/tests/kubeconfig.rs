@@ -4,7 +4,7 @@ use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
 use super::super::kubeconfig::{Place, Written, credentials, document, endpoint};
-use super::super::low::Output;
+use super::super::shared_arguments::Output;
 use super::super::output::printed;
 use crate::kinds::{Endpoint, View};
 use crate::source::kubeconfig::Identity;

@@ -15,7 +15,8 @@ use clap::{CommandFactory, Parser};
 use serde_json::{Value, json};
 
 use super::exit::Exit;
-use super::low::{Arguments, Command, Output};
+use super::arguments::{Arguments, Command};
+use super::shared_arguments::Output;
 use super::output::{Table, json, printable, printed};
 use super::program::Program;
 use super::{check, crds, fields, openapi, place, run, serve, source};
@@ -352,7 +353,7 @@ fn openapi_of_the_samples_publishes_the_fields() {
 #[tokio::test]
 async fn the_greeting_shows_a_selector_that_selects() {
     let opened = source::open(
-        &super::low::SourceArguments { dir: Some(SAMPLES.into()), ..Default::default() },
+        &super::shared_arguments::SourceArguments { dir: Some(SAMPLES.into()), ..Default::default() },
         &source::FollowOptions::default(),
     )
     .await

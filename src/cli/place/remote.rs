@@ -3,7 +3,7 @@
 //!
 //! What comes back is printed as what is found out here. Which options a review cannot carry is [`asks_server`]'s; with those, and
 //! where no server is named, lists are read, in the parent module. What a refusal means is
-//! [`super::refusal`]'s.
+//! [`super::remote_error`]'s.
 
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
@@ -15,8 +15,12 @@ use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use super::arguments::PlaceArguments;
-use super::questions::Question;
-use super::{About, Answered, PATIENCE, no_such_node, progress, refusal};
+use super::node_report::NodeDetails;
+use super::nodes::{MOST_NAMED, no_such_node};
+use super::progress::{PATIENCE, progress};
+use super::remote_error;
+use super::reviewed::Answered;
+use super::reviews::{Question, path};
 use crate::cli::source;
 use crate::model::quote;
 use crate::placement::admission::RuntimeScheduling;
@@ -31,9 +35,6 @@ const JSON: &str = "application/json";
 
 /// For names alone, from servers that can leave the rest out.
 const NAMES: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
-
-/// Most nodes that are named when one is not there.
-pub(super) const MOST_NAMED: usize = 10;
 
 /// How kube-apiserver, and so fieldcache, says that a copy is still being read.
 const LOADING: &str = "storage is (re)initializing";
@@ -59,11 +60,6 @@ pub(super) async fn answers(arguments: &PlaceArguments, questions: Vec<Question>
     Ok(answers)
 }
 
-/// Where reviews are sent. Fields that do not exist are warned of, as they are where no server is asked.
-pub(super) fn path() -> String {
-    format!("/apis/{API_VERSION}/placementreviews?fieldValidation=Warn")
-}
-
 async fn asked(connection: &Connection, arguments: &PlaceArguments, question: Question) -> anyhow::Result<Answered> {
     let review = PlacementReview {
         api_version: API_VERSION.to_owned(),
@@ -74,7 +70,7 @@ async fn asked(connection: &Connection, arguments: &PlaceArguments, question: Qu
     };
     let answer = created(connection, &serde_json::to_vec(&review)?).await?;
     if !matches!(answer.code, 200 | 201) {
-        return Err(refusal::of(connection, &question, &answer).await);
+        return Err(remote_error::of(connection, &question, &answer).await);
     }
     let (received, status) = read(&answer.body).map_err(|error| connection.broken(&path(), &error))?;
     // Whoever may only get the Pod is told nothing of nodes, not even how many there are.
@@ -151,7 +147,7 @@ async fn names(connection: &Connection) -> Vec<String> {
 }
 
 /// What a review does not tell: the node itself, and what of its taints the Pod tolerates.
-async fn about(connection: &Connection, spec: &PlacementReviewSpec, name: &str) -> About {
+async fn about(connection: &Connection, spec: &PlacementReviewSpec, name: &str) -> NodeDetails {
     let node = match object(connection, &format!("/api/v1/nodes/{name}")).await {
         Ok(bytes) => Node::read(&bytes).map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
@@ -164,7 +160,7 @@ async fn about(connection: &Connection, spec: &PlacementReviewSpec, name: &str) 
         // Nobody asks for them.
         _ => Ok(Vec::new()),
     };
-    About { node, tolerations }
+    NodeDetails { node, tolerations }
 }
 
 async fn object(connection: &Connection, path: &str) -> Result<Vec<u8>, RequestError> {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::arguments::PlaceArguments;
 use crate::cli::exit;
 use crate::manifest::yaml::{Form, documents};
-use crate::placement::review::{KIND, PlacementReviewSpec, PodReference, WhatIf};
+use crate::placement::review::{API_VERSION, KIND, PlacementReviewSpec, PodReference, WhatIf};
 use crate::placement::workload::Workload;
 use crate::placement::{Options, config};
 use crate::server::placement_review::decode;
@@ -43,6 +43,11 @@ impl Question {
         let unknown = spec.misfits().unknown.into_iter().map(|warning| format!("\n  {warning}"));
         anyhow!("{place}{subject} is invalid:{}", lines.chain(unknown).collect::<String>())
     }
+}
+
+/// Where reviews are sent. Fields that do not exist are warned of, as they are where no server is asked.
+pub(super) fn path() -> String {
+    format!("/apis/{API_VERSION}/placementreviews?fieldValidation=Warn")
 }
 
 /// The questions in the order of the file; none for `--misplaced` and the like.

@@ -4,8 +4,8 @@ use anyhow::bail;
 use serde_json::{Value, json};
 
 use super::arguments::PlaceArguments;
+use super::nodes::{node_names, nodes_there};
 use super::table::reason;
-use super::{node_names, nodes_there};
 use crate::cli::exit::Exit;
 use crate::cli::output::{Printed, Table, printed};
 use crate::placement::misplaced::{LabelKeyUse, Resident};

@@ -2,16 +2,20 @@
 
 use std::fmt::Write as _;
 
-use super::Answered;
 use super::table::{reason, scores, warnings};
-use crate::placement::review::{NodeReport, TermReport, WhatIf};
+use crate::placement::review::{NodeReport, PlacementReview, TermReport, WhatIf};
 use crate::placement::toleration::{NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, tolerates};
 use crate::placement::{Node, Taint, condition, pod::Toleration};
 
+/// What the reasoning about one node shows besides the review; where it is not known, why not.
+pub(super) struct NodeDetails {
+    pub(super) node: Result<Node, String>,
+    pub(super) tolerations: Result<Vec<Toleration>, String>,
+}
+
 /// The reasoning about the node of that name. The node is as it is stored; premises are put on it here.
-pub(super) fn text(answered: &Answered, name: &str) -> String {
-    let Answered { subject, review, about, .. } = answered;
-    let (Some(status), Some(about)) = (&review.status, about) else { return String::new() };
+pub(super) fn text(subject: &str, review: &PlacementReview, about: &NodeDetails, name: &str) -> String {
+    let Some(status) = &review.status else { return String::new() };
     let Some(report) = status.nodes.iter().find(|report| *report.name == *name) else { return String::new() };
     let verdict = if report.fits { "fits" } else { "does not fit" };
     let mut text = format!("{subject} {verdict} {name}.\n");

@@ -6,8 +6,7 @@
 use anyhow::anyhow;
 use serde_json::Value;
 
-use super::asking::path;
-use super::questions::Question;
+use super::reviews::{Question, path};
 use crate::placement::review::API_VERSION;
 use crate::server::placement_review::answering::Unanswered;
 use crate::source::connection::{Answer, Connection, RequestError};

@@ -1,0 +1,33 @@
+//! Nodes by name, and the error for a name that no node has.
+
+use crate::placement::Node;
+use crate::server::placement_review::index::Copies;
+
+/// Most nodes that are named when one is not there.
+pub(super) const MOST_NAMED: usize = 10;
+
+/// That a node is not there, and which are.
+pub(super) fn nodes_there(name: &str, copies: &Copies) -> String {
+    let some: Vec<String> = node_names(copies).take(MOST_NAMED).collect();
+    no_such_node(name, &some, copies.nodes.snapshot.len() as u64)
+}
+
+pub(super) fn no_such_node(name: &str, some: &[String], all: u64) -> String {
+    let others = match (some.len() as u64, all) {
+        (_, 0) => "there is none at all".to_owned(),
+        (0, all) => format!("there are {all} others"),
+        (shown, all) if shown < all => format!("there are {}, … ({all})", some.join(", ")),
+        _ => format!("there are {}", some.join(", ")),
+    };
+    format!("there is no node {name:?}: {others}")
+}
+
+pub(super) fn node_names(copies: &Copies) -> impl Iterator<Item = String> {
+    copies.nodes.snapshot.range(std::ops::Bound::Unbounded).map(|(_, object)| object.key().to_owned())
+}
+
+/// A node as it is stored.
+pub(super) fn node(copies: &Copies, name: &str) -> Result<Node, String> {
+    let stored = copies.nodes.snapshot.get(name).ok_or("there is no such node")?;
+    Node::read(&stored.json()).map_err(|error| error.to_string())
+}

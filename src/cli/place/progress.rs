@@ -1,0 +1,48 @@
+//! Waits until nodes, Pods and namespaces are loaded, and shows a terminal how far they are.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use tokio::time::{interval, timeout};
+
+use crate::registry::{Catalog, LoadState, Registry};
+use crate::server::placement_review::index::Copies;
+
+/// How long nodes, Pods and namespaces may take to be read: large clusters take a minute.
+pub(super) const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Reads what is needed, telling a terminal how far it is.
+pub(super) async fn copies(registry: &Registry, catalog: &Catalog) -> anyhow::Result<Copies> {
+    let reading = Copies::of(catalog, PATIENCE);
+    tokio::pin!(reading);
+    let mut ticks = interval(Duration::from_millis(500));
+    let is_terminal = std::io::stderr().is_terminal();
+    let mut has_shown = false;
+    loop {
+        if let Ok(copies) = timeout(Duration::from_millis(500), &mut reading).await {
+            if has_shown {
+                progress("");
+            }
+            return Ok(copies?);
+        }
+        ticks.tick().await;
+        if is_terminal {
+            has_shown = true;
+            progress(&loading(registry));
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "progress is for the person at the terminal")]
+pub(super) fn progress(text: &str) {
+    eprint!("\r\x1b[K{text}");
+}
+
+fn loading(registry: &Registry) -> String {
+    let catalog = registry.catalog();
+    let texts = catalog.resources().filter_map(|resource| match resource.live.state() {
+        LoadState::Loading(progress) => Some(format!("{}: {progress}", resource.gvr.resource)),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("; ")
+}

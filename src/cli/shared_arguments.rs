@@ -1,0 +1,117 @@
+//! Options that several commands share: what to read, what to log, how to print.
+
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::telemetry::{self, LogFormat};
+
+/// What to read.
+#[derive(Clone, Debug, Default, Args)]
+pub struct SourceArguments {
+    /// Read a folder of manifests: CRDs and objects, YAML or JSON; no cluster needed
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["kubeconfig", "context", "server"])]
+    pub dir: Option<PathBuf>,
+    /// Read a cluster; default: KUBECONFIG, ~/.kube/config or the Pod's service account
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig other than its current one
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// A server URL: kube-apiserver or another fieldcache, without credentials unless --kubeconfig is given
+    #[arg(long, value_name = "URL")]
+    pub server: Option<String>,
+}
+
+/// What is logged.
+#[derive(Clone, Debug, Args)]
+pub struct LogArguments {
+    /// How much to log; debug has a line for each request, with the id that its answer carries as Audit-Id
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub log_level: LogLevelArgument,
+    /// Which log lines to show, in tracing's syntax, instead of a level
+    #[arg(long, value_name = "FILTER", conflicts_with = "log_level")]
+    pub log: Option<String>,
+    /// How log lines look
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub log_format: LogFormatArgument,
+}
+
+impl LogArguments {
+    /// Logs from now on.
+    ///
+    /// # Errors
+    /// Says what is wrong with the filter.
+    pub fn start(&self) -> Result<(), String> {
+        let format = match self.log_format {
+            LogFormatArgument::Text => LogFormat::Text,
+            LogFormatArgument::Json => LogFormat::Json,
+        };
+        let level = match self.log_level {
+            LogLevelArgument::Error => "error",
+            LogLevelArgument::Warn => "warn",
+            LogLevelArgument::Info => "info",
+            LogLevelArgument::Debug => "debug",
+            LogLevelArgument::Trace => "trace",
+        };
+        // Of libraries only what is wrong, and not what kube says of each answer that is an error: that is logged where it is handled.
+        let others = if level == "error" { "error" } else { "warn" };
+        let filter = self
+            .log
+            .clone()
+            .unwrap_or_else(|| format!("{others},kube_client=off,kube_runtime=error,fieldcache={level}"));
+        telemetry::start(&filter, format, std::io::stderr().is_terminal())
+    }
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogLevelArgument {
+    /// What went wrong for good
+    Error,
+    /// The same, and what is tried again
+    Warn,
+    /// The same, and what changed
+    Info,
+    /// The same, and each request
+    Debug,
+    /// Everything
+    Trace,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum LogFormatArgument {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// How an answer is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// Columns for people
+    Table,
+    /// More columns
+    Wide,
+    /// One JSON document
+    Json,
+    /// The same as one YAML document
+    Yaml,
+    /// Names only, one a line, as other commands take them
+    Name,
+}
+
+/// An address to listen on. `localhost` is the only name: it is the same address everywhere.
+pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    let literal = match text.rsplit_once(':') {
+        Some((host, port)) if host.eq_ignore_ascii_case("localhost") => format!("127.0.0.1:{port}"),
+        _ => text.to_owned(),
+    };
+    literal.parse().map_err(|error: std::net::AddrParseError| {
+        format!("{error}: name an address and a port, such as 127.0.0.1:8181, [::1]:8181 or localhost:8181")
+    })
+}
