@@ -40,7 +40,8 @@
 //! | `server` | HTTP: discovery, get, list, watch, Table, OpenAPI |
 //! | `metrics` | requests, stores and the process, for Prometheus |
 //! | `telemetry` | logs |
-//! | `cli` | commands |
+//! | `runtime` | what `serve` and `operator` start: the thread of the source, the tasks of the server, certificates, metrics |
+//! | `cli` | commands: their options and output |
 //!
 //! # Invariants
 //!
@@ -89,6 +90,8 @@ pub mod metrics;
 pub mod operator;
 #[cfg(feature = "net")]
 pub mod registry;
+#[cfg(feature = "net")]
+pub mod runtime;
 #[cfg(feature = "net")]
 pub mod server;
 #[cfg(feature = "net")]

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::exit::Exit;
 use super::arguments::FieldsArguments;
 use super::output::{Printed, Table, printed, write_out};
-use super::resource_name::Names;
-use super::source;
 use crate::extract::Origin;
 use crate::registry::{Catalog, Resource};
+use crate::runtime::resource_name::Names;
+use crate::runtime::source::{self, SourceOptions};
 
 /// Prints the fields of one resource, or of all that have some.
 ///
@@ -21,7 +21,7 @@ pub async fn run(arguments: FieldsArguments) -> anyhow::Result<Exit> {
 }
 
 pub(super) async fn answer(arguments: &FieldsArguments) -> anyhow::Result<String> {
-    let opened = source::open(&arguments.source, &source::FollowOptions::default()).await?;
+    let opened = source::open(&arguments.source.location(), &SourceOptions::default()).await?;
     let catalog = opened.registry.catalog();
     let wanted = match &arguments.resource {
         Some(name) => {

@@ -16,14 +16,11 @@ pub mod limits;
 pub mod openapi;
 pub mod operator;
 pub mod output;
-mod own_certificate;
 pub mod place;
 pub mod program;
-mod resource_name;
 pub mod serve;
 pub mod server_arguments;
 pub mod shared_arguments;
-pub mod source;
 #[cfg(test)]
 mod tests;
 

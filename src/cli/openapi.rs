@@ -11,8 +11,8 @@ use super::exit::Exit;
 use super::arguments::{OpenapiArguments, OpenapiVersion};
 use super::shared_arguments::Output;
 use super::output::{Table, printable, write_out};
-use super::source;
 use crate::model::GroupVersion;
+use crate::runtime::source::{self, SourceOptions};
 use crate::server::yaml;
 
 /// Writes the document to standard output or a file.
@@ -23,7 +23,7 @@ pub async fn run(arguments: OpenapiArguments) -> anyhow::Result<Exit> {
     if arguments.openapi_version == OpenapiVersion::V2 && arguments.group_version.is_some() {
         bail!("--group-version goes with --openapi-version v3: the v2 document is one for all groups");
     }
-    let opened = source::open(&arguments.source, &source::FollowOptions::default()).await?;
+    let opened = source::open(&arguments.source.location(), &SourceOptions::default()).await?;
     let Some(documents) = opened.registry.catalog().documents.clone() else {
         bail!("{} has no OpenAPI documents", opened.name);
     };

@@ -1,7 +1,6 @@
-//! `fieldcache serve`: opens the source, listens, tells a person what to paste, and ends cleanly.
+//! `fieldcache serve`: checks the options, tells a person what to paste, and shows progress.
 
 #![expect(clippy::print_stderr, reason = "progress is for the person at the terminal")]
-#![expect(clippy::disallowed_methods, reason = "the listener is a task of its own, started and joined here")]
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -10,43 +9,33 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
-use prometheus_client::collector::Collector;
-use tokio::signal::unix::{SignalKind, signal};
+use anyhow::bail;
+use futures::FutureExt;
 use tokio::time::{interval, timeout};
 
 use super::exit::Exit;
-use super::server_arguments::{ConsistencyArgument, PassThroughArgument, ServeArguments};
 use super::output::{printable, write_out};
-use super::source::{self, FollowOptions};
-use crate::metrics::certificate::Certificate as CertificateMetric;
-use crate::metrics::{Metrics, Scrapers};
+use super::server_arguments::{ConsistencyArgument, PassThroughArgument, ServeArguments};
 use crate::model::Gvr;
 use crate::registry::{Catalog, LoadState, Registry, Resource, ResourceOrigin};
-use crate::server::guards::Guard;
-use crate::server::health::Check;
-use crate::server::limits::connections::{Connections, METRICS_CONNECTIONS};
-use crate::server::listen::Listener;
+use crate::runtime::serve::{self, ServeOptions};
+use crate::runtime::source::SourceOptions;
 use crate::server::pass_through::PassThrough;
 use crate::server::settings::Consistency;
-use crate::server::tls::{self, CertificateFiles, Tls};
-use crate::server::{Server, Settings};
+use crate::server::tls::CertificateFiles;
 use crate::store::Snapshot;
 
-/// A request itself starts the load of a resource, so it waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
-const METRICS_ADDRESS: &str = "--metrics-address";
 /// How often progress is looked at.
 const PROGRESS_STEP: Duration = Duration::from_millis(250);
 /// How long the greeting waits for pinned resources, so that its example has a value that is there.
 const GREETING_PATIENCE: Duration = Duration::from_secs(3);
 
-/// Runs until it is interrupted.
+/// Runs until SIGINT or SIGTERM.
 ///
 /// # Errors
-/// Says what could not be opened or bound.
+/// Says what could not be opened or bound, or which task ended because of an internal error.
 pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
-    let addresses = [("--address", Some(arguments.address)), (METRICS_ADDRESS, arguments.metrics_address)];
+    let addresses = [("--address", Some(arguments.address)), ("--metrics-address", arguments.metrics_address)];
     for (option, address) in addresses {
         if let Some(address) = address.filter(|address| !address.ip().is_loopback()) {
             bail!(
@@ -61,103 +50,51 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
         );
     }
     arguments.log.start().map_err(anyhow::Error::msg)?;
-    // First of all: a port that is in use, or a key that is none, should be known before minutes of reading.
-    let mut listener = Listener::bind(arguments.address).await?;
-    let mut reached = Reached { address: listener.address(), certificate: None, metrics: None };
-    let mut others: Vec<Box<dyn Collector>> = Vec::new();
-    if let (Some(certificate), Some(key)) = (arguments.tls_cert_file, arguments.tls_private_key_file) {
-        reached.certificate = Some(certificate.clone());
-        let files = CertificateFiles { certificate, key };
-        let tls = Tls::open(files, tls::no_client_certificates()).await?;
-        others.push(Box::new(CertificateMetric::new(tls.shared())));
-        listener = listener.with_tls(tls);
-    }
-    let metrics_listener = match arguments.metrics_address {
-        Some(address) => Some(Listener::bind_option(address, METRICS_ADDRESS).await?),
-        None => None,
-    };
-    reached.metrics = metrics_listener.as_ref().map(Listener::address);
-    let upstream = source::upstream(&arguments.source).await?;
-    let self_check = Some(arguments.self_check_interval).filter(|interval| !interval.is_zero());
-    let limits = arguments.limits.settings();
-    let options = FollowOptions {
-        resources: arguments.resources,
-        named: None,
-        store_options: None,
-        max_lag: arguments.max_lag,
-        self_check,
-        history: arguments.limits.history(),
-        memory_limit: arguments.limits.memory_limit,
-        how_to_permit: None,
-    };
-    let opened = source::follow(arguments.source, options).await?;
-    let pass_through = match arguments.pass_through {
-        _ if upstream.is_none() => PassThrough::Off,
-        PassThroughArgument::Off => PassThrough::Off,
-        PassThroughArgument::Read => PassThrough::Read,
-        PassThroughArgument::All => PassThrough::All,
-    };
-    let consistency = match arguments.consistency {
-        ConsistencyArgument::Eventual => Consistency::Eventual,
-        ConsistencyArgument::Strong => Consistency::Strong,
-    };
-    let (registry, pinned) = (opened.registry.clone(), opened.pinned.clone());
-    let pinned_stores = move || {
-        let catalog = registry.catalog();
-        pinned.iter().map(|gvr| (format!("store/{gvr}"), catalog.readiness(gvr))).collect()
-    };
-    let settings = Settings {
-        patience: PATIENCE,
-        max_lag: Some(arguments.max_lag),
-        consistency,
-        guard: Some(Guard::default()),
-        upstream,
-        pass_through,
-        limits,
-        checks: vec![Check { is_vital: false, probe: Arc::new(pinned_stores) }],
-        ..Settings::default()
-    };
-    let server = Arc::new(Server::new(opened.registry.clone(), settings));
-    let indexing = server.placement_index().follow(opened.registry.clone());
-    let listener = listener.with_connections(server.limits().connections().clone());
-    let scraping = metrics_listener.map(|listener| {
-        let listener = listener.with_connections(Arc::new(Connections::new(METRICS_CONNECTIONS)));
-        let metrics = Metrics::new(
-            opened.registry.clone(),
-            server.tally().clone(),
-            server.limits().clone(),
-            Scrapers::Anybody(Some(Guard::default())),
-            others,
-        );
-        // Shown until the last answer has been given: it ends with the program, not with the listener beside it.
-        tokio::spawn(listener.run(Arc::new(metrics), std::future::pending()))
-    });
-    let mut interrupted = signal(SignalKind::interrupt()).context("waiting for signals")?;
-    let mut terminated = signal(SignalKind::terminate()).context("waiting for signals")?;
-    let stop = async move {
-        tokio::select! {
-            _ = interrupted.recv() => {}
-            _ = terminated.recv() => {}
-        }
-    };
-    let registry = opened.registry;
-    // A task of its own: connections are taken however long the source keeps this one busy.
-    let serving = tokio::spawn(listener.run(server, stop));
-    let around = async {
-        tokio::join!(greet(&registry, (&opened.name, &opened.pinned), &reached), show_progress(&registry));
-        // The end comes from the listener or from a signal.
+    let options = options(arguments);
+    let certificate = options.certificate.as_ref().map(|files| files.certificate.clone());
+    let service = serve::open(options).await?;
+    let reached = Reached { address: service.address(), certificate, metrics: service.metrics_address() };
+    let (registry, pinned) = (service.registry().clone(), service.pinned().to_vec());
+    let source = service.source_name().to_owned();
+    let status = async move {
+        tokio::join!(greet(&registry, (&source, &pinned), &reached), show_progress(&registry));
+        // The end comes from the server or from a signal.
         std::future::pending::<()>().await;
     };
-    tokio::select! {
-        served = serving => served.context("the listener met a defect")?,
-        _ = opened.ended => bail!("the source met a defect and is not followed any more; its log lines say where"),
-        never = indexing => match never {},
-        () = around => {}
-    }
-    if let Some(scraping) = scraping {
-        scraping.abort();
-    }
+    service.run(Some(status.boxed())).await?;
     Ok(Exit::Done)
+}
+
+fn options(arguments: ServeArguments) -> ServeOptions {
+    let certificate = match (arguments.tls_cert_file, arguments.tls_private_key_file) {
+        (Some(certificate), Some(key)) => Some(CertificateFiles { certificate, key }),
+        _ => None,
+    };
+    let source = SourceOptions {
+        resources: arguments.resources,
+        max_lag: arguments.max_lag,
+        self_check: Some(arguments.self_check_interval).filter(|interval| !interval.is_zero()),
+        history: arguments.limits.history(),
+        memory_limit: arguments.limits.memory_limit,
+        ..SourceOptions::default()
+    };
+    ServeOptions {
+        location: arguments.source.location(),
+        source,
+        address: arguments.address,
+        metrics_address: arguments.metrics_address,
+        certificate,
+        pass_through: match arguments.pass_through {
+            PassThroughArgument::Off => PassThrough::Off,
+            PassThroughArgument::Read => PassThrough::Read,
+            PassThroughArgument::All => PassThrough::All,
+        },
+        consistency: match arguments.consistency {
+            ConsistencyArgument::Eventual => Consistency::Eventual,
+            ConsistencyArgument::Strong => Consistency::Strong,
+        },
+        limits: arguments.limits.settings(),
+    }
 }
 
 /// How this server is reached.

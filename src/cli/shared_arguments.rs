@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use crate::runtime::source::SourceLocation;
+use crate::source::connection::ClusterOptions;
 use crate::telemetry::{self, LogFormat};
 
 /// What to read.
@@ -23,6 +25,21 @@ pub struct SourceArguments {
     /// A server URL: kube-apiserver or another fieldcache, without credentials unless --kubeconfig is given
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
+}
+
+impl SourceArguments {
+    /// What they name.
+    pub fn location(&self) -> SourceLocation {
+        match &self.dir {
+            Some(folder) => SourceLocation::Folder(folder.clone()),
+            None => SourceLocation::Cluster(self.cluster()),
+        }
+    }
+
+    /// The cluster that they name, where they name no folder.
+    pub fn cluster(&self) -> ClusterOptions {
+        ClusterOptions { kubeconfig: self.kubeconfig.clone(), context: self.context.clone(), server: self.server.clone() }
+    }
 }
 
 /// What is logged.

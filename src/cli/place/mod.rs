@@ -22,9 +22,9 @@ use serde_json::Value;
 
 use super::exit::Exit;
 use super::output::write_out;
-use super::source::{self, FollowOptions};
 use crate::placement::Options;
 use crate::placement::review::{API_VERSION, KIND, PlacementReview};
+use crate::runtime::source::{self, SourceOptions};
 use crate::server::placement_review::answering::{self, Outcome, Runtime, Unanswered};
 use crate::server::placement_review::field_validation::FieldValidation;
 use crate::server::placement_review::index::{Copies, Indexed, PlacementIndex};
@@ -53,7 +53,7 @@ pub(super) async fn answer(arguments: &PlaceArguments) -> anyhow::Result<(String
     }
     // Told before a cluster is read.
     reviews::options(arguments, 0)?;
-    let opened = source::open(&arguments.source, &FollowOptions::default()).await?;
+    let opened = source::open(&arguments.source.location(), &SourceOptions::default()).await?;
     let (registry, name) = (opened.registry.clone(), opened.name.clone());
     let answered = async {
         let catalog = registry.catalog();
@@ -80,7 +80,7 @@ pub(super) async fn answer(arguments: &PlaceArguments) -> anyhow::Result<(String
 fn own_namespace(arguments: &PlaceArguments) -> String {
     let of_kubeconfig = || match &arguments.source {
         source if source.dir.is_some() || source.server.is_some() => None,
-        source => identity(&source::cluster_options(source)).ok()?.namespace,
+        source => identity(&source.cluster()).ok()?.namespace,
     };
     of_kubeconfig().filter(|namespace| !namespace.is_empty()).unwrap_or_else(|| "default".to_owned())
 }

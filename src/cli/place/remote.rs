@@ -21,7 +21,6 @@ use super::progress::{PATIENCE, progress};
 use super::remote_error;
 use super::reviewed::Answered;
 use super::reviews::{Question, path};
-use crate::cli::source;
 use crate::model::quote;
 use crate::placement::admission::RuntimeScheduling;
 use crate::placement::pod::Toleration;
@@ -52,7 +51,7 @@ pub(super) fn asks_server(arguments: &PlaceArguments) -> bool {
 
 /// The server's answers, in the order of the questions.
 pub(super) async fn answers(arguments: &PlaceArguments, questions: Vec<Question>) -> anyhow::Result<Vec<Answered>> {
-    let connection = Connection::open(&source::cluster_options(&arguments.source)).await?;
+    let connection = Connection::open(&arguments.source.cluster()).await?;
     let mut answers = Vec::new();
     for question in questions {
         answers.push(asked(&connection, arguments, question).await?);

@@ -19,7 +19,8 @@ use super::arguments::{Arguments, Command};
 use super::shared_arguments::Output;
 use super::output::{Table, json, printable, printed};
 use super::program::Program;
-use super::{check, crds, fields, openapi, place, run, serve, source};
+use super::{check, crds, fields, openapi, place, run, serve};
+use crate::runtime::source;
 use crate::manifest::yaml::{Form, documents};
 use crate::model::Gvr;
 use crate::model::quantity::Bytes;
@@ -353,8 +354,8 @@ fn openapi_of_the_samples_publishes_the_fields() {
 #[tokio::test]
 async fn the_greeting_shows_a_selector_that_selects() {
     let opened = source::open(
-        &super::shared_arguments::SourceArguments { dir: Some(SAMPLES.into()), ..Default::default() },
-        &source::FollowOptions::default(),
+        &source::SourceLocation::Folder(SAMPLES.into()),
+        &source::SourceOptions::default(),
     )
     .await
     .unwrap();

@@ -5,7 +5,7 @@ use crate::registry::Resource;
 use crate::source::discovery::Discovered;
 
 /// What a resource is called.
-pub(super) struct Names<'a> {
+pub struct Names<'a> {
     gvr: &'a Gvr,
     kind: &'a str,
     singular: &'a str,
@@ -28,7 +28,7 @@ impl<'a> From<&'a Discovered> for Names<'a> {
 
 impl Names<'_> {
     /// Whether this is one of them, in capital or small letters.
-    pub(super) fn contain(&self, name: &str) -> bool {
+    pub fn contain(&self, name: &str) -> bool {
         let name = name.to_lowercase();
         self.contain_first(&name)
             || name.split_once('.').is_some_and(|(first, rest)| {

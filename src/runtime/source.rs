@@ -1,4 +1,4 @@
-//! `--dir`, `--kubeconfig`, `--context`, `--server` -> a registry that is being filled.
+//! A cluster or a folder, read into a registry: for as long as a future is polled, or on a thread of its own.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,7 +11,6 @@ use futures::future::BoxFuture;
 use tokio::runtime;
 use tokio::sync::{oneshot, watch};
 
-use super::shared_arguments::SourceArguments;
 use super::resource_name::Names;
 use crate::model::Gvr;
 use crate::model::quantity::Bytes;
@@ -26,8 +25,17 @@ use crate::source::store_options::StoreOptions;
 use crate::source::{discovery, folder_feeds};
 use crate::store::HistoryLimits;
 
+/// Where objects come from.
+#[derive(Clone, Debug)]
+pub enum SourceLocation {
+    /// `--dir`: a folder of manifests.
+    Folder(PathBuf),
+    /// `--kubeconfig`, `--context` and `--server`: a cluster, or another fieldcache.
+    Cluster(ClusterOptions),
+}
+
 /// A source that has been opened: its registry is filled with the first catalog.
-pub struct Opened {
+pub struct OpenSource {
     /// What is served; goes on changing while `following` runs.
     pub registry: Arc<Registry>,
     /// What is read, for people: a folder or a server URL.
@@ -42,7 +50,7 @@ pub struct Opened {
 
 /// How a cluster is followed.
 #[derive(Clone, Debug)]
-pub struct FollowOptions {
+pub struct SourceOptions {
     /// `--resource`: what is loaded at once and never forgotten.
     pub resources: Vec<String>,
     /// What is served, and nothing else; `None`: everything, when it is asked for.
@@ -61,9 +69,9 @@ pub struct FollowOptions {
     pub how_to_permit: Option<fn(&Gvr) -> String>,
 }
 
-impl Default for FollowOptions {
-    fn default() -> FollowOptions {
-        FollowOptions {
+impl Default for SourceOptions {
+    fn default() -> SourceOptions {
+        SourceOptions {
             resources: Vec::new(),
             named: None,
             store_options: None,
@@ -77,7 +85,7 @@ impl Default for FollowOptions {
 }
 
 /// A source that is followed on a thread of its own.
-pub struct Followed {
+pub struct FollowedSource {
     /// What is served; goes on changing.
     pub registry: Arc<Registry>,
     /// What is read, for people: a folder or a server URL.
@@ -97,7 +105,7 @@ pub struct Followed {
 ///
 /// # Errors
 /// As [`open`].
-pub async fn follow(arguments: SourceArguments, options: FollowOptions) -> anyhow::Result<Followed> {
+pub async fn follow(location: SourceLocation, options: SourceOptions) -> anyhow::Result<FollowedSource> {
     let runtime =
         runtime::Builder::new_current_thread().enable_all().build().context("starting the source's runtime")?;
     let (tell, opened) = oneshot::channel();
@@ -105,8 +113,8 @@ pub async fn follow(arguments: SourceArguments, options: FollowOptions) -> anyho
     let read = move || {
         let _held = held_until_the_end;
         runtime.block_on(async {
-            match open(&arguments, &options).await {
-                Ok(Opened { registry, name, pinned, definitions, following }) => {
+            match open(&location, &options).await {
+                Ok(OpenSource { registry, name, pinned, definitions, following }) => {
                     // Nobody listens any more when the program is ending.
                     if tell.send(Ok((registry, name, pinned, definitions))).is_ok() {
                         following.await;
@@ -119,19 +127,19 @@ pub async fn follow(arguments: SourceArguments, options: FollowOptions) -> anyho
     thread::Builder::new().name("source".to_owned()).spawn(read).context("starting the source's thread")?;
     let (registry, name, pinned, definitions) =
         opened.await.context("the source met a defect while it was opened")??;
-    Ok(Followed { registry, name, pinned, definitions, ended })
+    Ok(FollowedSource { registry, name, pinned, definitions, ended })
 }
 
 /// Opens the source and reads what it serves.
 ///
 /// # Errors
 /// Says which folder, kubeconfig or cluster, what is wrong and what to do.
-pub async fn open(arguments: &SourceArguments, options: &FollowOptions) -> anyhow::Result<Opened> {
+pub async fn open(location: &SourceLocation, options: &SourceOptions) -> anyhow::Result<OpenSource> {
     let memory = Memory::new(options.memory_limit);
     let registry = Arc::new(Registry::with_memory(Catalog::default(), memory));
-    match &arguments.dir {
-        Some(folder) => open_folder(folder.clone(), registry).await,
-        None => open_cluster(arguments, options, registry).await,
+    match location {
+        SourceLocation::Folder(folder) => open_folder(folder.clone(), registry).await,
+        SourceLocation::Cluster(cluster) => open_cluster(cluster, options, registry).await,
     }
 }
 
@@ -140,18 +148,10 @@ pub async fn open(arguments: &SourceArguments, options: &FollowOptions) -> anyho
 ///
 /// # Errors
 /// Says which kubeconfig, what is wrong and what to do.
-pub async fn upstream(arguments: &SourceArguments) -> anyhow::Result<Option<Arc<dyn Upstream>>> {
-    if arguments.dir.is_some() {
-        return Ok(None);
-    }
-    Ok(Some(Arc::new(Forwarder::open(&cluster_options(arguments)).await?)))
-}
-
-pub(super) fn cluster_options(arguments: &SourceArguments) -> ClusterOptions {
-    ClusterOptions {
-        kubeconfig: arguments.kubeconfig.clone(),
-        context: arguments.context.clone(),
-        server: arguments.server.clone(),
+pub async fn upstream(location: &SourceLocation) -> anyhow::Result<Option<Arc<dyn Upstream>>> {
+    match location {
+        SourceLocation::Folder(_) => Ok(None),
+        SourceLocation::Cluster(cluster) => Ok(Some(Arc::new(Forwarder::open(cluster).await?))),
     }
 }
 
@@ -170,22 +170,22 @@ pub fn parse_resources(texts: &[String]) -> anyhow::Result<Vec<Gvr>> {
     texts.iter().map(parse).collect()
 }
 
-async fn open_folder(folder: PathBuf, registry: Arc<Registry>) -> anyhow::Result<Opened> {
+async fn open_folder(folder: PathBuf, registry: Arc<Registry>) -> anyhow::Result<OpenSource> {
     let name = folder.display().to_string();
     let filled = registry.clone();
     let opening = tokio::task::spawn_blocking(move || folder_feeds::FolderFeeds::open(&folder, filled));
     let feeds = opening.await.context("reading the folder")??;
     // Whoever asks for them has no folder.
     let (_, definitions) = watch::channel(Arc::default());
-    Ok(Opened { registry, name, pinned: Vec::new(), definitions, following: Box::pin(feeds.run()) })
+    Ok(OpenSource { registry, name, pinned: Vec::new(), definitions, following: Box::pin(feeds.run()) })
 }
 
 async fn open_cluster(
-    arguments: &SourceArguments,
-    options: &FollowOptions,
+    cluster: &ClusterOptions,
+    options: &SourceOptions,
     registry: Arc<Registry>,
-) -> anyhow::Result<Opened> {
-    let connection = Connection::open(&cluster_options(arguments)).await?;
+) -> anyhow::Result<OpenSource> {
+    let connection = Connection::open(cluster).await?;
     let name = connection.url().to_owned();
     let version = discovery::version(&connection).await??;
     let pinned = find_resources(&connection, &options.resources).await?;
@@ -203,7 +203,7 @@ async fn open_cluster(
     let cluster = Cluster::start(connection, settings, registry.clone(), version)
         .await
         .context("reading what the cluster serves")?;
-    Ok(Opened { registry, name, pinned, definitions: cluster.definitions(), following: Box::pin(cluster.run()) })
+    Ok(OpenSource { registry, name, pinned, definitions: cluster.definitions(), following: Box::pin(cluster.run()) })
 }
 
 /// `--resource` of a cluster: of several resources of a name the first of discovery, as in kubectl.

@@ -1,0 +1,17 @@
+//! What `fieldcache serve` and `fieldcache operator` start, and how they end.
+//!
+//! [`serve`] and [`operator`] open what a command needs and make a [`Service`] of it. Its list of tasks, in `service`, is the same for both
+//! commands; a command without the parts of a task does not start it. [`source`] reads a cluster or a folder on a thread of its own, and
+//! other commands read with it too. `own_certificate` keeps the operator's self-signed certificate. Options and output are `cli`'s.
+
+pub mod operator;
+mod own_certificate;
+pub mod resource_name;
+pub mod serve;
+mod service;
+pub mod source;
+mod tasks;
+#[cfg(test)]
+mod tests;
+
+pub use service::Service;

@@ -1,0 +1,91 @@
+//! Opens what `fieldcache serve` needs: a server without authentication, on this machine only.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+
+use super::service::{METRICS_ADDRESS, Service, metrics_connections};
+use super::source::{self, SourceLocation, SourceOptions};
+use crate::metrics::certificate::Certificate;
+use crate::metrics::{Metrics, Scrapers};
+use crate::server::guards::Guard;
+use crate::server::health::Check;
+use crate::server::limits::limit::LimitSettings;
+use crate::server::listen::Listener;
+use crate::server::pass_through::PassThrough;
+use crate::server::settings::Consistency;
+use crate::server::tls::{self, CertificateFiles, Tls};
+use crate::server::{Server, Settings};
+
+/// A request itself starts the load of a resource, so it waits for it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The options of `fieldcache serve`.
+#[derive(Debug)]
+pub struct ServeOptions {
+    /// What to read.
+    pub location: SourceLocation,
+    /// How to read it.
+    pub source: SourceOptions,
+    /// Where to listen.
+    pub address: SocketAddr,
+    /// Where to serve metrics.
+    pub metrics_address: Option<SocketAddr>,
+    /// The certificate; `None` for plain HTTP.
+    pub certificate: Option<CertificateFiles>,
+    /// What is forwarded to the API server. A folder has none.
+    pub pass_through: PassThrough,
+    /// The consistency of reads without a resourceVersion.
+    pub consistency: Consistency,
+    /// The limits of the server.
+    pub limits: LimitSettings,
+}
+
+/// Binds sockets, opens the source and makes the server.
+///
+/// # Errors
+/// Says what could not be opened or bound.
+pub async fn open(options: ServeOptions) -> anyhow::Result<Service> {
+    // First of all: a port that is in use, or an invalid key, should be known before minutes of reading.
+    let mut listener = Listener::bind(options.address).await?;
+    let mut collectors: Vec<Box<dyn Collector>> = Vec::new();
+    if let Some(files) = options.certificate {
+        let tls = Tls::open(files, tls::no_client_certificates()).await?;
+        collectors.push(Box::new(Certificate::new(tls.shared())));
+        listener = listener.with_tls(tls);
+    }
+    let metrics_listener = match options.metrics_address {
+        Some(address) => Some(Listener::bind_option(address, METRICS_ADDRESS).await?),
+        None => None,
+    };
+    let upstream = source::upstream(&options.location).await?;
+    let max_lag = options.source.max_lag;
+    let source = source::follow(options.location, options.source).await?;
+    let (registry, pinned) = (source.registry.clone(), source.pinned.clone());
+    let pinned_stores = move || {
+        let catalog = registry.catalog();
+        pinned.iter().map(|gvr| (format!("store/{gvr}"), catalog.readiness(gvr))).collect()
+    };
+    let settings = Settings {
+        patience: PATIENCE,
+        max_lag: Some(max_lag),
+        consistency: options.consistency,
+        guard: Some(Guard::default()),
+        pass_through: if upstream.is_none() { PassThrough::Off } else { options.pass_through },
+        upstream,
+        limits: options.limits,
+        checks: vec![Check { is_vital: false, probe: Arc::new(pinned_stores) }],
+        ..Settings::default()
+    };
+    let server = Arc::new(Server::new(source.registry.clone(), settings));
+    let listener = listener.with_connections(server.limits().connections().clone());
+    let metrics = metrics_listener.map(|listener| {
+        let scrapers = Scrapers::Anybody(Some(Guard::default()));
+        let (tally, limits) = (server.tally().clone(), server.limits().clone());
+        let metrics = Metrics::new(source.registry.clone(), tally, limits, scrapers, collectors);
+        (metrics_connections(listener), metrics)
+    });
+    Ok(Service { source, listener, server, metrics, cluster: None })
+}

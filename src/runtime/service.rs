@@ -1,0 +1,166 @@
+//! A service that is open: bound sockets, an open source, a server. Its tasks are started together and end together.
+
+use std::future::{Future, pending};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::Context;
+use futures::future::BoxFuture;
+use kube::Client;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::own_certificate::OwnCertificate;
+use super::source::FollowedSource;
+use super::tasks::{OnEnd, Task, Tasks};
+use crate::access::Access;
+use crate::audit::Log;
+use crate::metrics::Metrics;
+use crate::model::Gvr;
+use crate::operator::election::{self, Election};
+use crate::operator::{self, Operator};
+use crate::registry::Registry;
+use crate::server::Server;
+use crate::server::heartbeat::Heartbeat;
+use crate::server::limits::connections::{Connections, METRICS_CONNECTIONS};
+use crate::server::listen::Listener;
+use crate::server::probes::ProbeListener;
+
+/// The option that binds the listener of metrics.
+pub(super) const METRICS_ADDRESS: &str = "--metrics-address";
+
+/// A listener of metrics, with a number of connections of its own.
+pub(super) fn metrics_connections(listener: Listener) -> Listener {
+    listener.with_connections(Arc::new(Connections::new(METRICS_CONNECTIONS)))
+}
+
+/// The name of the task with the controllers.
+const CONTROLLERS: &str = "controllers";
+
+/// What a command has opened. Its tasks run once [`Service::run`] is called.
+pub struct Service {
+    pub(super) source: FollowedSource,
+    pub(super) listener: Listener,
+    pub(super) server: Arc<Server>,
+    pub(super) metrics: Option<(Listener, Metrics)>,
+    /// The operator's; `None` for `serve`.
+    pub(super) cluster: Option<ClusterService>,
+}
+
+/// What only the operator has.
+pub(super) struct ClusterService {
+    pub(super) client: Client,
+    pub(super) access: Arc<Access>,
+    pub(super) audit: Option<Arc<Log>>,
+    /// `None` where the certificate is read from files.
+    pub(super) own_certificate: Option<OwnCertificate>,
+    pub(super) operator: Operator,
+    pub(super) election: Election,
+    pub(super) heartbeat: Heartbeat,
+    pub(super) probes: Option<ProbeListener>,
+}
+
+impl Service {
+    /// The resources that it serves.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.source.registry
+    }
+
+    /// What it reads, for people: a folder or a server URL.
+    pub fn source_name(&self) -> &str {
+        &self.source.name
+    }
+
+    /// The resources that are loaded at once.
+    pub fn pinned(&self) -> &[Gvr] {
+        &self.source.pinned
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.listener.address()
+    }
+
+    /// Where it serves metrics, if it does.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(|(listener, _)| listener.address())
+    }
+
+    /// Runs until SIGINT or SIGTERM, and then until the requests in progress are answered. `status` tells a person how it is.
+    ///
+    /// # Errors
+    /// Names the task that ended because of an internal error.
+    pub async fn run(mut self, status: Option<BoxFuture<'static, ()>>) -> anyhow::Result<()> {
+        let stop = interrupted()?;
+        let cluster = self.cluster.as_mut();
+        // Until the end of the process, so that the kubelet sees that the server is not ready any more.
+        let _probing = match cluster.and_then(|cluster| cluster.probes.take()) {
+            Some(listener) => {
+                tracing::info!("health checks: http://{}/readyz", listener.address());
+                Some(listener.start(self.server.clone()).context("starting the thread of health checks")?)
+            }
+            None => None,
+        };
+        let cluster = self.cluster.as_ref();
+        let release = cluster.map(|cluster| (cluster.client.clone(), cluster.election.clone()));
+        let audit = cluster.and_then(|cluster| cluster.audit.clone());
+        let mut tasks = Tasks::start(self.tasks(stop, status));
+        tasks.ended().await?;
+        if let Some((client, election)) = release {
+            // Another replica then need not wait until the Lease expires.
+            tasks.abort(CONTROLLERS);
+            election::release(client, &election).await;
+        }
+        // Metrics are served until the last request is answered.
+        drop(tasks);
+        if let Some(log) = audit {
+            log.finish().await;
+        }
+        Ok(())
+    }
+
+    /// The tasks of both commands: name, what its end means, and what it runs. Beside them run the thread of the source, which the first
+    /// task observes, the threads of health checks and of the audit log, and the threads of tokio.
+    pub(super) fn tasks(
+        self,
+        stop: impl Future<Output = ()> + Send + 'static,
+        status: Option<BoxFuture<'static, ()>>,
+    ) -> Vec<Task> {
+        let Service { source, listener, server, metrics, cluster } = self;
+        let index = server.placement_index().follow(source.registry.clone());
+        let source_ended = source.ended;
+        let mut tasks = vec![
+            Task::new("source", OnEnd::Fail, async { drop(source_ended.await) }),
+            Task::new("placement index", OnEnd::Fail, async { match index.await {} }),
+            // Connections are accepted also while other tasks compute.
+            Task::new("server", OnEnd::Finish, listener.run(server, stop)),
+        ];
+        tasks.extend(metrics.map(|(listener, metrics)| {
+            Task::new("metrics", OnEnd::Continue, listener.run(Arc::new(metrics), pending()))
+        }));
+        tasks.extend(status.map(|status| Task::new("status", OnEnd::Continue, status)));
+        if let Some(cluster) = cluster {
+            let ClusterService { access, own_certificate, operator, heartbeat, .. } = cluster;
+            tasks.extend([
+                Task::new("certificate authorities", OnEnd::Fail, async move { access.follow().await }),
+                Task::new(CONTROLLERS, OnEnd::Fail, operator::run(operator)),
+                Task::new("heartbeat", OnEnd::Continue, async { match heartbeat.beat().await {} }),
+            ]);
+            tasks.extend(
+                own_certificate.map(|own| Task::new("certificate", OnEnd::Fail, async move { own.keep().await })),
+            );
+        }
+        tasks
+    }
+}
+
+/// Resolves at the first SIGINT or SIGTERM.
+fn interrupted() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
+    let mut interrupted = signal(SignalKind::interrupt()).context("waiting for signals")?;
+    let mut terminated = signal(SignalKind::terminate()).context("waiting for signals")?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupted.recv() => {}
+            _ = terminated.recv() => {}
+        }
+    })
+}
