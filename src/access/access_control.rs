@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::HeaderMap;
+use serde_json::Value;
 use tokio::sync::watch;
 
 use super::attributes::{Attributes, RequiredPermissions};
@@ -18,7 +19,7 @@ use super::lease::{self, AuthorizationLease, Leases};
 use super::scope::{About, ThroughView};
 use super::secret::Secret;
 use super::tokens::Tokens;
-use super::trust::{self, Trust};
+use super::trust::Trust;
 use crate::model::Gvr;
 use crate::registry::upstream::Upstream;
 use crate::request::RequestInfo;
@@ -56,7 +57,6 @@ impl Default for AccessSettings {
 /// Authenticates and authorizes requests.
 pub struct Access {
     settings: AccessSettings,
-    upstream: Arc<dyn Upstream>,
     trust: watch::Sender<Arc<Trust>>,
     tokens: Arc<Tokens>,
     authorizer: Arc<Authorizer>,
@@ -128,7 +128,7 @@ impl Access {
     pub fn new(upstream: Arc<dyn Upstream>, settings: AccessSettings) -> Result<Access, String> {
         let counts = Arc::new(Counts::default());
         let secret = Arc::new(Secret::new()?);
-        let backend = Arc::new(Backend::new(upstream.clone(), counts.clone()));
+        let backend = Arc::new(Backend::new(upstream, counts.clone()));
         let tokens = Tokens::new(
             backend.clone(),
             counts.clone(),
@@ -140,12 +140,23 @@ impl Access {
         let (trust, tokens) = (watch::Sender::default(), Arc::new(tokens));
         let following = trust.subscribe();
         let leases = Leases::new(authorizer.clone(), tokens.clone(), following, counts.clone(), settings.recheck);
-        Ok(Access { settings, upstream, trust, tokens, authorizer, leases: Arc::new(leases), counts })
+        Ok(Access { settings, trust, tokens, authorizer, leases: Arc::new(leases), counts })
     }
 
-    /// Follows the certificate authorities of the cluster. Must be polled as long as requests are answered.
-    pub async fn follow(&self) -> ! {
-        trust::follow(&*self.upstream, &self.trust).await
+    /// Replaces the certificate authorities by those of `data`, the data of ConfigMap `kube-system/extension-apiserver-authentication`. An
+    /// invalid part is logged and left out.
+    pub fn set_trust(&self, data: &Value) {
+        let (mut read, problems) = Trust::read(data);
+        for problem in problems {
+            tracing::warn!(problem, "a part of ConfigMap kube-system/extension-apiserver-authentication is of no use");
+        }
+        if self.trust.borrow().generation == 0 {
+            tracing::info!("whom the cluster trusts has been read");
+        }
+        self.trust.send_modify(|held| {
+            read.generation = held.generation + 1;
+            *held = Arc::new(read);
+        });
     }
 
     /// Whether the certificate authorities have been read. Everything else is requested when it is needed.

@@ -1,33 +1,12 @@
-//! Watches the ConfigMap `kube-system/extension-apiserver-authentication`: the certificate authorities of clients and of front proxies.
+//! ConfigMap `kube-system/extension-apiserver-authentication`: the certificate authorities of clients and of front proxies.
 //!
 //! The format is upstream's (apiserver `server/options/authentication.go` and `authentication/request/headerrequest`). An invalid part is left out
-//! as a whole, and logged: without an authority, no certificate is valid. If the ConfigMap is deleted, the last state stays, as upstream:
-//! kube-apiserver creates it again.
+//! as a whole, and reported: without an authority, no certificate is valid. `runtime` watches the ConfigMap.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use http::{HeaderName, Request, StatusCode};
-use http_body_util::{BodyExt, Empty};
+use http::HeaderName;
 use serde_json::Value;
-use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
 
 use super::certificates::Authorities;
-use crate::registry::upstream::Upstream;
-
-/// One object of the namespace: its state, and then its changes.
-const WATCH: &str = "/api/v1/namespaces/kube-system/configmaps?watch=true&timeoutSeconds=300&fieldSelector=metadata.name%3Dextension-apiserver-authentication";
-
-/// Longer than the watch itself.
-const LONGEST_WATCH: Duration = Duration::from_secs(330);
-
-/// Pauses before the next try, doubled from the first to the last.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LAST_PAUSE: Duration = Duration::from_secs(30);
-
-/// Bundles of authorities are some kilobytes, and etcd holds no object above this.
-const LONGEST_LINE: usize = 4 << 20;
 
 /// What the cluster trusts at a moment.
 #[derive(Clone, Debug, Default)]
@@ -109,76 +88,4 @@ impl FrontProxy {
             extra_prefixes,
         })
     }
-}
-
-/// Follows the ConfigMap for as long as it is polled.
-pub async fn follow(upstream: &dyn Upstream, trust: &watch::Sender<Arc<Trust>>) -> ! {
-    let mut pause = FIRST_PAUSE;
-    let mut told = String::new();
-    loop {
-        let before = trust.borrow().generation;
-        let ended = timeout(LONGEST_WATCH, watch_once(upstream, trust)).await;
-        if let Ok(Err(problem)) = ended {
-            if problem != told {
-                tracing::warn!(
-                    problem,
-                    "whom the cluster trusts cannot be read from ConfigMap kube-system/extension-apiserver-authentication; \
-                     the Role extension-apiserver-authentication-reader of kube-system gives the right"
-                );
-                told = problem;
-            }
-            sleep(pause).await;
-            pause = (pause * 2).min(LAST_PAUSE);
-        }
-        if trust.borrow().generation != before {
-            (pause, told) = (FIRST_PAUSE, String::new());
-        }
-        // Also after one that ended well: should each end at once, that is as often as it is begun again.
-        sleep(FIRST_PAUSE).await;
-    }
-}
-
-/// One watch: the state first, then every change; done when the API server ends it.
-async fn watch_once(upstream: &dyn Upstream, trust: &watch::Sender<Arc<Trust>>) -> Result<(), String> {
-    let mut request = Request::new(Empty::new().map_err(|never| match never {}).boxed_unsync());
-    *request.uri_mut() = http::Uri::from_static(WATCH);
-    let response = upstream.send(request).await?;
-    if response.status() != StatusCode::OK {
-        return Err(format!("the API server answers {}", response.status().as_u16()));
-    }
-    let mut body = response.into_body();
-    let mut received = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| error.to_string())?;
-        received.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
-        while let Some(end) = received.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = received.drain(..=end).collect();
-            let event: Value = serde_json::from_slice(&line).map_err(|error| error.to_string())?;
-            take(&event, trust)?;
-        }
-        if received.len() > LONGEST_LINE {
-            return Err("an event is too long".to_owned());
-        }
-    }
-    Ok(())
-}
-
-fn take(event: &Value, trust: &watch::Sender<Arc<Trust>>) -> Result<(), String> {
-    match event["type"].as_str() {
-        Some("ADDED" | "MODIFIED") => {}
-        Some("ERROR") => return Err(event["object"]["message"].as_str().unwrap_or("the watch failed").to_owned()),
-        _ => return Ok(()),
-    }
-    let (mut read, problems) = Trust::read(&event["object"]["data"]);
-    for problem in problems {
-        tracing::warn!(problem, "a part of ConfigMap kube-system/extension-apiserver-authentication is of no use");
-    }
-    if trust.borrow().generation == 0 {
-        tracing::info!("whom the cluster trusts has been read");
-    }
-    trust.send_modify(|held| {
-        read.generation = held.generation + 1;
-        *held = Arc::new(read);
-    });
-    Ok(())
 }

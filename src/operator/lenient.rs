@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::fmt;
 
 use k8s_openapi::api::admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding};
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -133,6 +134,13 @@ impl Replaceable for SelectableResource {
 impl Replaceable for ValidatingAdmissionPolicy {
     fn drop_spec(&mut self, _: Absence) {
         self.spec = None;
+    }
+}
+
+/// Without data it names no authority, so that no certificate is valid.
+impl Replaceable for ConfigMap {
+    fn drop_spec(&mut self, _: Absence) {
+        self.data = None;
     }
 }
 

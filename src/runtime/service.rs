@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::client_authorities;
 use super::own_certificate::OwnCertificate;
 use super::source::FollowedSource;
 use super::tasks::{OnEnd, Task, Tasks};
@@ -139,9 +140,11 @@ impl Service {
         }));
         tasks.extend(status.map(|status| Task::new("status", OnEnd::Continue, status)));
         if let Some(cluster) = cluster {
-            let ClusterService { access, own_certificate, operator, heartbeat, .. } = cluster;
+            let ClusterService { client, access, own_certificate, operator, heartbeat, .. } = cluster;
             tasks.extend([
-                Task::new("certificate authorities", OnEnd::Fail, async move { access.follow().await }),
+                Task::new("certificate authorities", OnEnd::Fail, async move {
+                    client_authorities::follow(client, |data| access.set_trust(data)).await;
+                }),
                 Task::new(CONTROLLERS, OnEnd::Fail, operator::run(operator)),
                 Task::new("heartbeat", OnEnd::Continue, async { match heartbeat.beat().await {} }),
             ]);

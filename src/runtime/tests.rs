@@ -1,7 +1,23 @@
 //! What the end of a task means, and which tasks each command starts.
 
 use std::future::{pending, ready};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use bytes::Bytes;
+use futures::stream;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::Frame;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+use tower::service_fn;
+
+use super::client_authorities;
 use super::tasks::{OnEnd, Task, Tasks};
 
 /// A task that panics at once.
@@ -38,4 +54,76 @@ async fn an_aborted_task_has_ended() {
     let tasks = Tasks::start([controllers]);
     tasks.abort("controllers");
     assert!(ended.await.is_err());
+}
+
+/// What the API server answers to a list.
+#[derive(Clone, Copy)]
+enum Answers {
+    Nothing,
+    Forbidden,
+    TheConfigMap,
+}
+
+fn config_map(authority: &str) -> Value {
+    let metadata = json!({"name": "extension-apiserver-authentication", "namespace": "kube-system", "resourceVersion": "7"});
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"client-ca-file": authority}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_config_map_is_followed_through_outages() {
+    let (answers, requests) = (Arc::new(Mutex::new(Answers::Nothing)), Arc::new(AtomicUsize::new(0)));
+    let (events, received) = mpsc::channel::<Value>(8);
+    let received = Arc::new(tokio::sync::Mutex::new(received));
+    let (answer, counted) = (answers.clone(), requests.clone());
+    let service = service_fn(move |request: Request<Body>| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        assert!(query.contains("fieldSelector=metadata.name%3Dextension-apiserver-authentication"), "{query}");
+        let (answer, received) = (*answer.lock().unwrap(), received.clone());
+        async move {
+            let whole = |code: u16, body: Value| {
+                Ok(Response::builder().status(code).body(Full::from(body.to_string()).boxed_unsync()).unwrap())
+            };
+            if query.contains("watch=true") {
+                let lines = stream::unfold(received, |received| async move {
+                    let event = received.lock().await.recv().await?;
+                    Some((Ok(Frame::data(Bytes::from(format!("{event}\n")))), received))
+                });
+                return Ok(Response::new(StreamBody::new(lines).boxed_unsync()));
+            }
+            let forbidden = json!({"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": "no"});
+            match answer {
+                Answers::Nothing => Err(std::io::Error::other("not reached")),
+                Answers::Forbidden => whole(403, forbidden),
+                Answers::TheConfigMap => {
+                    let metadata = json!({"resourceVersion": "7"});
+                    let items = json!([config_map("one")]);
+                    whole(200, json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": metadata, "items": items}))
+                }
+            }
+        }
+    });
+    let (taken, mut data) = mpsc::channel::<String>(8);
+    let follow = client_authorities::follow(Client::new(service, "default"), move |data| {
+        taken.try_send(data["client-ca-file"].as_str().unwrap().to_owned()).unwrap();
+    });
+    let followed = async {
+        let minutes = Duration::from_secs(120);
+        assert!(timeout(minutes, data.recv()).await.is_err(), "nothing is known while nothing answers");
+        *answers.lock().unwrap() = Answers::Forbidden;
+        assert!(timeout(minutes, data.recv()).await.is_err());
+        *answers.lock().unwrap() = Answers::TheConfigMap;
+        assert_eq!(timeout(minutes, data.recv()).await.unwrap().unwrap(), "one");
+        events.send(json!({"type": "DELETED", "object": config_map("one")})).await.unwrap();
+        sleep(Duration::from_secs(5)).await;
+        assert!(data.try_recv().is_err(), "what was known stays known");
+        events.send(json!({"type": "ADDED", "object": config_map("other")})).await.unwrap();
+        assert_eq!(timeout(minutes, data.recv()).await.unwrap().unwrap(), "other");
+    };
+    tokio::select! {
+        () = follow => unreachable!("it is followed for as long as the program runs"),
+        () = followed => {}
+    }
+    let requests = requests.load(Ordering::Relaxed);
+    assert!(requests < 60, "no request without a pause: {requests}");
 }

@@ -34,13 +34,9 @@ pub(super) fn cluster(what: &str, review: &Value) -> Says {
     }
 }
 
-pub(super) async fn access(reviewer: &Arc<Reviewer>, data: &Value) -> Access {
+pub(super) fn access(reviewer: &Arc<Reviewer>, data: &Value) -> Access {
     let access = Access::new(reviewer.clone(), AccessSettings::default()).unwrap();
-    reviewer.first([Says::Answer(200, json!({"type": "ADDED", "object": {"data": data}}))]);
-    tokio::select! {
-        never = access.follow() => match never {},
-        () = async { while access.ready().is_err() { sleep(Duration::from_millis(10)).await; } } => {}
-    }
+    access.set_trust(data);
     access
 }
 
@@ -78,7 +74,7 @@ async fn the_first_that_knows_somebody_wins_and_one_that_fails_does_not_stop_the
     let foreign = signed(&client("alice"), &stranger);
     let nameless = signed(&client(""), &users);
     let reviewer = Reviewer::new(cluster);
-    let access = access(&reviewer, &config_map(&users.pem(), &proxies.pem())).await;
+    let access = access(&reviewer, &config_map(&users.pem(), &proxies.pem()));
     type Row<'a> = (&'a [&'a CertificateDer<'static>], &'a [(&'a str, &'a str)], Option<&'a str>, &'a str);
     let rows: [Row<'_>; 21] = [
         (&[], &[], None, "nothing"),
@@ -124,7 +120,7 @@ async fn a_user_is_recognized_without_a_review_where_none_is_needed() {
     let alice = signed(&client("alice"), &users);
     let proxy = signed(&client("proxy"), &proxies);
     let reviewer = Reviewer::new(cluster);
-    let access = access(&reviewer, &config_map(&users.pem(), &proxies.pem())).await;
+    let access = access(&reviewer, &config_map(&users.pem(), &proxies.pem()));
     ask(&access, &peer(&[]), "/api", &[TOKEN]).await.unwrap();
     let before = reviewer.count();
     let new = ("authorization", "Bearer token-new");
@@ -158,7 +154,7 @@ async fn a_user_is_recognized_without_a_review_where_none_is_needed() {
 #[tokio::test(start_paused = true)]
 async fn only_health_is_told_to_who_shows_nothing_and_nothing_to_who_shows_something_wrong() {
     let reviewer = Reviewer::new(cluster);
-    let access = access(&reviewer, &config_map("", "")).await;
+    let access = access(&reviewer, &config_map("", ""));
     for path in ["/livez", "/readyz", "/healthz", "/readyz?verbose"] {
         assert!(ask(&access, &peer(&[]), path, &[]).await.is_ok(), "{path}");
         assert_eq!(ask(&access, &peer(&[]), path, &[WRONG]).await.unwrap_err(), unauthorized(), "{path}");
@@ -174,7 +170,7 @@ async fn only_health_is_told_to_who_shows_nothing_and_nothing_to_who_shows_somet
 #[tokio::test(start_paused = true)]
 async fn nobody_acts_as_somebody_else_and_that_is_said() {
     let reviewer = Reviewer::new(cluster);
-    let access = access(&reviewer, &config_map("", "")).await;
+    let access = access(&reviewer, &config_map("", ""));
     for header in ["Impersonate-User", "impersonate-group", "Impersonate-Uid", "Impersonate-Extra-Scopes"] {
         let refusal = ask(&access, &peer(&[]), "/api/v1/pods", &[TOKEN, (header, "bob")]).await.unwrap_err();
         assert_eq!(refusal, Refusal::Impersonation(header.to_ascii_lowercase()), "{header}");
@@ -188,7 +184,7 @@ async fn nobody_acts_as_somebody_else_and_that_is_said() {
 #[tokio::test(start_paused = true)]
 async fn a_refusal_says_who_cannot_do_what_where_in_kube_apiservers_words() {
     let reviewer = Reviewer::new(cluster);
-    let access = access(&reviewer, &config_map("", "")).await;
+    let access = access(&reviewer, &config_map("", ""));
     let rows = [
         (
             "/api/v1/pods",
@@ -229,7 +225,7 @@ async fn without_the_api_server_nobody_is_let_in_and_the_two_ways_are_told_apart
     let users = authority("users");
     let alice = signed(&client("alice"), &users);
     let reviewer = Reviewer::new(cluster);
-    let access = access(&reviewer, &config_map(&users.pem(), "")).await;
+    let access = access(&reviewer, &config_map(&users.pem(), ""));
     reviewer.now(|_, _| Says::Nothing("refused"));
     assert_eq!(ask(&access, &peer(&[]), "/api", &[TOKEN]).await.unwrap_err(), Refusal::Unreviewed);
     assert_eq!(ask(&access, &peer(&[&alice]), "/api", &[]).await.unwrap_err(), Refusal::Undecided);
@@ -270,15 +266,11 @@ async fn a_connection_is_judged_anew_when_the_cluster_trusts_others() {
     let (before, after) = (authority("users"), authority("users"));
     let alice = signed(&client("alice"), &before);
     let reviewer = Reviewer::new(cluster);
-    let access = access(&reviewer, &config_map(&before.pem(), "")).await;
+    let access = access(&reviewer, &config_map(&before.pem(), ""));
     let peer = peer(&[&alice]);
     assert!(ask(&access, &peer, "/api", &[]).await.is_ok());
     let data = config_map(&after.pem(), "");
-    reviewer.first([Says::Answer(200, json!({"type": "MODIFIED", "object": {"data": data}}))]);
-    tokio::select! {
-        never = access.follow() => match never {},
-        () = async { while access.trust().generation < 2 { sleep(Duration::from_millis(10)).await; } } => {}
-    }
+    access.set_trust(&data);
     assert_eq!(ask(&access, &peer, "/api", &[]).await.unwrap_err(), unauthorized());
 }
 

@@ -56,7 +56,7 @@ fn reviews(reviewer: &Reviewer) -> usize {
 #[tokio::test(start_paused = true)]
 async fn watches_of_a_token_that_is_not_valid_any_more_end_within_five_minutes() {
     let reviewer = Reviewer::new(cluster);
-    let access = access(&reviewer, &config_map("", "")).await;
+    let access = access(&reviewer, &config_map("", ""));
     let admitted = ask(&access, &peer(&[]), PODS, &[TOM]).await.unwrap();
     let hour = Duration::from_secs(3600);
     let watches = || futures::future::join_all((0..100).map(|_| ended_within(admitted.lease(), hour)));
@@ -76,7 +76,7 @@ async fn watches_of_a_token_that_is_not_valid_any_more_end_within_five_minutes()
 #[tokio::test(start_paused = true)]
 async fn what_is_cached_of_a_token_does_not_extend_its_watches() {
     let reviewer = Reviewer::new(cluster);
-    let access = Arc::new(access(&reviewer, &config_map("", "")).await);
+    let access = Arc::new(access(&reviewer, &config_map("", "")));
     let admitted = ask(&access, &peer(&[]), PODS, &[TOM]).await.unwrap();
     // Of the token alone: its permissions are due at times of their own.
     let nothing = RequiredPermissions::of(Arc::new(
@@ -96,7 +96,7 @@ async fn what_is_cached_of_a_token_does_not_extend_its_watches() {
 #[tokio::test(start_paused = true)]
 async fn a_token_that_means_another_user_now_ends_its_watches() {
     let reviewer = Reviewer::new(cluster);
-    let access = access(&reviewer, &config_map("", "")).await;
+    let access = access(&reviewer, &config_map("", ""));
     let admitted = ask(&access, &peer(&[]), PODS, &[TOM]).await.unwrap();
     reviewer.now(with_token(|_| known("tim", &["fieldcache.dev"])));
     assert!(ended_within(admitted.lease(), Duration::from_secs(301)).await.is_some());
@@ -113,7 +113,7 @@ fn expiring(seconds: u64) -> String {
 async fn a_token_is_reviewed_when_its_time_is_over() {
     let begun = Instant::now();
     let reviewer = Reviewer::new(with_token(|_| known("tom", &["fieldcache.dev"])));
-    let access = access(&reviewer, &config_map("", "")).await;
+    let access = access(&reviewer, &config_map("", ""));
     let header = format!("Bearer {}", expiring(100));
     let lease = ask(&access, &peer(&[]), PODS, &[("authorization", &header)]).await.unwrap().lease();
     // What the API server says counts: while it allows for a difference of clocks, so does this server.
@@ -132,7 +132,7 @@ async fn an_outage_is_bridged_for_a_minute_but_not_beyond_the_time_of_a_token() 
         (format!("Bearer {}", expiring(100)), 99, 115, "one whose time is over meanwhile"),
     ] {
         let reviewer = Reviewer::new(with_token(|_| known("tom", &["fieldcache.dev"])));
-        let access = access(&reviewer, &config_map("", "")).await;
+        let access = access(&reviewer, &config_map("", ""));
         let lease = ask(&access, &peer(&[]), PODS, &[("authorization", &header)]).await.unwrap().lease();
         let begun = Instant::now();
         reviewer.now(|_, _| Says::Nothing("refused"));
@@ -145,7 +145,7 @@ async fn an_outage_is_bridged_for_a_minute_but_not_beyond_the_time_of_a_token() 
 async fn a_client_certificate_ends_its_watches_with_itself_and_with_its_authority() {
     let (users, others) = (authority("users"), authority("users"));
     let reviewer = Reviewer::new(cluster);
-    let access = access(&reviewer, &config_map(&users.pem(), "")).await;
+    let access = access(&reviewer, &config_map(&users.pem(), ""));
     let now = UnixTime::now().as_secs();
     let mut brief = client("alice");
     brief.not_after = date_time_ymd(1970, 1, 1) + Duration::from_secs(now + 1000);
@@ -159,11 +159,7 @@ async fn a_client_certificate_ends_its_watches_with_itself_and_with_its_authorit
     let lease = ask(&access, &peer(&[&long]), PODS, &[]).await.unwrap().lease();
     assert_eq!(ended_within(lease.clone(), Duration::from_secs(4000)).await, None, "it goes on while it is trusted");
     let data = config_map(&others.pem(), "");
-    reviewer.first([Says::Answer(200, json!({"type": "MODIFIED", "object": {"data": data}}))]);
-    tokio::select! {
-        never = access.follow() => match never {},
-        () = async { while access.trust().generation < 2 { sleep(Duration::from_millis(10)).await; } } => {}
-    }
+    access.set_trust(&data);
     assert!(ended_within(lease, Duration::from_secs(301)).await.is_some(), "its authority is trusted no longer");
 }
 
@@ -171,16 +167,12 @@ async fn a_client_certificate_ends_its_watches_with_itself_and_with_its_authorit
 async fn a_front_proxy_vouches_as_long_as_its_own_certificate_is_trusted() {
     let (proxies, others) = (authority("proxies"), authority("proxies"));
     let reviewer = Reviewer::new(cluster);
-    let access = access(&reviewer, &config_map("", &proxies.pem())).await;
+    let access = access(&reviewer, &config_map("", &proxies.pem()));
     let proxy = signed(&client("proxy"), &proxies);
     let lease = ask(&access, &peer(&[&proxy]), PODS, &[("x-remote-user", "rita")]).await.unwrap().lease();
     assert_eq!(ended_within(lease.clone(), Duration::from_secs(4000)).await, None);
     let data = config_map("", &others.pem());
-    reviewer.first([Says::Answer(200, json!({"type": "MODIFIED", "object": {"data": data}}))]);
-    tokio::select! {
-        never = access.follow() => match never {},
-        () = async { while access.trust().generation < 2 { sleep(Duration::from_millis(10)).await; } } => {}
-    }
+    access.set_trust(&data);
     assert!(ended_within(lease, Duration::from_secs(301)).await.is_some());
 }
 

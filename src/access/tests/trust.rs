@@ -1,17 +1,13 @@
 //! Whom the cluster trusts: the ConfigMap read, followed, and what a front proxy tells.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
-use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
 
+use super::admission::access;
 use super::certificates::authority;
-use super::{Reviewer, Says};
+use super::{Reviewer, cluster};
 use crate::access::front_proxy::{described, strip};
-use crate::access::trust::{Trust, follow};
+use crate::access::trust::Trust;
 
 pub(super) fn config_map(clients: &str, proxies: &str) -> Value {
     json!({
@@ -118,39 +114,13 @@ fn no_request_keeps_what_it_said_of_its_user() {
     }
 }
 
-fn event(kind: &str, data: &Value) -> Value {
-    json!({"type": kind, "object": {"data": data}})
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_config_map_is_followed_through_outages() {
+#[test]
+fn each_reading_of_the_config_map_replaces_what_was_read_before() {
     let (one, other) = (authority("one").pem(), authority("other").pem());
-    let reviewer = Reviewer::new(|_, _| Says::Nothing("refused"));
-    let trust = watch::Sender::new(Arc::new(Trust::default()));
-    let followed = async {
-        let mut changes = trust.subscribe();
-        let mut next = async || {
-            let changed = timeout(Duration::from_secs(120), changes.changed()).await;
-            changed.is_ok().then(|| changes.borrow_and_update().clone())
-        };
-        assert!(next().await.is_none(), "nobody is trusted while nothing is known");
-        reviewer.now(move |_, _| Says::Answer(403, Value::Null));
-        assert!(next().await.is_none());
-        let data = config_map(&one, "");
-        reviewer.now(move |_, _| Says::Answer(200, event("ADDED", &data)));
-        let first = next().await.unwrap();
-        assert!(first.clients.is_some() && first.front_proxy.is_none() && first.generation == 1);
-        reviewer.now(|_, _| Says::Answer(200, event("DELETED", &Value::Null)));
-        sleep(Duration::from_secs(5)).await;
-        assert!(trust.borrow().clients.is_some(), "what was known stays known");
-        let data = config_map(&one, &other);
-        reviewer.now(move |_, _| Says::Answer(200, event("MODIFIED", &data)));
-        changes.wait_for(|trust| trust.front_proxy.is_some()).await.unwrap();
-    };
-    tokio::select! {
-        never = follow(&*reviewer, &trust) => match never {},
-        () = followed => {}
-    }
-    // Nobody is asked without a pause.
-    assert!(reviewer.count() < 120, "{}", reviewer.count());
+    let access = access(&Reviewer::new(cluster), &config_map(&one, ""));
+    let first = access.trust();
+    assert!(first.clients.is_some() && first.front_proxy.is_none() && first.generation == 1);
+    access.set_trust(&config_map("words", &other));
+    let second = access.trust();
+    assert!(second.clients.is_none() && second.front_proxy.is_some() && second.generation == 2);
 }

@@ -66,7 +66,7 @@ fn message(refused: Result<Admitted, Refusal>) -> String {
 #[tokio::test(start_paused = true)]
 async fn who_may_nothing_is_refused_alike_by_every_view_and_by_none() {
     let reviewer = Reviewer::new(cluster);
-    let access = access(&reviewer, &config_map("", "")).await;
+    let access = access(&reviewer, &config_map("", ""));
     for path in ["/api/v1/pods", "/api/v1/namespaces/a/pods", "/api/v1/namespaces/a/pods/p", "/apis", "/openapi/v3"] {
         let (mut told, mut took) = (BTreeSet::new(), BTreeSet::new());
         for kind in KINDS {
@@ -86,7 +86,7 @@ async fn who_may_nothing_is_refused_alike_by_every_view_and_by_none() {
 #[tokio::test(start_paused = true)]
 async fn only_ones_own_permissions_make_a_difference() {
     let reviewer = Reviewer::new(cluster);
-    let access = Arc::new(access(&reviewer, &config_map("", "")).await);
+    let access = Arc::new(access(&reviewer, &config_map("", "")));
     let unusable = r#"views.fieldcache.dev "blue" is forbidden: User "reader" cannot use resource "views" in API group "fieldcache.dev" at the cluster scope: the View is missing, or it is not served, or it needs this permission"#;
     let rows = [
         ("user", "missing", None, "who may use it may know that it is missing"),

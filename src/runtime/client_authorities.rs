@@ -1,0 +1,46 @@
+//! Watches ConfigMap `kube-system/extension-apiserver-authentication`, in which kube-apiserver publishes the certificate authorities of
+//! clients and of front proxies, and hands its data to [`crate::access`].
+//!
+//! If the ConfigMap is deleted, the last state stays, as upstream: kube-apiserver creates it again.
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::runtime::watcher::{Config, Event};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+
+use crate::operator::api_error::{Logged, described_watch};
+use crate::operator::lenient::Lenient;
+
+const NAMESPACE: &str = "kube-system";
+const NAME: &str = "extension-apiserver-authentication";
+
+/// Calls `take` with the data of the ConfigMap at first and after each change, for as long as it is polled. Failures are logged once and
+/// retried, with growing pauses.
+pub(super) async fn follow(client: Client, mut take: impl FnMut(&Value)) {
+    let config_maps: Api<Lenient<ConfigMap>> = Api::namespaced(client, NAMESPACE);
+    // RBAC grants list and watch by name only for a selector of that one name.
+    let named = Config::default().fields(&format!("metadata.name={NAME}"));
+    let mut events = watcher(config_maps, named).default_backoff().boxed();
+    let mut logged = Logged::default();
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Apply(Lenient(config_map)) | Event::InitApply(Lenient(config_map))) => {
+                logged.forget();
+                take(&json!(config_map.data));
+            }
+            Ok(Event::Init | Event::InitDone | Event::Delete(_)) => {}
+            Err(error) => {
+                let problem = described_watch(&error);
+                if logged.is_new(&problem) {
+                    tracing::warn!(
+                        problem,
+                        "whom the cluster trusts cannot be read from ConfigMap kube-system/extension-apiserver-authentication; \
+                         the Role extension-apiserver-authentication-reader of kube-system gives the right"
+                    );
+                }
+            }
+        }
+    }
+}
