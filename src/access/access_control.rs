@@ -9,17 +9,17 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::attributes::{Attributes, RequiredPermissions};
-use super::authentication::{self, Credential, Found, Peer, Recognized};
+use super::authentication::{self, Credential, AuthenticationResult, Peer, LocalAuthentication};
 use super::authorization::{ALWAYS_ALLOWED, Authorizer, Decision};
 use super::backend::Backend;
-use super::counts::{self, Authenticated, Counts};
-use super::error::{Refusal, forbidden};
+use super::counters::{AccessCounters, AttemptResult};
+use super::error::{AccessError, forbidden};
 use super::identity::Identity;
 use super::lease::{self, AuthorizationLease, Leases};
-use super::scope::{About, ThroughView};
-use super::secret::Secret;
+use super::scope::{AuthorizationScope, ViewScope};
+use super::cache_key_hasher::CacheKeyHasher;
 use super::tokens::Tokens;
-use super::trust::Trust;
+use super::authentication_config::AuthenticationConfig;
 use crate::model::Gvr;
 use crate::registry::upstream::Upstream;
 use crate::request::RequestInfo;
@@ -30,7 +30,7 @@ pub const AUDIENCE: &str = "fieldcache.dev";
 /// Whether the API server knows a field of a resource.
 pub type KnownField = Arc<dyn Fn(&Gvr, &str) -> bool + Send + Sync>;
 
-/// Settings of [`Access`].
+/// Settings of [`AccessControl`].
 #[derive(Clone)]
 pub struct AccessSettings {
     /// Audiences of valid tokens; a token needs one of them.
@@ -55,33 +55,33 @@ impl Default for AccessSettings {
 }
 
 /// Authenticates and authorizes requests.
-pub struct Access {
+pub struct AccessControl {
     settings: AccessSettings,
-    trust: watch::Sender<Arc<Trust>>,
+    config: watch::Sender<Arc<AuthenticationConfig>>,
     tokens: Arc<Tokens>,
     authorizer: Arc<Authorizer>,
     leases: Arc<Leases>,
-    counts: Arc<Counts>,
+    counts: Arc<AccessCounters>,
 }
 
-impl fmt::Debug for Access {
+impl fmt::Debug for AccessControl {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Access").field("audiences", &self.settings.audiences).finish_non_exhaustive()
+        formatter.debug_struct("AccessControl").field("audiences", &self.settings.audiences).finish_non_exhaustive()
     }
 }
 
 /// An authorized request.
 #[derive(Clone, Debug)]
-pub struct Admitted {
+pub struct AuthorizedRequest {
     /// The caller.
     pub identity: Arc<Identity>,
-    /// The permissions that were checked; see [`About`].
+    /// The permissions that were checked; see [`AuthorizationScope`].
     decided: RequiredPermissions,
     credential: Credential,
     leases: Arc<Leases>,
 }
 
-impl Admitted {
+impl AuthorizedRequest {
     /// A lease for a long response.
     pub fn lease(&self) -> AuthorizationLease {
         self.leases.lease(&self.credential, &self.identity, &self.decided)
@@ -93,7 +93,7 @@ impl Admitted {
     }
 
     /// The rejection of a request whose credential is no longer valid.
-    pub fn unauthorized(&self) -> Refusal {
+    pub fn unauthorized(&self) -> AccessError {
         self.leases.tokens().unauthorized()
     }
 
@@ -104,7 +104,7 @@ impl Admitted {
 }
 
 /// A request that is not authenticated yet.
-pub struct Arrived<'a> {
+pub struct UnauthenticatedRequest<'a> {
     /// The peer of its connection, if known.
     pub peer: Option<&'a Arc<Peer>>,
     /// Its headers.
@@ -114,46 +114,46 @@ pub struct Arrived<'a> {
     /// Receives the identity of the caller as soon as it is authenticated.
     pub known: Option<&'a OnceLock<Arc<Identity>>>,
     /// Which permissions it needs.
-    pub about: About<'a>,
+    pub scope: AuthorizationScope<'a>,
 }
 
 /// Why a View is not for a caller that may send the request elsewhere. It is the same for every View, also for a missing one.
 const NOT_USABLE: &str = "the View is missing, or it is not served, or it needs this permission";
 
-impl Access {
+impl AccessControl {
     /// Sends reviews to the API server behind `upstream`.
     ///
     /// # Errors
     /// If the system has no randomness.
-    pub fn new(upstream: Arc<dyn Upstream>, settings: AccessSettings) -> Result<Access, String> {
-        let counts = Arc::new(Counts::default());
-        let secret = Arc::new(Secret::new()?);
+    pub fn new(upstream: Arc<dyn Upstream>, settings: AccessSettings) -> Result<AccessControl, String> {
+        let counts = Arc::new(AccessCounters::default());
+        let hasher = Arc::new(CacheKeyHasher::new()?);
         let backend = Arc::new(Backend::new(upstream, counts.clone()));
         let tokens = Tokens::new(
             backend.clone(),
             counts.clone(),
-            secret.clone(),
+            hasher.clone(),
             settings.audiences.clone(),
             settings.accept_api_audience,
         );
-        let authorizer = Arc::new(Authorizer::new(backend, counts.clone(), secret));
-        let (trust, tokens) = (watch::Sender::default(), Arc::new(tokens));
-        let following = trust.subscribe();
+        let authorizer = Arc::new(Authorizer::new(backend, counts.clone(), hasher));
+        let (config, tokens) = (watch::Sender::default(), Arc::new(tokens));
+        let following = config.subscribe();
         let leases = Leases::new(authorizer.clone(), tokens.clone(), following, counts.clone(), settings.recheck);
-        Ok(Access { settings, trust, tokens, authorizer, leases: Arc::new(leases), counts })
+        Ok(AccessControl { settings, config, tokens, authorizer, leases: Arc::new(leases), counts })
     }
 
     /// Replaces the certificate authorities by those of `data`, the data of ConfigMap `kube-system/extension-apiserver-authentication`. An
     /// invalid part is logged and left out.
-    pub fn set_trust(&self, data: &Value) {
-        let (mut read, problems) = Trust::read(data);
+    pub fn set_authentication_config(&self, data: &Value) {
+        let (mut read, problems) = AuthenticationConfig::read(data);
         for problem in problems {
             tracing::warn!(problem, "a part of ConfigMap kube-system/extension-apiserver-authentication is of no use");
         }
-        if self.trust.borrow().generation == 0 {
+        if self.config.borrow().generation == 0 {
             tracing::info!("whom the cluster trusts has been read");
         }
-        self.trust.send_modify(|held| {
+        self.config.send_modify(|held| {
             read.generation = held.generation + 1;
             *held = Arc::new(read);
         });
@@ -164,20 +164,20 @@ impl Access {
     /// # Errors
     /// What is missing.
     pub fn ready(&self) -> Result<(), String> {
-        match self.trust.borrow().generation {
+        match self.config.borrow().generation {
             0 => Err("ConfigMap kube-system/extension-apiserver-authentication has not been read".to_owned()),
             _ => Ok(()),
         }
     }
 
     /// Counters of decisions.
-    pub fn counts(&self) -> &Arc<Counts> {
+    pub fn counts(&self) -> &Arc<AccessCounters> {
         &self.counts
     }
 
     /// The current certificate authorities.
-    pub fn trust(&self) -> Arc<Trust> {
-        self.trust.borrow().clone()
+    pub fn authentication_config(&self) -> Arc<AuthenticationConfig> {
+        self.config.borrow().clone()
     }
 
     /// Whether an authenticated user has another permission.
@@ -186,19 +186,19 @@ impl Access {
     }
 
     /// Identifies the caller as far as that needs no review.
-    pub fn recognize(&self, peer: Option<&Arc<Peer>>, headers: &HeaderMap) -> Recognized {
-        authentication::recognize(&self.trust(), &self.tokens, peer, headers)
+    pub fn authenticate_locally(&self, peer: Option<&Arc<Peer>>, headers: &HeaderMap) -> LocalAuthentication {
+        authentication::authenticate_locally(&self.authentication_config(), &self.tokens, peer, headers)
     }
 
     /// Whether a connection carries the requests of many users, each named by a front proxy.
     pub fn is_front_proxy(&self, peer: &Peer) -> bool {
-        peer.is_front_proxy(&self.trust())
+        peer.is_front_proxy(&self.authentication_config())
     }
 
     /// The user for whom a connection counts on which a request was authenticated: the user of that request. A connection of a front
     /// proxy carries requests of many users and counts for the front proxy.
     pub fn connection_user(&self, peer: Option<&Arc<Peer>>, identity: &Identity) -> String {
-        match peer.and_then(|peer| peer.front_proxy(&self.trust())) {
+        match peer.and_then(|peer| peer.front_proxy(&self.authentication_config())) {
             Some(name) => format!("front proxy {name}"),
             None => identity.user.clone(),
         }
@@ -207,50 +207,50 @@ impl Access {
     /// Authenticates and authorizes a request, in kube-apiserver's order.
     ///
     /// # Errors
-    /// [`Refusal`].
-    pub async fn admit(&self, arrived: &Arrived<'_>) -> Result<Admitted, Refusal> {
-        self.admit_recognized(arrived, self.recognize(arrived.peer, arrived.headers)).await
+    /// [`AccessError`].
+    pub async fn authorize(&self, arrived: &UnauthenticatedRequest<'_>) -> Result<AuthorizedRequest, AccessError> {
+        self.authorize_with(arrived, self.authenticate_locally(arrived.peer, arrived.headers)).await
     }
 
-    /// The same for a request that [`Access::recognize`] has identified before.
+    /// The same for a request that [`AccessControl::authenticate_locally`] has identified before.
     ///
     /// # Errors
-    /// [`Refusal`].
-    pub async fn admit_recognized(&self, arrived: &Arrived<'_>, recognized: Recognized) -> Result<Admitted, Refusal> {
+    /// [`AccessError`].
+    pub async fn authorize_with(&self, arrived: &UnauthenticatedRequest<'_>, recognized: LocalAuthentication) -> Result<AuthorizedRequest, AccessError> {
         // Upstream reads the path first of all.
         let named = arrived.info.resource()?;
         // Health checks inside of a View need authentication: only authenticated callers learn whether it exists.
         let is_health =
-            matches!(arrived.about, About::Request) && named.is_none() && ALWAYS_ALLOWED.contains(&&*arrived.info.path);
+            matches!(arrived.scope, AuthorizationScope::Request) && named.is_none() && ALWAYS_ALLOWED.contains(&&*arrived.info.path);
         let (identity, credential) = self.identify(arrived, recognized, is_health).await?;
         // Only now: selectors of callers that are not known are not read.
         let mut attributes = Attributes::of(arrived.info)?;
         attributes.keep_fields(&*self.settings.known_field);
         let attributes = Arc::new(attributes);
-        let decided = match arrived.about {
-            About::Request => {
+        let decided = match arrived.scope {
+            AuthorizationScope::Request => {
                 let decided = RequiredPermissions::of(attributes);
                 if let Some((denied, reason)) = self.first_denied(&identity, &decided).await? {
                     return Err(forbidden(&identity, &denied, reason));
                 }
                 decided
             }
-            About::View(view) => self.admit_through(&identity, &attributes, view).await?,
+            AuthorizationScope::View(view) => self.authorize_through(&identity, &attributes, view).await?,
         };
         let leases = self.leases.clone();
-        Ok(Admitted { identity, decided, credential, leases })
+        Ok(AuthorizedRequest { identity, decided, credential, leases })
     }
 
     /// Why a user of a View may not send another request through it; `None`: the user may. Decided as for that request.
     ///
     /// # Errors
-    /// [`Refusal`] without a decision.
-    pub async fn denied_through(
+    /// [`AccessError`] without a decision.
+    pub async fn denial_through(
         &self,
         identity: &Identity,
         mut attributes: Attributes,
-        view: ThroughView<'_>,
-    ) -> Result<Option<String>, Refusal> {
+        view: ViewScope<'_>,
+    ) -> Result<Option<String>, AccessError> {
         attributes.keep_fields(&*self.settings.known_field);
         attributes.bound_requirements();
         let decided = view.decided(&Arc::new(attributes));
@@ -262,12 +262,12 @@ impl Access {
         &self,
         identity: &Identity,
         wanted: &RequiredPermissions,
-    ) -> Result<Option<(Attributes, String)>, Refusal> {
+    ) -> Result<Option<(Attributes, String)>, AccessError> {
         for attributes in wanted.iter() {
             match self.authorizer.decide(identity, &attributes).await {
                 Decision::Allowed => {}
                 Decision::Denied(reason) => return Ok(Some((attributes.into_owned(), reason))),
-                Decision::Unanswered(why) => return Err(Refusal::without_decision(&why)),
+                Decision::Unavailable(why) => return Err(AccessError::without_decision(&why)),
             }
         }
         Ok(None)
@@ -277,12 +277,12 @@ impl Access {
     ///
     /// A caller that may not use the View gets the same rejection whether or not the View exists, and whatever it shows. The rejection is made of
     /// the request as it was sent, after the same two reviews, so only the caller's own permissions make a difference.
-    async fn admit_through(
+    async fn authorize_through(
         &self,
         identity: &Identity,
         attributes: &Arc<Attributes>,
-        view: ThroughView<'_>,
-    ) -> Result<RequiredPermissions, Refusal> {
+        view: ViewScope<'_>,
+    ) -> Result<RequiredPermissions, AccessError> {
         let decided = view.decided(attributes);
         let Some((denied, reason)) = self.first_denied(identity, &decided).await? else { return Ok(decided) };
         let asked_already =
@@ -293,7 +293,7 @@ impl Access {
         };
         let (by_use, by_own) = futures::future::join(decide(view.using), decide(attributes)).await;
         match (by_use, by_own) {
-            (Decision::Unanswered(why), _) | (_, Decision::Unanswered(why)) => Err(Refusal::without_decision(&why)),
+            (Decision::Unavailable(why), _) | (_, Decision::Unavailable(why)) => Err(AccessError::without_decision(&why)),
             (Decision::Allowed, _) => Err(forbidden(identity, &denied, reason)),
             (Decision::Denied(_), Decision::Allowed) => Err(forbidden(identity, view.using, NOT_USABLE.to_owned())),
             (Decision::Denied(_), Decision::Denied(reason)) => {
@@ -310,40 +310,40 @@ impl Access {
     /// Authenticates the caller, and rejects impersonation. `may_be_nobody`: anonymous callers are permitted.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// [`AccessError`].
     async fn identify(
         &self,
-        arrived: &Arrived<'_>,
-        recognized: Recognized,
+        arrived: &UnauthenticatedRequest<'_>,
+        recognized: LocalAuthentication,
         may_be_nobody: bool,
-    ) -> Result<(Arc<Identity>, Credential), Refusal> {
-        let trust = self.trust();
+    ) -> Result<(Arc<Identity>, Credential), AccessError> {
+        let config = self.authentication_config();
         // A certificate has precedence over a token, so a certificate that cannot be verified yet rejects the request. Health checks are
         // always permitted, so that callers with a certificate learn that the server is not ready.
-        if !may_be_nobody && trust.generation == 0 && arrived.peer.is_some_and(|peer| !peer.chain.is_empty()) {
-            self.counts.authenticated(counts::Method::Certificate, Authenticated::Error);
-            return Err(Refusal::Unjudged);
+        if !may_be_nobody && config.generation == 0 && arrived.peer.is_some_and(|peer| !peer.chain.is_empty()) {
+            self.counts.authenticated(AuthenticationMethod::Certificate, AttemptResult::Error);
+            return Err(AccessError::AuthoritiesNotLoaded);
         }
         let found =
             authentication::authenticate(recognized, &self.tokens, &self.counts, arrived.peer, arrived.headers).await;
         let (identity, credential) = match found {
-            Found::Somebody(identity, credential) => (identity, credential),
-            Found::Wrong => return Err(self.tokens.unauthorized()),
-            Found::Unanswered => return Err(Refusal::Unreviewed),
-            Found::Limited => return Err(Refusal::TooManyFailures),
+            AuthenticationResult::Authenticated(identity, credential) => (identity, credential),
+            AuthenticationResult::Invalid => return Err(self.tokens.unauthorized()),
+            AuthenticationResult::Unavailable => return Err(AccessError::AuthenticatorUnavailable),
+            AuthenticationResult::RateLimited => return Err(AccessError::TooManyInvalidTokens),
         };
         if let Some(known) = arrived.known {
             let _ = known.set(identity.clone());
         }
         if identity.is_anonymous() {
-            let result = if may_be_nobody { Authenticated::Success } else { Authenticated::Failure };
-            self.counts.authenticated(counts::Method::None, result);
+            let result = if may_be_nobody { AttemptResult::Success } else { AttemptResult::Failure };
+            self.counts.authenticated(AuthenticationMethod::None, result);
             if !may_be_nobody {
                 return Err(self.tokens.unauthorized());
             }
         }
         if let Some(header) = arrived.headers.keys().find(|name| name.as_str().starts_with("impersonate-")) {
-            return Err(Refusal::Impersonation(header.as_str().to_owned()));
+            return Err(AccessError::Impersonation(header.as_str().to_owned()));
         }
         Ok((identity, credential))
     }

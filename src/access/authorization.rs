@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::attributes::Attributes;
-use super::backend::{Asker, Backend, Unanswered};
-use super::counts::{Counts, Decided, Review};
+use super::backend::{ReviewFlow, Backend, ReviewError};
+use super::counters::{AccessCounters, DecisionResult, ReviewKind};
 use super::identity::Identity;
 use super::review::{AccessAnswer, access_answer, access_review, access_spec};
-use super::secret::Secret;
+use super::cache_key_hasher::CacheKeyHasher;
 use super::single_flight::{CacheKey, CacheResult, SingleFlightCache};
 use crate::model::shares::Shares;
 
@@ -44,17 +44,17 @@ pub enum Decision {
     /// It may not; the authorizer's reason, often empty.
     Denied(String),
     /// Nobody says, so it may not.
-    Unanswered(Unanswered),
+    Unavailable(ReviewError),
 }
 
 /// Decides.
 pub struct Authorizer {
     backend: Arc<Backend>,
-    counts: Arc<Counts>,
-    secret: Arc<Secret>,
+    counts: Arc<AccessCounters>,
+    hasher: Arc<CacheKeyHasher>,
     decisions: Arc<SingleFlightCache<Decision>>,
     /// Reviews that were begun, by user.
-    begun: Arc<Shares<Asker>>,
+    begun: Arc<Shares<ReviewFlow>>,
 }
 
 impl fmt::Debug for Authorizer {
@@ -63,42 +63,42 @@ impl fmt::Debug for Authorizer {
     }
 }
 
-/// One question, as often as it is asked.
+/// One request, as often as it is asked.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct AccessReviewRequest {
     /// What stands for it.
     pub(super) key: CacheKey,
     /// The user whom it is about.
-    asker: Asker,
+    flow: ReviewFlow,
     /// `spec` of the review, as JSON text: leases hold it for as long as their watches last, and values would take many times as much.
     spec: Arc<str>,
     is_kept: bool,
 }
 
-impl Question {
+impl AccessReviewRequest {
     /// What it takes in memory, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         self.spec.len()
     }
 
     /// The user whom it is about.
-    pub(super) fn asker(&self) -> Asker {
-        self.asker.clone()
+    pub(super) fn flow(&self) -> ReviewFlow {
+        self.flow.clone()
     }
 }
 
 impl Authorizer {
     /// Asks this API server.
-    pub fn new(backend: Arc<Backend>, counts: Arc<Counts>, secret: Arc<Secret>) -> Authorizer {
+    pub fn new(backend: Arc<Backend>, counts: Arc<AccessCounters>, hasher: Arc<CacheKeyHasher>) -> Authorizer {
         let keep = |decision: &Decision| match decision {
             Decision::Allowed => Some(KEEP),
             Decision::Denied(_) => Some(KEEP_DENIED),
-            Decision::Unanswered(_) => None,
+            Decision::Unavailable(_) => None,
         };
         Authorizer {
             backend,
             counts,
-            secret,
+            hasher,
             decisions: SingleFlightCache::new(MOST, keep),
             begun: Arc::new(Shares::new(MOST_BEGUN, 1)),
         }
@@ -106,42 +106,42 @@ impl Authorizer {
 
     /// Whether somebody may do something.
     pub async fn decide(&self, identity: &Identity, attributes: &Attributes) -> Decision {
-        match self.question(identity, attributes) {
+        match self.review_request(identity, attributes) {
             None => self.counted(Decision::Allowed),
-            Some(question) => self.ask(&question).await,
+            Some(request) => self.decide_request(&request).await,
         }
     }
 
     /// What would have to be asked; `None` where nothing has to.
-    pub fn question(&self, identity: &Identity, attributes: &Attributes) -> Option<Question> {
+    pub fn review_request(&self, identity: &Identity, attributes: &Attributes) -> Option<AccessReviewRequest> {
         let is_always = attributes.resource.is_none() && ALWAYS_ALLOWED.contains(&&*attributes.path);
         if identity.is_privileged() || is_always {
             return None;
         }
         let spec: Arc<str> = access_spec(identity, attributes).to_string().into();
-        let key = self.secret.key([spec.as_bytes()]);
+        let key = self.hasher.key([spec.as_bytes()]);
         let is_kept = attributes.controlled_bytes() < LONGEST_KEPT;
-        Some(Question { key, asker: Asker::user(&identity.user), spec, is_kept })
+        Some(AccessReviewRequest { key, flow: ReviewFlow::user(&identity.user), spec, is_kept })
     }
 
     /// Asks, unless the answer is there.
-    pub(super) async fn ask(&self, question: &Question) -> Decision {
-        let (decision, had) = if question.is_kept {
-            self.decisions.get(question.key, || self.review(question)).await
+    pub(super) async fn decide_request(&self, request: &AccessReviewRequest) -> Decision {
+        let (decision, had) = if request.is_kept {
+            self.decisions.get(request.key, || self.review(request)).await
         } else {
-            (self.review(question).await, CacheResult::Asked)
+            (self.review(request).await, CacheResult::Miss)
         };
-        self.counts.looked_up(Review::SubjectAccess, had);
+        self.counts.looked_up(ReviewKind::SubjectAccess, had);
         self.counted(decision)
     }
 
-    fn review(&self, question: &Question) -> impl Future<Output = Decision> + Send + use<> {
+    fn review(&self, request: &AccessReviewRequest) -> impl Future<Output = Decision> + Send + use<> {
         let (backend, begun) = (self.backend.clone(), self.begun.clone());
-        let (asker, spec) = (question.asker.clone(), question.spec.clone());
+        let (flow, spec) = (request.flow.clone(), request.spec.clone());
         async move {
-            let Some(_share) = begun.take(&asker, 1) else { return Decision::Unanswered(Unanswered::TooMany) };
-            match backend.review(Review::SubjectAccess, &asker, access_review(&spec)).await {
-                Err(unanswered) => Decision::Unanswered(unanswered),
+            let Some(_share) = begun.take(&flow, 1) else { return Decision::Unavailable(ReviewError::TooMany) };
+            match backend.review(ReviewKind::SubjectAccess, &flow, access_review(&spec)).await {
+                Err(unanswered) => Decision::Unavailable(unanswered),
                 Ok(review) => match access_answer(&review) {
                     AccessAnswer::Allowed => Decision::Allowed,
                     AccessAnswer::Denied(reason) => Decision::Denied(reason),
@@ -152,9 +152,9 @@ impl Authorizer {
 
     fn counted(&self, decision: Decision) -> Decision {
         self.counts.decided(match &decision {
-            Decision::Allowed => Decided::Allowed,
-            Decision::Denied(_) => Decided::Denied,
-            Decision::Unanswered(_) => Decided::Error,
+            Decision::Allowed => DecisionResult::Allowed,
+            Decision::Denied(_) => DecisionResult::Denied,
+            Decision::Unavailable(_) => DecisionResult::Error,
         });
         decision
     }

@@ -2,7 +2,7 @@
 //!
 //! Repeated as upstream repeats (apiserver `util/webhook`): five tries, from half a second on, after answers that say that
 //! another try may help. One that finds no connection is tried once more at once, since a kept connection may have died.
-//! Places for reviews are shared by user ([`Asker`]). What is asked is in [`super::review`]; who shares an answer in
+//! Places for reviews are shared by user ([`ReviewFlow`]). What is asked is in [`super::review`]; who shares an answer in
 //! [`super::single_flight`].
 
 use std::net::IpAddr;
@@ -16,8 +16,8 @@ use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::counts::{Counts, Review};
-use super::failure_rate_limiter::neighbourhood;
+use super::counters::{AccessCounters, ReviewKind};
+use super::failure_rate_limiter::client_network;
 use crate::fair_semaphore::FairSemaphore;
 use crate::registry::upstream::Upstream;
 
@@ -42,18 +42,18 @@ const LOG_PAUSE: Duration = Duration::from_secs(10);
 
 /// Why there is no answer; Display is for the log, and says what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unanswered {
+pub enum ReviewError {
     /// It was not reached.
     #[error("{0}")]
     Unreachable(String),
     /// It took too long.
     #[error("the API server did not answer a {0} within {seconds} s", seconds = LONGEST.as_secs())]
-    Late(&'static str),
+    Timeout(&'static str),
     /// It will not tell us.
     #[error(
         "the API server refuses a {review} with {code}: {message}; the ClusterRole system:auth-delegator gives the right to ask"
     )]
-    Refused {
+    Rejected {
         /// What was asked for.
         review: &'static str,
         /// The status.
@@ -66,27 +66,27 @@ pub enum Unanswered {
     TooMany,
     /// What it says cannot be read.
     #[error("the API server's answer to a {0} cannot be read: {1}")]
-    Unreadable(&'static str, String),
+    Malformed(&'static str, String),
 }
 
 /// Whose places a review takes. They take turns: next is whoever has the fewest reviews under way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Asker {
+pub enum ReviewFlow {
     /// The user whom it is about.
     User(Arc<str>),
     /// The address that a token came from, as its user is not known yet; of IPv6 the /64 network.
     Address(Option<IpAddr>),
 }
 
-impl Asker {
+impl ReviewFlow {
     /// A user.
-    pub fn user(name: &str) -> Asker {
-        Asker::User(Arc::from(name))
+    pub fn user(name: &str) -> ReviewFlow {
+        ReviewFlow::User(Arc::from(name))
     }
 
     /// Whoever is at an address.
-    pub fn at(address: Option<IpAddr>) -> Asker {
-        Asker::Address(address.map(neighbourhood))
+    pub fn address(address: Option<IpAddr>) -> ReviewFlow {
+        ReviewFlow::Address(address.map(client_network))
     }
 }
 
@@ -94,15 +94,15 @@ impl Asker {
 #[derive(Debug)]
 pub struct Backend {
     upstream: Arc<dyn Upstream>,
-    places: Arc<FairSemaphore<Asker>>,
-    counts: Arc<Counts>,
+    places: Arc<FairSemaphore<ReviewFlow>>,
+    counts: Arc<AccessCounters>,
     /// When a problem was logged last.
     logged: Mutex<Option<Instant>>,
 }
 
 impl Backend {
     /// Asks this one.
-    pub fn new(upstream: Arc<dyn Upstream>, counts: Arc<Counts>) -> Backend {
+    pub fn new(upstream: Arc<dyn Upstream>, counts: Arc<AccessCounters>) -> Backend {
         Backend {
             upstream,
             places: Arc::new(FairSemaphore::of_places(MOST_AT_ONCE, FIRST_AT_ONCE)),
@@ -114,11 +114,11 @@ impl Backend {
     /// Asks for a review.
     ///
     /// # Errors
-    /// [`Unanswered`], after ten seconds at most.
-    pub async fn review(&self, review: Review, asker: &Asker, document: String) -> Result<Value, Unanswered> {
-        let answered = timeout(LONGEST, self.tries(review, asker, document))
+    /// [`ReviewError`], after ten seconds at most.
+    pub async fn review(&self, review: ReviewKind, flow: &ReviewFlow, document: String) -> Result<Value, ReviewError> {
+        let answered = timeout(LONGEST, self.tries(review, flow, document))
             .await
-            .unwrap_or_else(|_| Err(Unanswered::Late(review.as_str())));
+            .unwrap_or_else(|_| Err(ReviewError::Timeout(review.as_str())));
         self.counts.reviewed(review, answered.is_ok());
         if let Err(error) = &answered {
             self.log(error);
@@ -127,7 +127,7 @@ impl Backend {
     }
 
     /// Logs a problem, but not again for a while: every request meets it, and successes can come between.
-    fn log(&self, error: &Unanswered) {
+    fn log(&self, error: &ReviewError) {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         if logged.is_none_or(|last| last.elapsed() >= LOG_PAUSE) {
             tracing::warn!(%error, "requests are rejected: the API server does not answer reviews of tokens or permissions");
@@ -135,8 +135,8 @@ impl Backend {
         }
     }
 
-    async fn tries(&self, review: Review, asker: &Asker, document: String) -> Result<Value, Unanswered> {
-        let _place = self.places.place(asker).await.ok_or(Unanswered::TooMany)?;
+    async fn tries(&self, review: ReviewKind, flow: &ReviewFlow, document: String) -> Result<Value, ReviewError> {
+        let _place = self.places.place(flow).await.ok_or(ReviewError::TooMany)?;
         let body = Bytes::from(document);
         let mut pause = FIRST_PAUSE;
         let mut unreached = 0;
@@ -146,7 +146,7 @@ impl Backend {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
-            if matches!(error, Unanswered::Unreachable(_)) {
+            if matches!(error, ReviewError::Unreachable(_)) {
                 unreached += 1;
                 if unreached > 1 {
                     return Err(error);
@@ -163,10 +163,10 @@ impl Backend {
     }
 
     /// One try; an error says whether another one may help.
-    async fn once(&self, review: Review, body: Bytes) -> Result<Value, (Unanswered, bool)> {
+    async fn once(&self, review: ReviewKind, body: Bytes) -> Result<Value, (ReviewError, bool)> {
         let path = match review {
-            Review::Token => "/apis/authentication.k8s.io/v1/tokenreviews",
-            Review::SubjectAccess => "/apis/authorization.k8s.io/v1/subjectaccessreviews",
+            ReviewKind::Token => "/apis/authentication.k8s.io/v1/tokenreviews",
+            ReviewKind::SubjectAccess => "/apis/authorization.k8s.io/v1/subjectaccessreviews",
         };
         let name = review.as_str();
         let json = HeaderValue::from_static("application/json");
@@ -175,13 +175,13 @@ impl Backend {
         *request.uri_mut() = http::Uri::from_static(path);
         request.headers_mut().insert(CONTENT_TYPE, json.clone());
         request.headers_mut().insert(ACCEPT, json);
-        let response = self.upstream.send(request).await.map_err(|error| (Unanswered::Unreachable(error), false))?;
+        let response = self.upstream.send(request).await.map_err(|error| (ReviewError::Unreachable(error), false))?;
         let code = response.status();
         let may_help = matches!(
             code,
             StatusCode::INTERNAL_SERVER_ERROR | StatusCode::GATEWAY_TIMEOUT | StatusCode::TOO_MANY_REQUESTS
         ) || response.headers().contains_key(RETRY_AFTER);
-        let unreadable = |error: String| (Unanswered::Unreadable(name, error), true);
+        let unreadable = |error: String| (ReviewError::Malformed(name, error), true);
         let mut body = response.into_body();
         let mut answer = Vec::new();
         while let Some(frame) = body.frame().await {
@@ -194,11 +194,11 @@ impl Backend {
         let read: Result<Value, _> = serde_json::from_slice(&answer);
         if !code.is_success() {
             let message = read.ok().and_then(|status| Some(status["message"].as_str()?.to_owned())).unwrap_or_default();
-            return Err((Unanswered::Refused { review: name, code: code.as_u16(), message }, may_help));
+            return Err((ReviewError::Rejected { review: name, code: code.as_u16(), message }, may_help));
         }
-        let document = read.map_err(|error| (Unanswered::Unreadable(name, error.to_string()), false))?;
+        let document = read.map_err(|error| (ReviewError::Malformed(name, error.to_string()), false))?;
         if document["kind"] != name {
-            return Err((Unanswered::Unreadable(name, "it is of another kind".to_owned()), false));
+            return Err((ReviewError::Malformed(name, "it is of another kind".to_owned()), false));
         }
         Ok(document)
     }

@@ -1,7 +1,7 @@
 //! Client certificates: asked for but not needed, proven in the handshake, judged with the request.
 //!
 //! As kube-apiserver does it: TLS takes whatever certificate a client shows, if the client proves that it has the key
-//! ([`Requested`]), and the request is then held against the authorities of that moment ([`Authorities`]; apiserver
+//! ([`DeferredClientVerifier`]), and the request is then held against the authorities of that moment ([`CertificateAuthorities`]; apiserver
 //! `authentication/request/x509`). So authorities can change while connections live, and a certificate that nobody knows
 //! harms nobody who has a token. Chains are checked by webpki; ECDSA on P-521 and RSA below 2048 bits, which Go would take, are not known to it.
 
@@ -31,14 +31,14 @@ const ORGANIZATION: &str = "2.5.4.10";
 
 /// Takes every certificate whose key the client has; who signed it is asked later.
 #[derive(Debug)]
-pub struct Requested {
+pub struct DeferredClientVerifier {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl Requested {
+impl DeferredClientVerifier {
     /// For a listener.
     pub fn verifier() -> Arc<dyn ClientCertVerifier> {
-        Arc::new(Requested { algorithms: ring::default_provider().signature_verification_algorithms })
+        Arc::new(DeferredClientVerifier { algorithms: ring::default_provider().signature_verification_algorithms })
     }
 }
 
@@ -49,7 +49,7 @@ pub const MOST_INTERMEDIATES: usize = 4;
 /// Most bytes of the certificates of a client.
 pub const LONGEST_CHAIN: usize = 16 << 10;
 
-impl ClientCertVerifier for Requested {
+impl ClientCertVerifier for DeferredClientVerifier {
     fn client_auth_mandatory(&self) -> bool {
         false
     }
@@ -101,15 +101,15 @@ impl ClientCertVerifier for Requested {
 
 /// Authorities that sign client certificates.
 #[derive(Clone, Debug)]
-pub struct Authorities {
+pub struct CertificateAuthorities {
     provider: Arc<CryptoProvider>,
-    anchors: Vec<Anchor>,
+    anchors: Vec<TrustAnchor>,
     /// Of all anchors, for as long as none has expired.
     verifier: Arc<dyn ClientCertVerifier>,
 }
 
 #[derive(Clone, Debug)]
-struct Anchor {
+struct TrustAnchor {
     certificate: CertificateDer<'static>,
     /// Seconds since 1970, first and last.
     valid: (i64, i64),
@@ -117,7 +117,7 @@ struct Anchor {
 
 /// Why a text holds no authorities.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AuthoritiesError {
+pub enum CertificateAuthoritiesError {
     /// There is no certificate in it.
     #[error("it holds no certificate")]
     Empty,
@@ -131,28 +131,28 @@ pub enum AuthoritiesError {
     },
 }
 
-impl Authorities {
+impl CertificateAuthorities {
     /// Reads PEM.
     ///
     /// # Errors
-    /// [`AuthoritiesError`]. One broken certificate spoils the others: half a bundle would let in half of those who may.
-    pub fn read(pem: &str) -> Result<Authorities, AuthoritiesError> {
+    /// [`CertificateAuthoritiesError`]. One broken certificate spoils the others: half a bundle would let in half of those who may.
+    pub fn read(pem: &str) -> Result<CertificateAuthorities, CertificateAuthoritiesError> {
         let mut anchors = Vec::new();
         for (index, certificate) in CertificateDer::pem_slice_iter(pem.as_bytes()).enumerate() {
-            let broken = |problem: String| AuthoritiesError::Broken { number: index + 1, problem };
+            let broken = |problem: String| CertificateAuthoritiesError::Broken { number: index + 1, problem };
             let certificate = certificate.map_err(|error| broken(error.to_string()))?;
             let (_, parsed) = X509Certificate::from_der(&certificate).map_err(|error| broken(error.to_string()))?;
             let validity = parsed.validity();
             let valid = (validity.not_before.timestamp(), validity.not_after.timestamp());
-            anchors.push(Anchor { certificate, valid });
+            anchors.push(TrustAnchor { certificate, valid });
         }
         if anchors.is_empty() {
-            return Err(AuthoritiesError::Empty);
+            return Err(CertificateAuthoritiesError::Empty);
         }
         let provider = Arc::new(ring::default_provider());
         let verifier = verifier(&provider, &anchors)
-            .map_err(|problem| AuthoritiesError::Broken { number: anchors.len(), problem })?;
-        Ok(Authorities { provider, anchors, verifier })
+            .map_err(|problem| CertificateAuthoritiesError::Broken { number: anchors.len(), problem })?;
+        Ok(CertificateAuthorities { provider, anchors, verifier })
     }
 
     /// Checks that a chain, the client's own certificate first, leads to one of these, for a client, now.
@@ -162,19 +162,19 @@ impl Authorities {
     pub fn check(&self, chain: &[CertificateDer<'static>], now: UnixTime) -> Result<(), String> {
         let Some((own, between)) = chain.split_first() else { return Err("no certificate".to_owned()) };
         let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        let is_valid = |anchor: &&Anchor| (anchor.valid.0..=anchor.valid.1).contains(&seconds);
+        let is_valid = |anchor: &&TrustAnchor| (anchor.valid.0..=anchor.valid.1).contains(&seconds);
         // Go asks for the authority's own days as well, which webpki does not look at.
         let verifier = if self.anchors.iter().all(|anchor| is_valid(&anchor)) {
             self.verifier.clone()
         } else {
-            let valid: Vec<Anchor> = self.anchors.iter().filter(is_valid).cloned().collect();
+            let valid: Vec<TrustAnchor> = self.anchors.iter().filter(is_valid).cloned().collect();
             verifier(&self.provider, &valid)?
         };
         verifier.verify_client_cert(own, between, now).map(|_| ()).map_err(|error| error.to_string())
     }
 }
 
-fn verifier(provider: &Arc<CryptoProvider>, anchors: &[Anchor]) -> Result<Arc<dyn ClientCertVerifier>, String> {
+fn verifier(provider: &Arc<CryptoProvider>, anchors: &[TrustAnchor]) -> Result<Arc<dyn ClientCertVerifier>, String> {
     let mut roots = RootCertStore::empty();
     for anchor in anchors {
         roots.add(anchor.certificate.clone()).map_err(|error| error.to_string())?;
@@ -185,7 +185,7 @@ fn verifier(provider: &Arc<CryptoProvider>, anchors: &[Anchor]) -> Result<Arc<dy
 
 /// Whom a certificate names. Says nothing about whether that is so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Subject {
+pub struct CertificateSubject {
     /// The last of its common names; empty for none.
     pub common_name: String,
     /// All organizations, in their order.
@@ -196,15 +196,15 @@ pub struct Subject {
     pub not_after: i64,
 }
 
-impl Subject {
+impl CertificateSubject {
     /// Reads a certificate.
     ///
     /// # Errors
     /// What the library said. A name in a kind of text that is not read, such as a T61String: to Go it is a name, and to skip it could
     /// leave another one in its place.
-    pub fn read(certificate: &CertificateDer<'_>) -> Result<Subject, String> {
+    pub fn read(certificate: &CertificateDer<'_>) -> Result<CertificateSubject, String> {
         let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| error.to_string())?;
-        let mut subject = Subject {
+        let mut subject = CertificateSubject {
             common_name: String::new(),
             organizations: Vec::new(),
             uids: Vec::new(),

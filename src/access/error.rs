@@ -3,48 +3,48 @@
 use std::sync::Arc;
 
 use super::attributes::{Attributes, ResourceAttributes};
-use super::backend::Unanswered;
+use super::backend::ReviewError;
 use super::identity::Identity;
 use crate::request::info::Incomplete;
 
 /// Why a request is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum AccessError {
     /// The request has no valid credentials; the text says which ones are valid.
     Unauthorized(Arc<str>),
     /// The caller cannot be authenticated now.
-    Unreviewed,
+    AuthenticatorUnavailable,
     /// It has a client certificate, and the certificate authorities have not been read yet.
-    Unjudged,
+    AuthoritiesNotLoaded,
     /// Too many tokens of this address were invalid.
-    TooManyFailures,
+    TooManyInvalidTokens,
     /// It impersonates another user, by this header.
     Impersonation(String),
     /// The caller does not have the permission.
     Forbidden(Box<Forbidden>),
     /// The API server does not decide now.
-    Undecided,
+    AuthorizerUnavailable,
     /// Too many requests of this user wait for a decision.
-    TooManyUndecided,
+    TooManyReviews,
     /// The path names no resource that could be authorized.
     Incomplete(String),
 }
 
-impl From<Incomplete> for Refusal {
-    fn from(incomplete: Incomplete) -> Refusal {
-        Refusal::Incomplete(incomplete.to_string())
+impl From<Incomplete> for AccessError {
+    fn from(incomplete: Incomplete) -> AccessError {
+        AccessError::Incomplete(incomplete.to_string())
     }
 }
 
-impl Refusal {
+impl AccessError {
     /// The rejection of a request without a decision.
-    pub fn without_decision(why: &Unanswered) -> Refusal {
+    pub fn without_decision(why: &ReviewError) -> AccessError {
         match why {
-            Unanswered::TooMany => Refusal::TooManyUndecided,
-            Unanswered::Unreachable(_)
-            | Unanswered::Late(_)
-            | Unanswered::Refused { .. }
-            | Unanswered::Unreadable(..) => Refusal::Undecided,
+            ReviewError::TooMany => AccessError::TooManyReviews,
+            ReviewError::Unreachable(_)
+            | ReviewError::Timeout(_)
+            | ReviewError::Rejected { .. }
+            | ReviewError::Malformed(..) => AccessError::AuthorizerUnavailable,
         }
     }
 }
@@ -61,9 +61,9 @@ pub struct Forbidden {
 }
 
 /// The rejection of a request without this permission.
-pub(super) fn forbidden(identity: &Identity, attributes: &Attributes, reason: String) -> Refusal {
+pub(super) fn forbidden(identity: &Identity, attributes: &Attributes, reason: String) -> AccessError {
     let (user, attributes) = (identity.user.clone(), attributes.clone());
-    Refusal::Forbidden(Box::new(Forbidden { user, attributes, reason }))
+    AccessError::Forbidden(Box::new(Forbidden { user, attributes, reason }))
 }
 
 impl Forbidden {

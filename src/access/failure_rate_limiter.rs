@@ -41,17 +41,17 @@ pub enum TokenClass {
 }
 
 impl TokenClass {
-    fn budget(self) -> Budget {
+    fn budget(self) -> FailureBudget {
         match self {
-            TokenClass::Failed | TokenClass::NewOpaque => Budget { tries: TRIES, every: EVERY },
-            TokenClass::NewJwt => Budget { tries: JWT_TRIES, every: JWT_EVERY },
+            TokenClass::Failed | TokenClass::NewOpaque => FailureBudget { tries: TRIES, every: EVERY },
+            TokenClass::NewJwt => FailureBudget { tries: JWT_TRIES, every: JWT_EVERY },
         }
     }
 }
 
 /// How many tries there are at first, and the time after which one is returned.
 #[derive(Clone, Copy, Debug)]
-pub struct Budget {
+pub struct FailureBudget {
     /// Tries.
     pub tries: u32,
     /// One is returned after this time.
@@ -61,7 +61,7 @@ pub struct Budget {
 /// A bucket of tries for each key.
 #[derive(Debug)]
 pub struct FailureRateLimiter<Key> {
-    budget: Budget,
+    budget: FailureBudget,
     /// When each will be full.
     full_at: HashMap<Key, Instant>,
     /// The key of all further ones beyond [`MOST_KEYS`].
@@ -70,7 +70,7 @@ pub struct FailureRateLimiter<Key> {
 
 impl<Key: Clone + Eq + Hash> FailureRateLimiter<Key> {
     /// All buckets are full. No caller has the key `overflow`.
-    pub fn new(budget: Budget, overflow: Key) -> FailureRateLimiter<Key> {
+    pub fn new(budget: FailureBudget, overflow: Key) -> FailureRateLimiter<Key> {
         FailureRateLimiter { budget, full_at: HashMap::new(), overflow }
     }
 
@@ -82,7 +82,7 @@ impl<Key: Clone + Eq + Hash> FailureRateLimiter<Key> {
                 key = self.overflow.clone();
             }
         }
-        let Budget { tries, every } = self.budget;
+        let FailureBudget { tries, every } = self.budget;
         let full_at = self.full_at.entry(key).or_insert(now);
         let next = (*full_at).max(now) + every;
         if next.duration_since(now) > every * tries {
@@ -108,24 +108,24 @@ impl<Key: Clone + Eq + Hash> FailureRateLimiter<Key> {
 
 /// Failures by class and address.
 #[derive(Debug)]
-pub struct Failures(Mutex<[FailureRateLimiter<IpAddr>; 3]>);
+pub struct TokenFailures(Mutex<[FailureRateLimiter<IpAddr>; 3]>);
 
-impl Default for Failures {
-    fn default() -> Failures {
+impl Default for TokenFailures {
+    fn default() -> TokenFailures {
         let classes = [TokenClass::Failed, TokenClass::NewOpaque, TokenClass::NewJwt];
-        Failures(Mutex::new(classes.map(|class| FailureRateLimiter::new(class.budget(), OVERFLOW))))
+        TokenFailures(Mutex::new(classes.map(|class| FailureRateLimiter::new(class.budget(), OVERFLOW))))
     }
 }
 
-impl Failures {
+impl TokenFailures {
     /// Takes one try; false when none is left.
     pub fn take(&self, class: TokenClass, address: IpAddr, now: Instant) -> bool {
-        self.lock()[class as usize].take(neighbourhood(address), now)
+        self.lock()[class as usize].take(client_network(address), now)
     }
 
     /// Returns a try that was no failure.
     pub fn give_back(&self, class: TokenClass, address: IpAddr, now: Instant) {
-        self.lock()[class as usize].give_back(neighbourhood(address), now);
+        self.lock()[class as usize].give_back(client_network(address), now);
     }
 
     fn lock(&self) -> MutexGuard<'_, [FailureRateLimiter<IpAddr>; 3]> {
@@ -134,7 +134,7 @@ impl Failures {
 }
 
 /// A client with one address of IPv6 has the 2^64 around it.
-pub fn neighbourhood(address: IpAddr) -> IpAddr {
+pub fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let [first, second, third, fourth, ..] = address.segments();

@@ -9,7 +9,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::identity::Identity;
-use super::trust::FrontProxy;
+use super::authentication_config::FrontProxy;
 use crate::model::percent_decode;
 
 /// What front proxies send where nobody has chosen other names.

@@ -26,13 +26,13 @@ use tokio::time::{Instant, timeout};
 
 use super::attributes::{Attributes, RequiredPermissions};
 use super::authentication::{Credential, Peer};
-use super::authorization::{Authorizer, Decision, Question};
-use super::backend::Asker;
-use super::counts::Counts;
+use super::authorization::{Authorizer, Decision, AccessReviewRequest};
+use super::backend::ReviewFlow;
+use super::counters::AccessCounters;
 use super::identity::Identity;
 use super::single_flight::CacheKey;
-use super::tokens::{HeldToken, Owner, Tokens, expires_in};
-use super::trust::Trust;
+use super::tokens::{HeldToken, TokenReviewResult, Tokens, expires_in};
+use super::authentication_config::AuthenticationConfig;
 use crate::fair_semaphore::FairSemaphore;
 
 /// How often a lease is checked at least. With a cached decision of ten seconds and a review of ten, five minutes.
@@ -61,11 +61,11 @@ pub struct AuthorizationLease(Arc<[Arc<Lease>]>);
 pub struct Leases {
     authorizer: Arc<Authorizer>,
     tokens: Arc<Tokens>,
-    trust: watch::Receiver<Arc<Trust>>,
-    counts: Arc<Counts>,
+    config: watch::Receiver<Arc<AuthenticationConfig>>,
+    counts: Arc<AccessCounters>,
     /// The longest time between two checks.
     every: Duration,
-    places: Arc<FairSemaphore<Asker>>,
+    places: Arc<FairSemaphore<ReviewFlow>>,
     permissions: Mutex<Table>,
     of_tokens: Mutex<Table>,
 }
@@ -80,8 +80,8 @@ struct Table {
 /// What all holders of one permission or credential share.
 pub struct Lease {
     check: Check,
-    counts: Arc<Counts>,
-    places: Arc<FairSemaphore<Asker>>,
+    counts: Arc<AccessCounters>,
+    places: Arc<FairSemaphore<ReviewFlow>>,
     every: Duration,
     /// By how much of its time each check comes sooner.
     sooner: f64,
@@ -94,10 +94,10 @@ pub struct Lease {
 
 /// How it is found out whether a lease still holds.
 enum Check {
-    Permission { authorizer: Arc<Authorizer>, question: Question },
+    Permission { authorizer: Arc<Authorizer>, request: AccessReviewRequest },
     Token { tokens: Arc<Tokens>, token: HeldToken, identity: Arc<Identity> },
-    Certificate { peer: Arc<Peer>, trust: watch::Receiver<Arc<Trust>>, identity: Arc<Identity> },
-    FrontProxy { peer: Arc<Peer>, trust: watch::Receiver<Arc<Trust>> },
+    Certificate { peer: Arc<Peer>, config: watch::Receiver<Arc<AuthenticationConfig>>, identity: Arc<Identity> },
+    FrontProxy { peer: Arc<Peer>, config: watch::Receiver<Arc<AuthenticationConfig>> },
 }
 
 /// The result of a check.
@@ -149,13 +149,13 @@ impl Leases {
     pub fn new(
         authorizer: Arc<Authorizer>,
         tokens: Arc<Tokens>,
-        trust: watch::Receiver<Arc<Trust>>,
-        counts: Arc<Counts>,
+        config: watch::Receiver<Arc<AuthenticationConfig>>,
+        counts: Arc<AccessCounters>,
         every: Duration,
     ) -> Leases {
         let places = Arc::new(FairSemaphore::of_places(MOST_AT_ONCE, 0));
         let (permissions, of_tokens) = Default::default();
-        Leases { authorizer, tokens, trust, counts, every, places, permissions, of_tokens }
+        Leases { authorizer, tokens, config, counts, every, places, permissions, of_tokens }
     }
 
     pub(super) fn tokens(&self) -> &Tokens {
@@ -189,10 +189,10 @@ impl Leases {
     }
 
     fn permission(&self, identity: &Identity, attributes: &Attributes) -> Option<Arc<Lease>> {
-        let question = self.authorizer.question(identity, attributes)?;
-        let key = question.key;
+        let request = self.authorizer.review_request(identity, attributes)?;
+        let key = request.key;
         let make = || {
-            let check = Check::Permission { authorizer: self.authorizer.clone(), question };
+            let check = Check::Permission { authorizer: self.authorizer.clone(), request };
             Lease::new(self, check, &key, None)
         };
         let mut table = self.permissions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -222,11 +222,11 @@ impl Leases {
     }
 
     fn check(&self, credential: &Credential, identity: &Arc<Identity>) -> Option<Check> {
-        let (trust, identity) = (self.trust.clone(), identity.clone());
+        let (config, identity) = (self.config.clone(), identity.clone());
         Some(match credential {
             Credential::Token(token) => Check::Token { tokens: self.tokens.clone(), token: token.clone(), identity },
-            Credential::Certificate(peer) => Check::Certificate { peer: peer.clone(), trust, identity },
-            Credential::FrontProxy(peer) => Check::FrontProxy { peer: peer.clone(), trust },
+            Credential::Certificate(peer) => Check::Certificate { peer: peer.clone(), config, identity },
+            Credential::FrontProxy(peer) => Check::FrontProxy { peer: peer.clone(), config },
             Credential::None => return None,
         })
     }
@@ -341,7 +341,7 @@ impl Lease {
             Check::Certificate { .. } | Check::FrontProxy { .. } => self.check.run().await,
             Check::Permission { .. } | Check::Token { .. } => {
                 let check = async {
-                    let _place = self.places.place(&self.check.asker()).await;
+                    let _place = self.places.place(&self.check.flow()).await;
                     self.check.run().await
                 };
                 timeout(LONGEST_CHECK, check).await.unwrap_or(Checked::Unknown)
@@ -357,41 +357,41 @@ impl Lease {
 impl Check {
     fn held_bytes(&self) -> usize {
         match self {
-            Check::Permission { question, .. } => question.held_bytes(),
+            Check::Permission { request, .. } => request.held_bytes(),
             // Once for each token or connection.
             Check::Token { .. } | Check::Certificate { .. } | Check::FrontProxy { .. } => 0,
         }
     }
 
     /// Whose checks take turns.
-    fn asker(&self) -> Asker {
+    fn flow(&self) -> ReviewFlow {
         match self {
-            Check::Permission { question, .. } => question.asker(),
-            Check::Token { identity, .. } | Check::Certificate { identity, .. } => Asker::user(&identity.user),
-            Check::FrontProxy { peer, .. } => Asker::at(peer.address),
+            Check::Permission { request, .. } => request.flow(),
+            Check::Token { identity, .. } | Check::Certificate { identity, .. } => ReviewFlow::user(&identity.user),
+            Check::FrontProxy { peer, .. } => ReviewFlow::address(peer.address),
         }
     }
 
     async fn run(&self) -> Checked {
         let held = |holds: bool| if holds { Checked::Valid } else { Checked::Invalid };
         match self {
-            Check::Permission { authorizer, question } => match authorizer.ask(question).await {
+            Check::Permission { authorizer, request } => match authorizer.decide_request(request).await {
                 Decision::Allowed => Checked::Valid,
                 Decision::Denied(_) => Checked::Invalid,
-                Decision::Unanswered(_) => Checked::Unknown,
+                Decision::Unavailable(_) => Checked::Unknown,
             },
             Check::Token { tokens, token, identity } => match tokens.confirm(token, &identity.user).await {
-                Owner::Known(now) => held(now == *identity),
-                Owner::Unknown { .. } => Checked::Invalid,
-                Owner::Unanswered(_) | Owner::Limited => Checked::Unknown,
+                TokenReviewResult::Authenticated(now) => held(now == *identity),
+                TokenReviewResult::Rejected { .. } => Checked::Invalid,
+                TokenReviewResult::Unavailable(_) | TokenReviewResult::RateLimited => Checked::Unknown,
             },
-            Check::Certificate { peer, trust, identity } => {
-                let trust = trust.borrow().clone();
-                held(peer.user(&trust).as_ref() == Some(identity))
+            Check::Certificate { peer, config, identity } => {
+                let config = config.borrow().clone();
+                held(peer.user(&config).as_ref() == Some(identity))
             }
-            Check::FrontProxy { peer, trust } => {
-                let trust = trust.borrow().clone();
-                held(peer.is_front_proxy(&trust))
+            Check::FrontProxy { peer, config } => {
+                let config = config.borrow().clone();
+                held(peer.is_front_proxy(&config))
             }
         }
     }

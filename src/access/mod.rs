@@ -5,14 +5,14 @@
 //!
 //! | Step | Files |
 //! |---|---|
-//! | the whole way of a request | [`Access::admit`] |
-//! | authentication | [`authentication`] finds an [`identity`] by [`tokens`], by [`certificates`], or by [`front_proxy`] headers; [`trust`] has the certificate authorities |
+//! | the whole way of a request | [`AccessControl::authorize`] |
+//! | authentication | [`authentication`] finds an [`identity`] by [`tokens`], by [`certificates`], or by [`front_proxy`] headers; [`authentication_config`] has the certificate authorities |
 //! | authorization | [`attributes`] is the request as authorizers see it, [`authorization`] decides, a [`lease`] checks again during a long response |
 //! | asking the API server | [`review`] makes and reads reviews, [`backend`] sends them |
-//! | caching and limits | [`single_flight`] caches decisions under hashes made with a [`secret`], [`failure_rate_limiter`] bounds failures, [`recent`] knows recently valid tokens, [`counts`] counts |
+//! | caching and limits | [`single_flight`] caches decisions under hashes made with a [`cache_key_hasher`], [`failure_rate_limiter`] bounds failures, [`recent`] knows recently valid tokens, [`counters`] counts |
 //! | the server's own certificate | [`self_signed`] |
 //!
-//! Does not choose status codes: `server::api_error` makes the response of a [`Refusal`]. No name, selector or token is logged or counted.
+//! Does not choose status codes: `server::api_error` makes the response of a [`AccessError`]. No name, selector or token is logged or counted.
 
 mod access_control;
 pub mod attributes;
@@ -20,7 +20,7 @@ pub mod authentication;
 pub mod authorization;
 pub mod backend;
 pub mod certificates;
-pub mod counts;
+pub mod counters;
 mod error;
 pub mod failure_rate_limiter;
 pub mod front_proxy;
@@ -29,15 +29,15 @@ pub mod lease;
 pub mod recent;
 pub mod review;
 mod scope;
-pub mod secret;
+pub mod cache_key_hasher;
 pub mod self_signed;
 pub mod single_flight;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod tokens;
-pub mod trust;
+pub mod authentication_config;
 
-pub use access_control::{AUDIENCE, Access, AccessSettings, Admitted, Arrived, KnownField};
-pub use error::{Forbidden, Refusal};
+pub use access_control::{AUDIENCE, AccessControl, AccessSettings, AuthorizedRequest, UnauthenticatedRequest, KnownField};
+pub use error::{Forbidden, AccessError};
 pub use identity::Identity;
-pub use scope::{About, ThroughView, ViewPermission};
+pub use scope::{AuthorizationScope, ViewScope, ViewPermission};

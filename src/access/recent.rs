@@ -11,7 +11,7 @@ use super::single_flight::CacheKey;
 
 /// A set of keys, each of which leaves after some time.
 #[derive(Debug)]
-pub struct Recent {
+pub struct RecentKeys {
     most: usize,
     keep: Duration,
     /// Until when each key is kept.
@@ -20,10 +20,10 @@ pub struct Recent {
     order: VecDeque<(CacheKey, Instant)>,
 }
 
-impl Recent {
+impl RecentKeys {
     /// Keeps at most `most` keys, each for `keep`.
-    pub fn new(most: usize, keep: Duration) -> Recent {
-        Recent { most, keep, until: HashMap::new(), order: VecDeque::new() }
+    pub fn new(most: usize, keep: Duration) -> RecentKeys {
+        RecentKeys { most, keep, until: HashMap::new(), order: VecDeque::new() }
     }
 
     /// Whether the key is in the set.

@@ -6,23 +6,23 @@ use super::attributes::{Attributes, RequiredPermissions};
 
 /// Which permissions a request needs.
 #[derive(Clone, Copy)]
-pub enum About<'a> {
+pub enum AuthorizationScope<'a> {
     /// Those of the request itself.
     Request,
     /// A request through a View.
-    View(ThroughView<'a>),
+    View(ViewScope<'a>),
 }
 
 /// A request through a View, which may be missing.
 #[derive(Clone, Copy)]
-pub struct ThroughView<'a> {
+pub struct ViewScope<'a> {
     /// The permission to use a View of this name.
     pub using: &'a Attributes,
     /// What permits the request.
     pub permitted_by: ViewPermission<'a>,
 }
 
-impl ThroughView<'_> {
+impl ViewScope<'_> {
     /// The permissions that are checked.
     pub(super) fn decided(&self, attributes: &Arc<Attributes>) -> RequiredPermissions {
         match self.permitted_by {

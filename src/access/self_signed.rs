@@ -78,7 +78,7 @@ pub enum Due {
 
 /// Why a certificate cannot be made.
 #[derive(Debug, thiserror::Error)]
-pub enum SelfMadeError {
+pub enum SelfSignedError {
     /// The library will not.
     #[error("the library makes no certificate: {0}")]
     Library(#[from] rcgen::Error),
@@ -190,12 +190,12 @@ pub fn due(now: u64, held: Option<&SelfSignedCertificate>, names: &[String]) -> 
 /// Does what is due; the same state again when that is nothing.
 ///
 /// # Errors
-/// [`SelfMadeError`].
+/// [`SelfSignedError`].
 pub fn renew(
     now: u64,
     held: Option<SelfSignedCertificate>,
     names: &[String],
-) -> Result<SelfSignedCertificate, SelfMadeError> {
+) -> Result<SelfSignedCertificate, SelfSignedError> {
     let mut held = held;
     // One step each for the authority and what it signs, and one to find that nothing is due.
     for _ in 0..3 {
@@ -217,7 +217,7 @@ pub fn renew(
             }
         });
     }
-    Err(SelfMadeError::Endless)
+    Err(SelfSignedError::Endless)
 }
 
 impl SelfSignedCertificate {
@@ -263,7 +263,7 @@ fn parameters(now: u64, days: u64) -> CertificateParams {
     parameters
 }
 
-fn authority(now: u64) -> Result<Pair, SelfMadeError> {
+fn authority(now: u64) -> Result<Pair, SelfSignedError> {
     let mut parameters = parameters(now, AUTHORITY_DAYS);
     // Named by its day, so that two in one bundle can be told apart.
     parameters.distinguished_name.push(DnType::CommonName, format!("fieldcache-ca@{now}"));
@@ -274,7 +274,7 @@ fn authority(now: u64) -> Result<Pair, SelfMadeError> {
     Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
-fn serving(now: u64, authority: &Pair, names: &[String]) -> Result<Pair, SelfMadeError> {
+fn serving(now: u64, authority: &Pair, names: &[String]) -> Result<Pair, SelfSignedError> {
     let mut parameters = parameters(now, SERVING_DAYS);
     parameters.distinguished_name.push(DnType::CommonName, format!("fieldcache@{now}"));
     parameters.subject_alt_names = names

@@ -14,29 +14,29 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, WeakShared};
 use tokio::time::Instant;
 
-/// A keyed hash of a question; see [`super::secret`].
+/// A keyed hash of a request; see [`super::cache_key_hasher`].
 pub type CacheKey = [u8; 32];
 
 /// How an answer was had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CacheResult {
     /// It was there.
-    Kept,
+    Hit,
     /// Somebody else was asking already.
     Shared,
     /// It was asked for.
-    Asked,
+    Miss,
 }
 
-/// Answers by question.
+/// Answers by request.
 pub struct SingleFlightCache<Answer: Clone> {
-    held: Mutex<Held<Answer>>,
+    entries: Mutex<Entries<Answer>>,
     most: usize,
-    /// For how long an answer is kept; `None`: not at all.
+    /// For how long an answer is cached; `None`: not at all.
     keep: fn(&Answer) -> Option<Duration>,
 }
 
-struct Held<Answer: Clone> {
+struct Entries<Answer: Clone> {
     entries: HashMap<CacheKey, Entry<Answer>>,
     /// By last use.
     order: BTreeMap<u64, CacheKey>,
@@ -60,22 +60,22 @@ impl<Answer: Clone> fmt::Debug for SingleFlightCache<Answer> {
 }
 
 impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
-    /// At most so many answers, each kept as long as `keep` says.
+    /// At most so many answers, each cached as long as `keep` says.
     pub fn new(most: usize, keep: fn(&Answer) -> Option<Duration>) -> Arc<SingleFlightCache<Answer>> {
-        let held = Held { entries: HashMap::new(), order: BTreeMap::new(), uses: 0 };
-        Arc::new(SingleFlightCache { held: Mutex::new(held), most, keep })
+        let entries = Entries { entries: HashMap::new(), order: BTreeMap::new(), uses: 0 };
+        Arc::new(SingleFlightCache { entries: Mutex::new(entries), most, keep })
     }
 
     /// The answer that is there, if one is.
-    pub fn kept(&self, key: &CacheKey) -> Option<Answer> {
-        let mut held = self.held();
-        match held.look(key)? {
+    pub fn cached(&self, key: &CacheKey) -> Option<Answer> {
+        let mut entries = self.entries();
+        match entries.look(key)? {
             State::Known(answer, until) if *until > Instant::now() => Some(answer.clone()),
             _ => None,
         }
     }
 
-    /// The answer to a question, which `ask` asks unless it is there or under way.
+    /// The answer to a request, which `ask` asks unless it is there or under way.
     pub async fn get<Asking>(self: &Arc<Self>, key: CacheKey, ask: impl FnOnce() -> Asking) -> (Answer, CacheResult)
     where
         Asking: Future<Output = Answer> + Send + 'static,
@@ -83,7 +83,7 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
         self.get_or_ask(key, true, ask).await
     }
 
-    /// The same without an answer that is kept. The new answer replaces it.
+    /// The same without an answer that is cached. The new answer replaces it.
     pub async fn refresh<Asking>(self: &Arc<Self>, key: CacheKey, ask: impl FnOnce() -> Asking) -> (Answer, CacheResult)
     where
         Asking: Future<Output = Answer> + Send + 'static,
@@ -101,10 +101,10 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
         Asking: Future<Output = Answer> + Send + 'static,
     {
         let (flight, had) = {
-            let mut held = self.held();
-            let underway = match held.look(&key) {
+            let mut entries = self.entries();
+            let underway = match entries.look(&key) {
                 Some(State::Known(answer, until)) if accepts_kept && *until > Instant::now() => {
-                    return (answer.clone(), CacheResult::Kept);
+                    return (answer.clone(), CacheResult::Hit);
                 }
                 Some(State::Asking(flight)) => flight.upgrade().filter(|flight| flight.peek().is_none()),
                 _ => None,
@@ -114,9 +114,9 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
                 None => {
                     let flight = self.begin(key, ask());
                     if let Some(weak) = flight.downgrade() {
-                        held.put(key, State::Asking(weak), self.most);
+                        entries.put(key, State::Asking(weak), self.most);
                     }
-                    (flight, CacheResult::Asked)
+                    (flight, CacheResult::Miss)
                 }
             }
         };
@@ -135,7 +135,7 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
                 && let Some(time) = (flights.keep)(&answer)
             {
                 let until = Instant::now() + time;
-                flights.held().put(key, State::Known(answer.clone(), until), flights.most);
+                flights.entries().put(key, State::Known(answer.clone(), until), flights.most);
             }
             answer
         }
@@ -143,12 +143,12 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
         .shared()
     }
 
-    fn held(&self) -> MutexGuard<'_, Held<Answer>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entries(&self) -> MutexGuard<'_, Entries<Answer>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<Answer: Clone> Held<Answer> {
+impl<Answer: Clone> Entries<Answer> {
     /// What is there for a key, which is then the one used last.
     fn look(&mut self, key: &CacheKey) -> Option<&State<Answer>> {
         let entry = self.entries.get_mut(key)?;

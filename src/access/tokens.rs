@@ -19,14 +19,14 @@ use rustls::pki_types::UnixTime;
 use serde::Deserialize;
 use tokio::time::{Instant, timeout};
 
-use super::backend::{Asker, Backend, LONGEST, Unanswered};
-use super::counts::{Counts, Review};
-use super::error::Refusal;
-use super::failure_rate_limiter::{Failures, TokenClass};
+use super::backend::{ReviewFlow, Backend, LONGEST, ReviewError};
+use super::counters::{AccessCounters, ReviewKind};
+use super::error::AccessError;
+use super::failure_rate_limiter::{TokenFailures, TokenClass};
 use super::identity::Identity;
-use super::recent::Recent;
+use super::recent::RecentKeys;
 use super::review::{TokenAnswer, token_answer, token_review};
-use super::secret::Secret;
+use super::cache_key_hasher::CacheKeyHasher;
 use super::single_flight::{CacheKey, CacheResult, SingleFlightCache};
 use crate::fair_semaphore::FairSemaphore;
 
@@ -51,27 +51,27 @@ const LEEWAY: Duration = Duration::from_secs(60);
 
 /// What is known of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Owner {
+pub enum TokenReviewResult {
     /// Its user.
-    Known(Arc<Identity>),
+    Authenticated(Arc<Identity>),
     /// It is invalid, expired, malformed, or for another audience.
-    Unknown {
+    Rejected {
         /// Whether that may be cached.
-        is_certain: bool,
+        is_cacheable: bool,
     },
     /// No API server responds.
-    Unanswered(Unanswered),
+    Unavailable(ReviewError),
     /// It was not reviewed, because too many tokens of this address failed.
-    Limited,
+    RateLimited,
 }
 
 /// What is cached of a token.
 #[derive(Debug)]
-pub enum LookedUp {
+pub enum CachedReview {
     /// Its owner, or that it has none.
-    Kept(Owner),
+    Hit(TokenReviewResult),
     /// Nothing: it has to be reviewed.
-    Missing(CacheKey),
+    Miss(CacheKey),
 }
 
 /// A token that a watch keeps, to have it reviewed again. Debug does not show it.
@@ -95,13 +95,13 @@ impl fmt::Debug for HeldToken {
 #[derive(Debug)]
 pub struct Tokens {
     backend: Arc<Backend>,
-    counts: Arc<Counts>,
-    secret: Arc<Secret>,
-    owners: Arc<SingleFlightCache<Owner>>,
-    failures: Failures,
+    counts: Arc<AccessCounters>,
+    hasher: Arc<CacheKeyHasher>,
+    owners: Arc<SingleFlightCache<TokenReviewResult>>,
+    failures: TokenFailures,
     seen: Mutex<Seen>,
     /// Places for reviews of tokens that are not known, shared by address.
-    new: Arc<FairSemaphore<Asker>>,
+    new: Arc<FairSemaphore<ReviewFlow>>,
     /// Accepted audiences.
     audiences: Vec<String>,
     /// Whether tokens for the API server itself are accepted too.
@@ -113,31 +113,31 @@ pub struct Tokens {
 /// Tokens by the result of their last review.
 #[derive(Debug)]
 struct Seen {
-    valid: Recent,
-    failed: Recent,
+    valid: RecentKeys,
+    failed: RecentKeys,
 }
 
 impl Tokens {
     /// Accepts tokens for any of `audiences`, and those for the API server if that is wanted.
     pub fn new(
         backend: Arc<Backend>,
-        counts: Arc<Counts>,
-        secret: Arc<Secret>,
+        counts: Arc<AccessCounters>,
+        hasher: Arc<CacheKeyHasher>,
         audiences: Vec<String>,
         accept_api_audience: bool,
     ) -> Tokens {
-        let keep = |owner: &Owner| match owner {
-            Owner::Known(_) | Owner::Unknown { is_certain: true } => Some(KEEP),
-            Owner::Unknown { is_certain: false } | Owner::Unanswered(_) | Owner::Limited => None,
+        let keep = |owner: &TokenReviewResult| match owner {
+            TokenReviewResult::Authenticated(_) | TokenReviewResult::Rejected { is_cacheable: true } => Some(KEEP),
+            TokenReviewResult::Rejected { is_cacheable: false } | TokenReviewResult::Unavailable(_) | TokenReviewResult::RateLimited => None,
         };
-        let seen = Seen { valid: Recent::new(MOST, KNOWN_FOR), failed: Recent::new(MOST, FAILED_FOR) };
+        let seen = Seen { valid: RecentKeys::new(MOST, KNOWN_FOR), failed: RecentKeys::new(MOST, FAILED_FOR) };
         let accepted = accepted(&audiences, accept_api_audience).into();
         Tokens {
             backend,
             counts,
-            secret,
+            hasher,
             owners: SingleFlightCache::new(MOST, keep),
-            failures: Failures::default(),
+            failures: TokenFailures::default(),
             seen: Mutex::new(seen),
             new: Arc::new(FairSemaphore::of_places(MOST_NEW_AT_ONCE, 0)),
             audiences,
@@ -147,27 +147,27 @@ impl Tokens {
     }
 
     /// Why a request is rejected whose user is not known.
-    pub(super) fn unauthorized(&self) -> Refusal {
-        Refusal::Unauthorized(self.accepted.clone())
+    pub(super) fn unauthorized(&self) -> AccessError {
+        AccessError::Unauthorized(self.accepted.clone())
     }
 
     /// What is cached of a token.
-    pub fn look_up(&self, token: &str) -> LookedUp {
+    pub fn look_up(&self, token: &str) -> CachedReview {
         let key = self.key(token);
-        match self.owners.kept(&key) {
+        match self.owners.cached(&key) {
             Some(owner) => {
-                self.counts.looked_up(Review::Token, CacheResult::Kept);
-                LookedUp::Kept(owner)
+                self.counts.looked_up(ReviewKind::Token, CacheResult::Hit);
+                CachedReview::Hit(owner)
             }
-            None => LookedUp::Missing(key),
+            None => CachedReview::Miss(key),
         }
     }
 
     /// The owner of a token that came from an address, by what was looked up of it.
-    pub async fn owner(&self, token: &str, looked_up: LookedUp, address: Option<IpAddr>) -> Owner {
+    pub async fn owner(&self, token: &str, looked_up: CachedReview, address: Option<IpAddr>) -> TokenReviewResult {
         let key = match looked_up {
-            LookedUp::Kept(owner) => return owner,
-            LookedUp::Missing(key) => key,
+            CachedReview::Hit(owner) => return owner,
+            CachedReview::Miss(key) => key,
         };
         let class = self.class(&key, token);
         // Only the request that begins the review takes a try: others with the same token share its result.
@@ -175,17 +175,17 @@ impl Tokens {
             let limited = class.zip(address);
             let is_limited =
                 limited.is_some_and(|(class, address)| !self.failures.take(class, address, Instant::now()));
-            let asking = self.ask(token, Asker::at(address), class.is_some());
-            async move { if is_limited { Owner::Limited } else { asking.await } }
+            let asking = self.ask(token, ReviewFlow::address(address), class.is_some());
+            async move { if is_limited { TokenReviewResult::RateLimited } else { asking.await } }
         };
         let (owner, had) = self.owners.get(key, begin).await;
-        if owner == Owner::Limited {
+        if owner == TokenReviewResult::RateLimited {
             return owner;
         }
-        self.counts.looked_up(Review::Token, had);
-        if had == CacheResult::Asked {
+        self.counts.looked_up(ReviewKind::Token, had);
+        if had == CacheResult::Miss {
             self.note(key, &owner);
-            if let (Some((class, address)), false) = (class.zip(address), matches!(owner, Owner::Unknown { .. })) {
+            if let (Some((class, address)), false) = (class.zip(address), matches!(owner, TokenReviewResult::Rejected { .. })) {
                 self.failures.give_back(class, address, Instant::now());
             }
         }
@@ -193,10 +193,10 @@ impl Tokens {
     }
 
     /// The owner of a token whose owner was this user, as an API server says it now. What is cached does not count.
-    pub async fn confirm(&self, token: &HeldToken, user: &str) -> Owner {
+    pub async fn confirm(&self, token: &HeldToken, user: &str) -> TokenReviewResult {
         let key = self.key(&token.0);
-        let (owner, had) = self.owners.refresh(key, || self.ask(&token.0, Asker::user(user), false)).await;
-        self.counts.looked_up(Review::Token, had);
+        let (owner, had) = self.owners.refresh(key, || self.ask(&token.0, ReviewFlow::user(user), false)).await;
+        self.counts.looked_up(ReviewKind::Token, had);
         self.note(key, &owner);
         owner
     }
@@ -207,7 +207,7 @@ impl Tokens {
     }
 
     fn key(&self, token: &str) -> CacheKey {
-        self.secret.key([token.as_bytes()])
+        self.hasher.key([token.as_bytes()])
     }
 
     /// Whose tries a review takes; `None` for a token that was valid not long ago.
@@ -225,46 +225,46 @@ impl Tokens {
         Some(if could_be_valid { TokenClass::NewJwt } else { TokenClass::NewOpaque })
     }
 
-    fn note(&self, key: CacheKey, owner: &Owner) {
+    fn note(&self, key: CacheKey, owner: &TokenReviewResult) {
         let now = Instant::now();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match owner {
-            Owner::Known(_) => {
+            TokenReviewResult::Authenticated(_) => {
                 seen.failed.remove(&key);
                 seen.valid.insert(key, now);
             }
-            Owner::Unknown { .. } => {
+            TokenReviewResult::Rejected { .. } => {
                 seen.valid.remove(&key);
                 seen.failed.insert(key, now);
             }
-            Owner::Unanswered(_) | Owner::Limited => {}
+            TokenReviewResult::Unavailable(_) | TokenReviewResult::RateLimited => {}
         }
     }
 
     /// Sends reviews for all audiences at once, then for the API server's own, which cannot be named without knowing it.
-    fn ask(&self, token: &str, asker: Asker, is_new: bool) -> impl Future<Output = Owner> + Send + use<> {
+    fn ask(&self, token: &str, flow: ReviewFlow, is_new: bool) -> impl Future<Output = TokenReviewResult> + Send + use<> {
         let (backend, audiences, token) = (self.backend.clone(), self.audiences.clone(), token.to_owned());
         let accept_api_audience = self.accept_api_audience;
         let places = is_new.then(|| self.new.clone());
         async move {
             let _place = match places {
-                Some(places) => match timeout(LONGEST, places.place(&asker)).await {
+                Some(places) => match timeout(LONGEST, places.place(&flow)).await {
                     Ok(place) => place,
-                    Err(_) => return Owner::Unanswered(Unanswered::Late(Review::Token.as_str())),
+                    Err(_) => return TokenReviewResult::Unavailable(ReviewError::Timeout(ReviewKind::Token.as_str())),
                 },
                 None => None,
             };
-            let mut owner = Owner::Unknown { is_certain: true };
+            let mut owner = TokenReviewResult::Rejected { is_cacheable: true };
             let asked_for =
                 [Some(&*audiences).filter(|audiences| !audiences.is_empty()), accept_api_audience.then_some(&[][..])];
             for audiences in asked_for.into_iter().flatten() {
-                owner = match backend.review(Review::Token, &asker, token_review(&token, audiences).to_string()).await {
-                    Err(unanswered) => return Owner::Unanswered(unanswered),
+                owner = match backend.review(ReviewKind::Token, &flow, token_review(&token, audiences).to_string()).await {
+                    Err(unanswered) => return TokenReviewResult::Unavailable(unanswered),
                     Ok(review) => match token_answer(&review, audiences) {
-                        TokenAnswer::Known(identity) => return Owner::Known(Arc::new(identity.authenticated())),
+                        TokenAnswer::Known(identity) => return TokenReviewResult::Authenticated(Arc::new(identity.authenticated())),
                         TokenAnswer::Unknown => owner,
                         // The API server's message may quote the token's claims, which must not be logged.
-                        TokenAnswer::Faulty(_) => Owner::Unknown { is_certain: false },
+                        TokenAnswer::Faulty(_) => TokenReviewResult::Rejected { is_cacheable: false },
                     },
                 };
             }

@@ -24,7 +24,7 @@ use super::event::Event;
 use super::output::{Followed, Output, StandardOutput};
 use super::policy::Policy;
 use super::writer::{LogInterval, Message, Writer};
-use crate::access::failure_rate_limiter::{Budget, FailureRateLimiter, OVERFLOW, neighbourhood};
+use crate::access::failure_rate_limiter::{FailureBudget, FailureRateLimiter, OVERFLOW, client_network};
 
 /// Events that may wait to be written: about a megabyte while the disk is stalled, and 64 MB if all have the longest paths.
 const QUEUE: usize = 1024;
@@ -83,7 +83,7 @@ pub enum Rejected {
 }
 
 /// How many events of rejected requests one caller fills the log with: so many at first, and then ten in a second.
-const REJECTIONS: Budget = Budget { tries: 100, every: Duration::from_millis(100) };
+const REJECTIONS: FailureBudget = FailureBudget { tries: 100, every: Duration::from_millis(100) };
 
 /// A place in the queue.
 #[derive(Debug)]
@@ -180,7 +180,7 @@ impl Log {
     /// Otherwise one caller could fill the disk, or have the events of others rotated away.
     pub fn offer_rejected(&self, event: Event, caller: Rejected) {
         let caller = match caller {
-            Rejected::Address(address) => Rejected::Address(neighbourhood(address)),
+            Rejected::Address(address) => Rejected::Address(client_network(address)),
             user @ Rejected::User(_) => user,
         };
         let (caller, now) = (self.hasher.hash_one(caller), Instant::now());

@@ -7,19 +7,19 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
-use crate::access::counts::{Authenticated, Counts, Decided, Method, Review};
+use crate::access::counters::{AttemptResult, AccessCounters, DecisionResult, AuthenticationMethod, ReviewKind};
 use crate::access::single_flight::CacheResult;
 
 /// Shows what has been decided.
 #[derive(Debug)]
-pub struct Access {
-    counts: Arc<Counts>,
+pub struct AccessCollector {
+    counts: Arc<AccessCounters>,
 }
 
-impl Access {
+impl AccessCollector {
     /// Of these.
-    pub fn new(counts: Arc<Counts>) -> Access {
-        Access { counts }
+    pub fn new(counts: Arc<AccessCounters>) -> AccessCollector {
+        AccessCollector { counts }
     }
 }
 
@@ -38,31 +38,31 @@ fn counters(
     Ok(())
 }
 
-impl Collector for Access {
+impl Collector for AccessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let counts = &self.counts;
-        let attempts = Method::ALL.into_iter().flat_map(|method| {
-            Authenticated::ALL.map(|result| {
+        let attempts = AuthenticationMethod::ALL.into_iter().flat_map(|method| {
+            AttemptResult::ALL.map(|result| {
                 let labels = vec![("method", method.as_str()), ("result", result.as_str())];
                 (labels, counts.authentications(method, result))
             })
         });
         let help = "Authentication attempts by method and result (limited: the address had failed too often)";
         counters(&mut encoder, ("fieldcache_authentication", help), attempts)?;
-        let decided = Decided::ALL
+        let decided = DecisionResult::ALL
             .into_iter()
             .map(|decided| (vec![("decision", decided.as_str())], counts.authorizations(decided)));
         let help =
             "Authorization decisions about requests and open watches, by result (error: the API server did not decide)";
         counters(&mut encoder, ("fieldcache_authorization", help), decided)?;
-        let reviews = Review::ALL.into_iter().flat_map(|review| {
+        let reviews = ReviewKind::ALL.into_iter().flat_map(|review| {
             [(true, "success"), (false, "error")].map(|(is_answered, result)| {
                 (vec![("kind", review.as_str()), ("result", result)], counts.reviews(review, is_answered))
             })
         });
         let help = "Reviews that were sent to the API server, by result";
         counters(&mut encoder, ("fieldcache_review", help), reviews)?;
-        let looked_up = Review::ALL.into_iter().flat_map(|review| {
+        let looked_up = ReviewKind::ALL.into_iter().flat_map(|review| {
             CacheResult::ALL.map(|had| {
                 let labels = vec![("kind", review.as_str()), ("status", had.as_str())];
                 (labels, counts.cache_requests(review, had))

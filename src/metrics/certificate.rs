@@ -6,7 +6,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 
-use crate::access::certificates::Subject;
+use crate::access::certificates::CertificateSubject;
 use crate::server::tls::Tls;
 
 /// Shows the certificate of a listener.
@@ -28,7 +28,7 @@ impl Collector for Certificate {
         let name = "fieldcache_certificate_expiration_timestamp_seconds";
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         // One that cannot be read cannot be served with either.
-        match self.tls.certificate().and_then(|certificate| Subject::read(&certificate).ok()) {
+        match self.tls.certificate().and_then(|certificate| CertificateSubject::read(&certificate).ok()) {
             Some(subject) => family.encode_gauge(&subject.not_after),
             None => Ok(()),
         }

@@ -10,7 +10,7 @@ use prometheus_client::collector::Collector;
 use tokio::sync::Mutex;
 
 use crate::access::authentication::Peer;
-use crate::access::{About, Access, Arrived};
+use crate::access::{AuthorizationScope, AccessControl, UnauthenticatedRequest};
 use crate::audit::Counts as AuditCounts;
 use crate::registry::Registry as Resources;
 use crate::request::{Query, RequestInfo};
@@ -36,7 +36,7 @@ pub enum Scrapers {
     /// Who is known and may.
     Known {
         /// Decides about them, and about the requests that are counted.
-        access: Arc<Access>,
+        access: Arc<AccessControl>,
         /// What has become of the audit log, where there is one.
         audit: Option<Arc<AuditCounts>>,
     },
@@ -67,7 +67,7 @@ impl Metrics {
         families.register_collector(Box::new(limits::Used::new(limits, resources.clone())));
         families.register_collector(Box::new(stores::Stores::new(resources)));
         if let Scrapers::Known { access, audit } = &scrapers {
-            families.register_collector(Box::new(access::Access::new(access.counts().clone())));
+            families.register_collector(Box::new(access::AccessCollector::new(access.counts().clone())));
             if let Some(counts) = audit {
                 families.register_collector(Box::new(audit::Audit::new(counts.clone())));
             }
@@ -113,14 +113,14 @@ impl Metrics {
             Scrapers::Known { access, .. } => access,
         };
         let known = OnceLock::new();
-        let arrived = Arrived {
+        let arrived = UnauthenticatedRequest {
             peer: parts.extensions.get::<Arc<Peer>>(),
             headers: &parts.headers,
             info,
             known: Some(&known),
-            about: About::Request,
+            scope: AuthorizationScope::Request,
         };
-        let admitted = Box::pin(access.admit(&arrived)).await;
+        let admitted = Box::pin(access.authorize(&arrived)).await;
         if let Some(identity) = known.get().filter(|identity| !identity.is_anonymous()) {
             let user = || User::named(&access.connection_user(arrived.peer, identity));
             connection.authenticate(user).map_err(ApiError::Limited)?;

@@ -17,8 +17,8 @@ use tokio::sync::watch;
 use super::own_certificate::{Keeper, OwnCertificate};
 use super::service::{ClusterService, METRICS_ADDRESS, Service, metrics_connections};
 use super::source::{self, SourceLocation, SourceOptions};
-use crate::access::certificates::Requested;
-use crate::access::{Access, AccessSettings, KnownField};
+use crate::access::certificates::DeferredClientVerifier;
+use crate::access::{AccessControl, AccessSettings, KnownField};
 use crate::audit::{Log, Policy};
 use crate::extract::Origin;
 use crate::metrics::certificate::Certificate;
@@ -168,7 +168,7 @@ pub async fn open(options: OperatorOptions) -> anyhow::Result<Service> {
         known_field: known_field(source.registry.clone()),
         recheck: options.recheck_interval,
     };
-    let access = Arc::new(Access::new(upstream.clone(), settings).map_err(anyhow::Error::msg)?);
+    let access = Arc::new(AccessControl::new(upstream.clone(), settings).map_err(anyhow::Error::msg)?);
     let election = Election {
         namespace: options.namespace,
         name: LEASE.to_owned(),
@@ -228,7 +228,7 @@ async fn certificate(
 ) -> anyhow::Result<(Option<OwnCertificate>, Tls, watch::Receiver<Vec<u8>>)> {
     match options {
         CertificateOptions::Files { files, authorities } => {
-            let tls = Tls::open(files, Requested::verifier()).await?;
+            let tls = Tls::open(files, DeferredClientVerifier::verifier()).await?;
             let bundle = match authorities {
                 Some(file) => std::fs::read(&file).with_context(|| {
                     format!("--tls-ca-file: {} cannot be read; name a file with PEM", file.display())
@@ -253,7 +253,7 @@ async fn certificate(
 /// The checks of `/livez` and `/readyz`.
 fn checks(
     heartbeat: &Heartbeat,
-    access: &Arc<Access>,
+    access: &Arc<AccessControl>,
     synced: Arc<Synced>,
     registry: &Arc<Registry>,
     audit: Option<&Log>,

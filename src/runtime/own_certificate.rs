@@ -21,7 +21,7 @@ use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use crate::access::certificates::Requested;
+use crate::access::certificates::DeferredClientVerifier;
 use crate::access::self_signed::{Due, FILES, SelfSignedCertificate, due, renew};
 use crate::operator::api_error::described;
 use crate::server::tls::{Replacer, Tls};
@@ -71,7 +71,7 @@ impl OwnCertificate {
         let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
         names.extend_from_slice(more_names);
         let held = settled(&keeper, &names).await?;
-        let (tls, replacer) = Tls::in_memory(&held.serving.certificate, &held.serving.key, Requested::verifier())?;
+        let (tls, replacer) = Tls::in_memory(&held.serving.certificate, &held.serving.key, DeferredClientVerifier::verifier())?;
         let authorities = watch::Sender::new(bundle(&held));
         Ok((OwnCertificate { keeper, names, held, replacer, authorities }, tls))
     }

@@ -13,7 +13,7 @@ use super::client_authorities;
 use super::own_certificate::OwnCertificate;
 use super::source::FollowedSource;
 use super::tasks::{OnEnd, Task, Tasks};
-use crate::access::Access;
+use crate::access::AccessControl;
 use crate::audit::Log;
 use crate::metrics::Metrics;
 use crate::model::Gvr;
@@ -50,7 +50,7 @@ pub struct Service {
 /// What only the operator has.
 pub(super) struct ClusterService {
     pub(super) client: Client,
-    pub(super) access: Arc<Access>,
+    pub(super) access: Arc<AccessControl>,
     pub(super) audit: Option<Arc<Log>>,
     /// `None` where the certificate is read from files.
     pub(super) own_certificate: Option<OwnCertificate>,
@@ -143,7 +143,7 @@ impl Service {
             let ClusterService { client, access, own_certificate, operator, heartbeat, .. } = cluster;
             tasks.extend([
                 Task::new("certificate authorities", OnEnd::Fail, async move {
-                    client_authorities::follow(client, |data| access.set_trust(data)).await;
+                    client_authorities::follow(client, |data| access.set_authentication_config(data)).await;
                 }),
                 Task::new(CONTROLLERS, OnEnd::Fail, operator::run(operator)),
                 Task::new("heartbeat", OnEnd::Continue, async { match heartbeat.beat().await {} }),

@@ -10,7 +10,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::limits::limit::{Limit, Limited};
-use crate::access::{Forbidden, Refusal};
+use crate::access::{Forbidden, AccessError};
 use crate::model::quantity::Bytes;
 use crate::model::{Gvr, Version, quote};
 use crate::selector::Problem;
@@ -84,7 +84,7 @@ pub enum ApiError {
     /// A browser on a foreign page; see `guards`.
     Forbidden(String),
     /// It is not known who asks, or they may not; see `access`.
-    Refused(Refusal),
+    Refused(AccessError),
     /// History does not reach back to that version.
     Expired {
         /// Upstream's words for this case.
@@ -249,7 +249,7 @@ impl ApiError {
                 Some(LOADING_RETRY_SECONDS)
             }
             ApiError::Refused(
-                Refusal::TooManyFailures | Refusal::TooManyUndecided | Refusal::Unreviewed | Refusal::Unjudged,
+                AccessError::TooManyInvalidTokens | AccessError::TooManyReviews | AccessError::AuthenticatorUnavailable | AccessError::AuthoritiesNotLoaded,
             ) => Some(LOADING_RETRY_SECONDS),
             _ => None,
         }
@@ -411,36 +411,36 @@ impl ApiError {
 /// Whose fault it is decides the code: the asker's 401, 403 and 429, nobody's 500 and 503. Upstream has 401 for a token
 /// that could not be reviewed; that it was not the token is worth telling. Upstream serves nothing before it has read its authorities; we
 /// do, and tell that it was not the certificate.
-fn refused(refusal: &Refusal) -> Parts<'_> {
+fn refused(refusal: &AccessError) -> Parts<'_> {
     match refusal {
-        Refusal::Unauthorized(accepted) => {
+        AccessError::Unauthorized(accepted) => {
             Parts::new(StatusCode::UNAUTHORIZED, "Unauthorized", format!("Unauthorized: {accepted}"))
         }
-        Refusal::Unreviewed => Parts::new(
+        AccessError::AuthenticatorUnavailable => Parts::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "ServiceUnavailable",
             "the token could not be reviewed: the API server that knows whose it is does not answer",
         )
         .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
-        Refusal::Unjudged => Parts::new(
+        AccessError::AuthoritiesNotLoaded => Parts::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "ServiceUnavailable",
             "the certificate could not be judged: it has not been read yet whom the cluster trusts; ask again when /readyz is ok",
         )
         .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
-        Refusal::TooManyFailures => Parts::new(
+        AccessError::TooManyInvalidTokens => Parts::new(
             StatusCode::TOO_MANY_REQUESTS,
             "TooManyRequests",
             "too many tokens from this address were not accepted; ask again later, with one that is",
         )
         .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
-        Refusal::TooManyUndecided => Parts::new(
+        AccessError::TooManyReviews => Parts::new(
             StatusCode::TOO_MANY_REQUESTS,
             "TooManyRequests",
             "too many requests, please try again later: the permissions of many other requests of this user are being checked",
         )
         .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
-        Refusal::Impersonation(header) => Parts::new(
+        AccessError::Impersonation(header) => Parts::new(
             StatusCode::FORBIDDEN,
             "Forbidden",
             format!(
@@ -448,7 +448,7 @@ fn refused(refusal: &Refusal) -> Parts<'_> {
                  through the API server, which decides who may impersonate whom"
             ),
         ),
-        Refusal::Forbidden(forbidden) => {
+        AccessError::Forbidden(forbidden) => {
             let Forbidden { attributes, .. } = &**forbidden;
             let details = match &attributes.resource {
                 Some(about) => details(&about.name, &Gvr::new(&*about.group, &*about.version, &*about.resource)),
@@ -456,12 +456,12 @@ fn refused(refusal: &Refusal) -> Parts<'_> {
             };
             Parts::new(StatusCode::FORBIDDEN, "Forbidden", forbidden.message()).with(details)
         }
-        Refusal::Undecided => Parts::new(
+        AccessError::AuthorizerUnavailable => Parts::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "InternalError",
             "Internal error occurred: the API server that decides whether this may be does not answer",
         ),
-        Refusal::Incomplete(problem) => Parts::new(
+        AccessError::Incomplete(problem) => Parts::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "InternalError",
             format!("Internal error occurred: {problem}"),

@@ -14,7 +14,7 @@ use super::api_error::ApiError;
 use super::clock::Clock;
 use super::limits::user::User as Sharer;
 use crate::access::failure_rate_limiter::OVERFLOW;
-use crate::access::{Admitted, Identity, Refusal};
+use crate::access::{AuthorizedRequest, Identity, AccessError};
 use crate::audit::event::{self, DECISION, REASON, User, VIEW_PROBLEM};
 use crate::audit::{Event, Log, Rejected, Stage};
 use crate::fair_semaphore::FairSemaphore;
@@ -108,12 +108,12 @@ impl AuditContext {
     ///
     /// # Errors
     /// 503 where they cannot.
-    pub(super) fn decided(&self, admitted: &Result<Option<Admitted>, ApiError>) -> Result<(), ApiError> {
+    pub(super) fn decided(&self, admitted: &Result<Option<AuthorizedRequest>, ApiError>) -> Result<(), ApiError> {
         let decided = |decision, reason: &str| Decided { decision, reason: reason.to_owned() };
         let decided = match admitted {
             Ok(Some(_)) => Some(decided(Some("allow"), "")),
-            Err(ApiError::Refused(Refusal::Forbidden(forbidden))) => Some(decided(Some("forbid"), &forbidden.reason)),
-            Err(ApiError::Refused(Refusal::Undecided | Refusal::TooManyUndecided)) => Some(decided(None, UNDECIDED)),
+            Err(ApiError::Refused(AccessError::Forbidden(forbidden))) => Some(decided(Some("forbid"), &forbidden.reason)),
+            Err(ApiError::Refused(AccessError::AuthorizerUnavailable | AccessError::TooManyReviews)) => Some(decided(None, UNDECIDED)),
             Ok(None) | Err(_) => None,
         };
         if let Some(decided) = decided {

@@ -11,8 +11,8 @@ use super::context::REQUEST_TIMEOUT;
 use super::params;
 use super::view_request::FoundView;
 use crate::access::attributes::Attributes;
-use crate::access::authentication::{Peer, Recognized};
-use crate::access::{About, Access, Admitted, Arrived, Identity, Refusal, ThroughView, ViewPermission, front_proxy};
+use crate::access::authentication::{Peer, LocalAuthentication};
+use crate::access::{AuthorizationScope, AccessControl, AuthorizedRequest, UnauthenticatedRequest, Identity, AccessError, ViewScope, ViewPermission, front_proxy};
 use crate::registry::View;
 use crate::registry::views::ViewRights;
 use crate::request::RequestInfo;
@@ -24,12 +24,12 @@ use crate::request::RequestInfo;
 /// # Errors
 /// 401, 403, 429, 500 or 503; and 400 for a timeout that cannot be read, which upstream looks at before.
 pub(super) async fn admit(
-    access: &Access,
+    access: &AccessControl,
     parts: &mut Parts,
     info: &RequestInfo,
     through: Option<&FoundView>,
-    (recognized, known): (Recognized, Option<&OnceLock<Arc<Identity>>>),
-) -> Result<Option<Admitted>, ApiError> {
+    (recognized, known): (LocalAuthentication, Option<&OnceLock<Arc<Identity>>>),
+) -> Result<Option<AuthorizedRequest>, ApiError> {
     params::timeout(&info.query, REQUEST_TIMEOUT)?;
     let view = through.and_then(|through| through.as_ref().ok()).map(|through| &*through.view);
     let using = info.view.as_ref().map(|view| use_of(&view.name));
@@ -39,18 +39,18 @@ pub(super) async fn admit(
         Some(view) => permission(view, &namespaces),
         None => ViewPermission::Missing,
     };
-    let arrived = Arrived {
+    let arrived = UnauthenticatedRequest {
         peer: parts.extensions.get::<Arc<Peer>>(),
         headers: &parts.headers,
         info,
         known,
-        about: match &using {
-            Some(using) => About::View(ThroughView { using, permitted_by }),
-            None => About::Request,
+        scope: match &using {
+            Some(using) => AuthorizationScope::View(ViewScope { using, permitted_by }),
+            None => AuthorizationScope::Request,
         },
     };
-    let admitted = access.admit_recognized(&arrived, recognized).await;
-    front_proxy::strip(&mut parts.headers, access.trust().front_proxy.as_ref());
+    let admitted = access.authorize_with(&arrived, recognized).await;
+    front_proxy::strip(&mut parts.headers, access.authentication_config().front_proxy.as_ref());
     match admitted {
         Ok(_) if through.is_some() && view.is_none() => Ok(None),
         Ok(admitted) => Ok(Some(admitted)),
@@ -61,17 +61,17 @@ pub(super) async fn admit(
 /// Why a caller may not send a request through a View, as it is decided when the request arrives; `None`: it may.
 ///
 /// # Errors
-/// [`Refusal`] without a decision.
+/// [`AccessError`] without a decision.
 pub(super) async fn denied(
-    access: &Access,
+    access: &AccessControl,
     identity: &Identity,
     view: &View,
     attributes: Attributes,
-) -> Result<Option<String>, Refusal> {
+) -> Result<Option<String>, AccessError> {
     let using = use_of(view.name());
     let namespaces = |group: &str, resource: &str| -> &[String] { view.namespaces(group, resource) };
-    let through = ThroughView { using: &using, permitted_by: permission(view, &namespaces) };
-    access.denied_through(identity, attributes, through).await
+    let through = ViewScope { using: &using, permitted_by: permission(view, &namespaces) };
+    access.denial_through(identity, attributes, through).await
 }
 
 fn use_of(view: &str) -> Attributes {
@@ -89,8 +89,8 @@ fn permission<'v>(
     }
 }
 
-impl From<Refusal> for ApiError {
-    fn from(refusal: Refusal) -> ApiError {
+impl From<AccessError> for ApiError {
+    fn from(refusal: AccessError) -> ApiError {
         ApiError::Refused(refusal)
     }
 }

@@ -13,7 +13,7 @@ use super::limits::user::User;
 use super::negotiate;
 use super::request_metrics::RequestRecord;
 use super::view_request::ViewRequest;
-use crate::access::Admitted;
+use crate::access::AuthorizedRequest;
 use crate::request::RequestInfo;
 
 /// Longest time that a request which is no watch may take: kube-apiserver's `--request-timeout`.
@@ -33,7 +33,7 @@ pub(super) struct RequestContext<'a> {
     /// What metrics and the audit log record about it.
     pub(super) noted: &'a RequestRecord,
     /// The authenticated user; `None` without authentication.
-    pub(super) admitted: Option<Admitted>,
+    pub(super) admitted: Option<AuthorizedRequest>,
     /// The user or address whose limits apply.
     pub(super) user: &'a User,
     pub(super) limits: &'a Limits,

@@ -14,7 +14,7 @@ use super::limits::unread::Unread;
 use super::negotiate::{Format, Offer, Protobuf, negotiate, takes_gzip};
 use super::pieces::Pieces;
 use super::{indent, protobuf, yaml};
-use crate::access::Refusal;
+use crate::access::AccessError;
 
 pub(super) fn with_type(mut response: Response<Body>, media_type: &'static str) -> Response<Body> {
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
@@ -129,7 +129,7 @@ pub(super) fn failed(failure: &ApiError, format: Format, pretty: bool) -> Respon
         }
     };
     // Upstream says so where a message quotes what a client has sent, too.
-    if matches!(failure, ApiError::Refused(Refusal::Forbidden(_))) {
+    if matches!(failure, ApiError::Refused(AccessError::Forbidden(_))) {
         response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     }
     *response.status_mut() = code;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::access::Access;
+use crate::access::AccessControl;
 use crate::audit::Log;
 use crate::registry::upstream::Upstream;
 
@@ -34,7 +34,7 @@ pub struct Settings {
     /// How fresh an answer is whose request names no version.
     pub consistency: Consistency,
     /// Who may what; `None` where whoever reaches the server may everything that its source may.
-    pub access: Option<Arc<Access>>,
+    pub access: Option<Arc<AccessControl>>,
     /// Where it is told who asked for what; `None` where that is not wanted.
     pub audit: Option<Arc<Log>>,
     /// Keeps browsers out; `None` where every client is authenticated.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::api_error::ApiError;
 use super::no_response::NoResponse;
 use super::read;
-use crate::access::{Admitted, Identity, Refusal};
+use crate::access::{AuthorizedRequest, Identity, AccessError};
 use crate::model::Gvr;
 use crate::registry::consumer::{Consumer, ConsumerTerms, ConsumerValue};
 use crate::registry::followed_pod::FollowedPod;
@@ -76,7 +76,7 @@ impl ViewRequest {
     /// # Errors
     /// 403 that names what is missing; 401 for the token of a Pod that does not exist any more; 429 or 503 while there is no copy of
     /// the Pods.
-    pub(super) async fn meet(&mut self, admitted: Option<&Admitted>, whole: &Catalog) -> Result<(), ApiError> {
+    pub(super) async fn meet(&mut self, admitted: Option<&AuthorizedRequest>, whole: &Catalog) -> Result<(), ApiError> {
         let identity = admitted.map(|admitted| &*admitted.identity);
         let terms = &self.view.definition().consumer;
         if terms.is_empty() {
@@ -128,7 +128,7 @@ impl ViewRequest {
 /// A Pod that is missing in its store may be newer than the store, or gone: then the API server decides, whatever was cached. 401 for a
 /// token that is not valid any more, 503 while that is not known.
 async fn followed_pod(
-    admitted: Option<&Admitted>,
+    admitted: Option<&AuthorizedRequest>,
     terms: &ConsumerTerms,
     whole: &Catalog,
 ) -> Result<Option<Arc<FollowedPod>>, ApiError> {
@@ -146,7 +146,7 @@ async fn followed_pod(
     match admitted.confirm().await {
         Some(true) => Ok(None),
         Some(false) => Err(ApiError::Refused(admitted.unauthorized())),
-        None => Err(ApiError::Refused(Refusal::Unreviewed)),
+        None => Err(ApiError::Refused(AccessError::AuthenticatorUnavailable)),
     }
 }
 

@@ -20,7 +20,7 @@ use http::Response;
 use tokio::sync::watch as state;
 use tokio::time::{Instant, sleep_until};
 
-use crate::access::Admitted;
+use crate::access::AuthorizedRequest;
 use crate::access::lease::AuthorizationLease;
 use crate::model::Version;
 use crate::query::{Explanation, Selection, State};
@@ -136,7 +136,7 @@ pub(super) async fn answer(
     // A length beyond what a clock can hold has no end.
     let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));
     let proofs = if bookmarks { Proofs::asked(context, resource).await } else { None };
-    let lease = context.admitted.as_ref().map_or_else(AuthorizationLease::forever, Admitted::lease);
+    let lease = context.admitted.as_ref().map_or_else(AuthorizationLease::forever, AuthorizedRequest::lease);
     let subscription = resource.live.router().subscribe(&selection, proofs.is_some());
     let head_bytes = context.noted.audited().map_or(0, AuditContext::held_bytes);
     let held_bytes = subscription.held_bytes() + lease.held_bytes() + head_bytes;

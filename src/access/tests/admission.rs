@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::certificates::{authority, client, signed};
-use super::trust::config_map;
+use super::authentication_config::config_map;
 use super::{Reviewer, Says, allowed, known, unknown};
 use crate::access::authentication::Peer;
-use crate::access::counts::{Authenticated, Method as By};
-use crate::access::{About, Access, AccessSettings, Admitted, Arrived, Identity, Refusal};
+use crate::access::counters::{AttemptResult, AuthenticationMethod as By};
+use crate::access::{AuthorizationScope, AccessControl, AccessSettings, AuthorizedRequest, UnauthenticatedRequest, Identity, AccessError};
 use crate::request::{Query, RequestInfo};
 
 /// Why a request is rejected whose user is not known.
-fn unauthorized() -> Refusal {
+fn unauthorized() -> AccessError {
     let accepted = "accepted are valid tokens with the audience fieldcache.dev, and client certificates that the API server accepts";
-    Refusal::Unauthorized(accepted.into())
+    AccessError::Unauthorized(accepted.into())
 }
 
 /// Tokens called `token-NAME` are NAME's; everybody but mallory may do everything.
@@ -34,26 +34,26 @@ pub(super) fn cluster(what: &str, review: &Value) -> Says {
     }
 }
 
-pub(super) fn access(reviewer: &Arc<Reviewer>, data: &Value) -> Access {
-    let access = Access::new(reviewer.clone(), AccessSettings::default()).unwrap();
-    access.set_trust(data);
+pub(super) fn access(reviewer: &Arc<Reviewer>, data: &Value) -> AccessControl {
+    let access = AccessControl::new(reviewer.clone(), AccessSettings::default()).unwrap();
+    access.set_authentication_config(data);
     access
 }
 
 pub(super) async fn ask(
-    access: &Access,
+    access: &AccessControl,
     peer: &Arc<Peer>,
     url: &str,
     pairs: &[(&str, &str)],
-) -> Result<Admitted, Refusal> {
+) -> Result<AuthorizedRequest, AccessError> {
     let mut headers = HeaderMap::new();
     for (name, value) in pairs {
         headers.append(name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap());
     }
     let (path, query) = url.split_once('?').unwrap_or((url, ""));
     let info = RequestInfo::read(&Method::GET, path, Query::parse(query));
-    let arrived = Arrived { peer: Some(peer), headers: &headers, info: &info, known: None, about: About::Request };
-    access.admit(&arrived).await
+    let arrived = UnauthenticatedRequest { peer: Some(peer), headers: &headers, info: &info, known: None, scope: AuthorizationScope::Request };
+    access.authorize(&arrived).await
 }
 
 pub(super) fn peer(chain: &[&CertificateDer<'static>]) -> Arc<Peer> {
@@ -110,7 +110,7 @@ async fn the_first_that_knows_somebody_wins_and_one_that_fails_does_not_stop_the
             None => assert_eq!(found.unwrap_err(), unauthorized(), "{what}"),
         }
     }
-    let success = |by: By| access.counts().authentications(by, Authenticated::Success);
+    let success = |by: By| access.counts().authentications(by, AttemptResult::Success);
     assert_eq!([By::FrontProxy, By::Certificate, By::Token, By::None].map(success), [3, 4, 4, 0]);
 }
 
@@ -142,7 +142,7 @@ async fn a_user_is_recognized_without_a_review_where_none_is_needed() {
             headers.append(name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap());
         }
         let peer = peer(chain);
-        let recognized = access.recognize(Some(&peer), &headers);
+        let recognized = access.authenticate_locally(Some(&peer), &headers);
         assert_eq!(recognized.user().map(|identity| &*identity.user), user, "{what}");
         let identity = Identity { user: user.unwrap_or_default().to_owned(), ..Identity::default() };
         let counts_for = access.connection_user(Some(&peer), &identity);
@@ -173,7 +173,7 @@ async fn nobody_acts_as_somebody_else_and_that_is_said() {
     let access = access(&reviewer, &config_map("", ""));
     for header in ["Impersonate-User", "impersonate-group", "Impersonate-Uid", "Impersonate-Extra-Scopes"] {
         let refusal = ask(&access, &peer(&[]), "/api/v1/pods", &[TOKEN, (header, "bob")]).await.unwrap_err();
-        assert_eq!(refusal, Refusal::Impersonation(header.to_ascii_lowercase()), "{header}");
+        assert_eq!(refusal, AccessError::Impersonation(header.to_ascii_lowercase()), "{header}");
         let refusal = ask(&access, &peer(&[]), "/api/v1/pods", &[(header, "bob")]).await.unwrap_err();
         assert_eq!(refusal, unauthorized(), "{header} of nobody");
     }
@@ -211,12 +211,12 @@ async fn a_refusal_says_who_cannot_do_what_where_in_kube_apiservers_words() {
     ];
     for (url, expected) in rows {
         let refusal = ask(&access, &peer(&[]), url, &[("authorization", "Bearer token-mallory")]).await.unwrap_err();
-        let Refusal::Forbidden(forbidden) = refusal else { panic!("{url}: {refusal:?}") };
+        let AccessError::Forbidden(forbidden) = refusal else { panic!("{url}: {refusal:?}") };
         assert_eq!(forbidden.message(), expected, "{url}");
     }
     let why = Says::Answer(201, json!({"kind": "SubjectAccessReview", "status": {"reason": "no <such> rule"}}));
     reviewer.now(move |what, review| if what == "tokenreviews" { cluster(what, review) } else { why.clone() });
-    let Refusal::Forbidden(forbidden) = ask(&access, &peer(&[]), "/x", &[TOKEN]).await.unwrap_err() else { panic!() };
+    let AccessError::Forbidden(forbidden) = ask(&access, &peer(&[]), "/x", &[TOKEN]).await.unwrap_err() else { panic!() };
     assert_eq!(forbidden.message(), r#"forbidden: User "tom" cannot get path "/x": no <such> rule"#);
 }
 
@@ -227,8 +227,8 @@ async fn without_the_api_server_nobody_is_let_in_and_the_two_ways_are_told_apart
     let reviewer = Reviewer::new(cluster);
     let access = access(&reviewer, &config_map(&users.pem(), ""));
     reviewer.now(|_, _| Says::Nothing("refused"));
-    assert_eq!(ask(&access, &peer(&[]), "/api", &[TOKEN]).await.unwrap_err(), Refusal::Unreviewed);
-    assert_eq!(ask(&access, &peer(&[&alice]), "/api", &[]).await.unwrap_err(), Refusal::Undecided);
+    assert_eq!(ask(&access, &peer(&[]), "/api", &[TOKEN]).await.unwrap_err(), AccessError::AuthenticatorUnavailable);
+    assert_eq!(ask(&access, &peer(&[&alice]), "/api", &[]).await.unwrap_err(), AccessError::AuthorizerUnavailable);
     assert!(ask(&access, &peer(&[]), "/livez", &[]).await.is_ok(), "we live all the same");
     reviewer.now(cluster);
     assert!(ask(&access, &peer(&[&alice]), "/api", &[]).await.is_ok());
@@ -238,18 +238,18 @@ async fn without_the_api_server_nobody_is_let_in_and_the_two_ways_are_told_apart
 async fn before_it_is_known_whom_the_cluster_trusts_no_certificate_is_called_wrong() {
     let users = authority("users");
     let alice = signed(&client("alice"), &users);
-    let access = Access::new(Reviewer::new(cluster), AccessSettings::default()).unwrap();
-    type Row<'a> = (&'a [&'a CertificateDer<'static>], &'a [(&'a str, &'a str)], &'a str, Option<Refusal>, &'a str);
+    let access = AccessControl::new(Reviewer::new(cluster), AccessSettings::default()).unwrap();
+    type Row<'a> = (&'a [&'a CertificateDer<'static>], &'a [(&'a str, &'a str)], &'a str, Option<AccessError>, &'a str);
     let rows: [Row<'_>; 7] = [
-        (&[&alice], &[], "/api", Some(Refusal::Unjudged), "a certificate"),
+        (&[&alice], &[], "/api", Some(AccessError::AuthoritiesNotLoaded), "a certificate"),
         (
             &[&alice],
             &[TOKEN],
             "/api",
-            Some(Refusal::Unjudged),
+            Some(AccessError::AuthoritiesNotLoaded),
             "the certificate may be a front proxy's, which comes before a token",
         ),
-        (&[&alice], &[WRONG], "/api", Some(Refusal::Unjudged), "nor is it said yet that the token is wrong"),
+        (&[&alice], &[WRONG], "/api", Some(AccessError::AuthoritiesNotLoaded), "nor is it said yet that the token is wrong"),
         (&[&alice], &[], "/readyz", None, "it is told that this is not ready"),
         (&[], &[TOKEN], "/api", None, "tokens are reviewed by the API server"),
         (&[], &[WRONG], "/api", Some(unauthorized()), "a wrong token"),
@@ -258,7 +258,7 @@ async fn before_it_is_known_whom_the_cluster_trusts_no_certificate_is_called_wro
     for (chain, headers, url, expected, why) in rows {
         assert_eq!(ask(&access, &peer(chain), url, headers).await.err(), expected, "{url}: {why}");
     }
-    assert_eq!(access.counts().authentications(By::Certificate, Authenticated::Error), 3);
+    assert_eq!(access.counts().authentications(By::Certificate, AttemptResult::Error), 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -270,7 +270,7 @@ async fn a_connection_is_judged_anew_when_the_cluster_trusts_others() {
     let peer = peer(&[&alice]);
     assert!(ask(&access, &peer, "/api", &[]).await.is_ok());
     let data = config_map(&after.pem(), "");
-    access.set_trust(&data);
+    access.set_authentication_config(&data);
     assert_eq!(ask(&access, &peer, "/api", &[]).await.unwrap_err(), unauthorized());
 }
 
@@ -278,7 +278,7 @@ async fn a_connection_is_judged_anew_when_the_cluster_trusts_others() {
 async fn fields_of_ours_are_not_told_to_the_api_server() {
     let reviewer = Reviewer::new(cluster);
     let settings = AccessSettings { known_field: Arc::new(|_, label| label != "size"), ..AccessSettings::default() };
-    let access = Access::new(reviewer.clone(), settings).unwrap();
+    let access = AccessControl::new(reviewer.clone(), settings).unwrap();
     let url = "/apis/g/v1/shirts?fieldSelector=size%3DM,spec.color%3Dblue";
     assert!(ask(&access, &peer(&[]), url, &[TOKEN]).await.is_ok());
     let asked = reviewer.asked();

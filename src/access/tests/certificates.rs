@@ -9,7 +9,7 @@ use rcgen::{
 use rustls::pki_types::{CertificateDer, UnixTime};
 
 use crate::access::certificates::{
-    Authorities, AuthoritiesError, LONGEST_CHAIN, MOST_INTERMEDIATES, Requested, Subject,
+    CertificateAuthorities, CertificateAuthoritiesError, LONGEST_CHAIN, MOST_INTERMEDIATES, DeferredClientVerifier, CertificateSubject,
 };
 
 /// Some hours after the beginning of a year.
@@ -48,7 +48,7 @@ pub(super) fn signed(parameters: &CertificateParams, by: &Authority) -> Certific
 #[test]
 fn a_chain_is_good_when_it_leads_to_an_authority_for_a_client_now() {
     let (known, stranger, old) = (authority("known"), authority("known"), authority_until("old", 2030));
-    let authorities = Authorities::read(&format!("{}{}", known.pem(), old.pem())).unwrap();
+    let authorities = CertificateAuthorities::read(&format!("{}{}", known.pem(), old.pem())).unwrap();
     let parameters = client("alice");
     let mut server = client("alice");
     server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
@@ -93,7 +93,7 @@ fn long_chains_are_rejected_in_the_handshake() {
         (1, LONGEST_CHAIN, false, "a long one"),
     ] {
         let chain: Vec<_> = (0..intermediates).map(|_| filler(bytes)).collect();
-        let taken = Requested::verifier().verify_client_cert(&own, &chain, at(2026));
+        let taken = DeferredClientVerifier::verifier().verify_client_cert(&own, &chain, at(2026));
         assert_eq!(taken.is_ok(), is_taken, "{what}: {taken:?}");
     }
 }
@@ -103,13 +103,13 @@ fn a_bundle_that_cannot_be_read_whole_is_no_bundle() {
     let pem = authority("a").pem();
     let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     for (text, expected) in [(String::new(), None), ("words".to_owned(), None), (format!("{pem}{broken}"), Some(2))] {
-        match (Authorities::read(&text), expected) {
-            (Err(AuthoritiesError::Empty), None) => {}
-            (Err(AuthoritiesError::Broken { number, .. }), Some(expected)) => assert_eq!(number, expected),
+        match (CertificateAuthorities::read(&text), expected) {
+            (Err(CertificateAuthoritiesError::Empty), None) => {}
+            (Err(CertificateAuthoritiesError::Broken { number, .. }), Some(expected)) => assert_eq!(number, expected),
             (found, _) => panic!("{text:?}: {found:?}"),
         }
     }
-    assert!(Authorities::read(&format!("# first\n{pem}\n# second\n{pem}")).is_ok());
+    assert!(CertificateAuthorities::read(&format!("# first\n{pem}\n# second\n{pem}")).is_ok());
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_subject_is_read_as_go_reads_it() {
     name.push(DnType::CustomDnType(vec![2, 5, 4, 10]), DnValue::PrintableString("second".try_into().unwrap()));
     name.push(DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]), "u-7");
     let certificate = signed(&parameters, &authority);
-    let subject = Subject::read(&certificate).unwrap();
+    let subject = CertificateSubject::read(&certificate).unwrap();
     assert_eq!(
         (&*subject.common_name, &*subject.organizations),
         ("alice", &["first".to_owned(), "second".to_owned()][..])
@@ -135,7 +135,7 @@ fn a_subject_is_read_as_go_reads_it() {
 
     parameters.distinguished_name.push(DnType::CustomDnType(vec![2, 5, 4, 3]), "bob");
     let certificate = signed(&parameters, &authority);
-    assert_eq!(Subject::read(&certificate).unwrap().common_name, "bob", "the last name counts");
+    assert_eq!(CertificateSubject::read(&certificate).unwrap().common_name, "bob", "the last name counts");
 
     // What is not read must not leave the name before it in its place.
     for (kind, value) in [
@@ -145,15 +145,15 @@ fn a_subject_is_read_as_go_reads_it() {
     ] {
         let mut unread = client("alice");
         unread.distinguished_name.push(DnType::CustomDnType(vec![2, 5, 4, kind]), value);
-        let problem = Subject::read(&signed(&unread, &authority)).unwrap_err();
+        let problem = CertificateSubject::read(&signed(&unread, &authority)).unwrap_err();
         assert!(problem.contains(&format!("2.5.4.{kind}")), "{problem}");
     }
 
     let nameless = signed(&client(""), &authority);
-    assert_eq!(Subject::read(&nameless).unwrap().identity(&nameless), Ok(None));
+    assert_eq!(CertificateSubject::read(&nameless).unwrap().identity(&nameless), Ok(None));
     let mut odd = client("alice");
     odd.distinguished_name.push(DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]), "");
     let odd = signed(&odd, &authority);
-    assert!(Subject::read(&odd).unwrap().identity(&odd).is_err(), "an empty uid is nobody's");
-    assert!(Subject::read(&CertificateDer::from(vec![0x30, 0x01])).is_err());
+    assert!(CertificateSubject::read(&odd).unwrap().identity(&odd).is_err(), "an empty uid is nobody's");
+    assert!(CertificateSubject::read(&CertificateDer::from(vec![0x30, 0x01])).is_err());
 }

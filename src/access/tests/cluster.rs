@@ -1,4 +1,4 @@
-//! An API server that answers TokenReviews and SubjectAccessReviews, for tests of whatever stands behind [`Access`].
+//! An API server that answers TokenReviews and SubjectAccessReviews, for tests of whatever stands behind [`AccessControl`].
 //!
 //! A token that begins with `agent` is that of a ServiceAccount, bound to the Pod of this name on the node `blue`.
 //! Tests of this room itself ask `Reviewer`, which counts and fails in more ways.
@@ -12,7 +12,7 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 
-use crate::access::{Access, AccessSettings};
+use crate::access::{AccessControl, AccessSettings};
 use crate::registry::upstream::{Upstream, UpstreamBody};
 
 /// Knows tokens as their users' names, `wrong` excepted.
@@ -39,8 +39,8 @@ impl Cluster {
     }
 
     /// Somebody who asks it.
-    pub(crate) fn access(self: &Arc<Cluster>) -> Arc<Access> {
-        Arc::new(Access::new(self.clone(), AccessSettings::default()).unwrap())
+    pub(crate) fn access(self: &Arc<Cluster>) -> Arc<AccessControl> {
+        Arc::new(AccessControl::new(self.clone(), AccessSettings::default()).unwrap())
     }
 }
 

@@ -14,12 +14,12 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::admission::{access, ask, cluster, peer};
 use super::certificates::{authority, client, signed};
-use super::trust::config_map;
+use super::authentication_config::config_map;
 use super::{Reviewer, Says, allowed, known, unknown};
 use crate::access::attributes::{Attributes, RequiredPermissions};
 use crate::access::authentication::Peer;
 use crate::access::lease::{AuthorizationLease, EVERY};
-use crate::access::{Access, AccessSettings};
+use crate::access::{AccessControl, AccessSettings};
 use crate::request::{Query, RequestInfo};
 
 const PODS: &str = "/api/v1/pods?watch=1";
@@ -159,7 +159,7 @@ async fn a_client_certificate_ends_its_watches_with_itself_and_with_its_authorit
     let lease = ask(&access, &peer(&[&long]), PODS, &[]).await.unwrap().lease();
     assert_eq!(ended_within(lease.clone(), Duration::from_secs(4000)).await, None, "it goes on while it is trusted");
     let data = config_map(&others.pem(), "");
-    access.set_trust(&data);
+    access.set_authentication_config(&data);
     assert!(ended_within(lease, Duration::from_secs(301)).await.is_some(), "its authority is trusted no longer");
 }
 
@@ -172,7 +172,7 @@ async fn a_front_proxy_vouches_as_long_as_its_own_certificate_is_trusted() {
     let lease = ask(&access, &peer(&[&proxy]), PODS, &[("x-remote-user", "rita")]).await.unwrap().lease();
     assert_eq!(ended_within(lease.clone(), Duration::from_secs(4000)).await, None);
     let data = config_map("", &others.pem());
-    access.set_trust(&data);
+    access.set_authentication_config(&data);
     assert!(ended_within(lease, Duration::from_secs(301)).await.is_some());
 }
 
@@ -185,7 +185,7 @@ async fn checks_that_are_due_together_are_few_at_a_time_and_end_no_watch() {
         times.lock().unwrap().push(Instant::now());
         decide(what, review)
     });
-    let access = Access::new(reviewer.clone(), AccessSettings::default()).unwrap();
+    let access = AccessControl::new(reviewer.clone(), AccessSettings::default()).unwrap();
     let begin = async |number: u8| {
         let peer = Arc::new(Peer::new(Some(IpAddr::from([10, 0, 0, number])), Vec::new()));
         let header = format!("Bearer user-{number}");

@@ -4,13 +4,13 @@ mod admission;
 mod attributes;
 mod certificates;
 pub(crate) mod cluster;
-mod keeping;
+mod caching;
 mod leases;
 mod permissions;
 mod reviews;
-mod self_made;
+mod self_signed;
 mod tokens;
-mod trust;
+mod authentication_config;
 mod views;
 
 use std::collections::VecDeque;

@@ -12,27 +12,27 @@ use super::{Reviewer, Says, allowed};
 use crate::access::attributes::{Attributes, RequiredPermissions};
 use crate::access::authentication::Credential;
 use crate::access::authorization::{Authorizer, Decision};
-use crate::access::backend::{Backend, Unanswered};
-use crate::access::counts::{Counts, Decided};
+use crate::access::backend::{Backend, ReviewError};
+use crate::access::counters::{AccessCounters, DecisionResult};
 use crate::access::identity::Identity;
 use crate::access::lease::{AuthorizationLease, EVERY, Leases};
-use crate::access::secret::Secret;
+use crate::access::cache_key_hasher::CacheKeyHasher;
 use crate::access::tokens::Tokens;
 use crate::request::{Query, RequestInfo};
 
-fn authorizer(reviewer: &Arc<Reviewer>) -> (Arc<Authorizer>, Arc<Counts>) {
+fn authorizer(reviewer: &Arc<Reviewer>) -> (Arc<Authorizer>, Arc<AccessCounters>) {
     let (leases, counts) = leases(reviewer);
     (leases.1, counts)
 }
 
-fn leases(reviewer: &Arc<Reviewer>) -> ((Leases, Arc<Authorizer>), Arc<Counts>) {
-    let counts = Arc::new(Counts::default());
+fn leases(reviewer: &Arc<Reviewer>) -> ((Leases, Arc<Authorizer>), Arc<AccessCounters>) {
+    let counts = Arc::new(AccessCounters::default());
     let backend = Arc::new(Backend::new(reviewer.clone(), counts.clone()));
-    let secret = Arc::new(Secret::new().unwrap());
-    let authorizer = Arc::new(Authorizer::new(backend.clone(), counts.clone(), secret.clone()));
-    let tokens = Arc::new(Tokens::new(backend, counts.clone(), secret, vec!["ours".to_owned()], false));
-    let trust = tokio::sync::watch::Sender::default().subscribe();
-    ((Leases::new(authorizer.clone(), tokens, trust, counts.clone(), EVERY), authorizer), counts)
+    let hasher = Arc::new(CacheKeyHasher::new().unwrap());
+    let authorizer = Arc::new(Authorizer::new(backend.clone(), counts.clone(), hasher.clone()));
+    let tokens = Arc::new(Tokens::new(backend, counts.clone(), hasher, vec!["ours".to_owned()], false));
+    let config = tokio::sync::watch::Sender::default().subscribe();
+    ((Leases::new(authorizer.clone(), tokens, config, counts.clone(), EVERY), authorizer), counts)
 }
 
 /// A lease of a user whose credential is not checked.
@@ -73,7 +73,7 @@ async fn a_permission_is_kept_for_ten_seconds_and_a_denial_for_one() {
         assert_eq!(decision == Decision::Allowed, may, "{name} {path}: {what}: {decision:?}");
         assert_eq!(reviewer.count(), reviews, "{name} {path}: {what}");
     }
-    assert_eq!((counts.authorizations(Decided::Allowed), counts.authorizations(Decided::Denied)), (5, 3));
+    assert_eq!((counts.authorizations(DecisionResult::Allowed), counts.authorizations(DecisionResult::Denied)), (5, 3));
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,10 +96,10 @@ async fn nobody_is_asked_about_the_privileged_and_about_health() {
 async fn without_an_answer_nobody_may_and_that_is_not_remembered() {
     let reviewer = Reviewer::new(|_, _| Says::Nothing("refused"));
     let (authorizer, counts) = authorizer(&reviewer);
-    assert!(matches!(authorizer.decide(&user("a"), &list("/api/v1/pods")).await, Decision::Unanswered(_)));
+    assert!(matches!(authorizer.decide(&user("a"), &list("/api/v1/pods")).await, Decision::Unavailable(_)));
     reviewer.now(cluster);
     assert_eq!(authorizer.decide(&user("a"), &list("/api/v1/pods")).await, Decision::Allowed);
-    assert_eq!(counts.authorizations(Decided::Error), 1);
+    assert_eq!(counts.authorizations(DecisionResult::Error), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -155,7 +155,7 @@ async fn a_permission_is_renewed_once_for_all_who_have_it_about_every_five_minut
     reviewer.now(|_, _| allowed(false));
     let ended = all.await;
     assert!(ended.iter().all(|end| end.duration_since(begun) < hour + Duration::from_secs(300)), "{ended:?}");
-    assert_eq!(reviewer.count() - 1, renewals + 1, "one question tells all");
+    assert_eq!(reviewer.count() - 1, renewals + 1, "one request tells all");
     assert_eq!(counts.revocations(), 200);
     reviewer.now(cluster);
     advance(Duration::from_secs(20)).await;
@@ -209,16 +209,16 @@ async fn a_user_with_many_reviews_under_way_leaves_places_for_others() {
         let mut decision = decide("alice", number);
         match futures::poll!(&mut decision) {
             Poll::Ready(decision) => {
-                assert_eq!(decision, Decision::Unanswered(Unanswered::TooMany));
+                assert_eq!(decision, Decision::Unavailable(ReviewError::TooMany));
                 rejected += 1;
             }
             Poll::Pending => waiting.push(decision),
         }
     }
     assert_eq!((rejected, waiting.len()), (100, 200), "half of all, alone");
-    assert_ne!(decide("bob", 0).await, Decision::Unanswered(Unanswered::TooMany));
+    assert_ne!(decide("bob", 0).await, Decision::Unavailable(ReviewError::TooMany));
     for decision in waiting {
-        assert_ne!(decision.await, Decision::Unanswered(Unanswered::TooMany));
+        assert_ne!(decision.await, Decision::Unavailable(ReviewError::TooMany));
     }
-    assert_ne!(decide("alice", 300).await, Decision::Unanswered(Unanswered::TooMany), "what has ended is free again");
+    assert_ne!(decide("alice", 300).await, Decision::Unavailable(ReviewError::TooMany), "what has ended is free again");
 }

@@ -16,12 +16,12 @@ use super::{Reviewer, Says, allowed};
 use crate::access::attributes::{Attributes, RequiredPermissions};
 use crate::access::authentication::Credential;
 use crate::access::authorization::{Authorizer, Decision};
-use crate::access::backend::{Asker, Backend, Unanswered};
-use crate::access::counts::{Counts, Review};
+use crate::access::backend::{ReviewFlow, Backend, ReviewError};
+use crate::access::counters::{AccessCounters, ReviewKind};
 use crate::access::identity::Identity;
 use crate::access::lease::{AuthorizationLease, EVERY, Leases};
 use crate::access::review::{AccessAnswer, TokenAnswer, access_answer, access_spec, token_answer, token_review};
-use crate::access::secret::Secret;
+use crate::access::cache_key_hasher::CacheKeyHasher;
 use crate::access::tokens::Tokens;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::request::{Query, RequestInfo};
@@ -140,8 +140,8 @@ fn a_token_is_somebodys_only_for_an_audience_of_ours() {
     }
 }
 
-fn backend(reviewer: &Arc<Reviewer>) -> (Backend, Arc<Counts>) {
-    let counts = Arc::new(Counts::default());
+fn backend(reviewer: &Arc<Reviewer>) -> (Backend, Arc<AccessCounters>) {
+    let counts = Arc::new(AccessCounters::default());
     (Backend::new(reviewer.clone(), counts.clone()), counts)
 }
 
@@ -162,10 +162,10 @@ async fn a_review_is_repeated_where_that_may_help_and_not_where_it_cannot() {
         let reviewer = Reviewer::new(|_, _| allowed(true));
         reviewer.first(says);
         let (backend, counts) = backend(&reviewer);
-        let answered = backend.review(Review::SubjectAccess, &Asker::user("a"), "{}".to_owned()).await;
+        let answered = backend.review(ReviewKind::SubjectAccess, &ReviewFlow::user("a"), "{}".to_owned()).await;
         assert_eq!(answered.is_ok(), is_answered, "{what}: {answered:?}");
         assert_eq!(reviewer.count(), tries, "{what}");
-        assert_eq!(counts.reviews(Review::SubjectAccess, is_answered), 1, "{what}");
+        assert_eq!(counts.reviews(ReviewKind::SubjectAccess, is_answered), 1, "{what}");
     }
 }
 
@@ -175,15 +175,15 @@ async fn a_review_takes_ten_seconds_at_most() {
     let (backend, _) = backend(&reviewer);
     let begun = Instant::now();
     // Each try takes a second here, and the pauses are 0.5, 0.75, 1.1 and 1.7 seconds: nine in all.
-    let error = backend.review(Review::Token, &Asker::at(None), "{}".to_owned()).await.unwrap_err();
-    assert!(matches!(error, Unanswered::Refused { code: 500, .. }), "{error}");
+    let error = backend.review(ReviewKind::Token, &ReviewFlow::address(None), "{}".to_owned()).await.unwrap_err();
+    assert!(matches!(error, ReviewError::Rejected { code: 500, .. }), "{error}");
     assert!(begun.elapsed() <= Duration::from_secs(10), "{:?}", begun.elapsed());
     let silent = Reviewer::new(|_, _| Says::Answer(500, Value::Null));
-    let (counts, begun) = (Arc::new(Counts::default()), Instant::now());
+    let (counts, begun) = (Arc::new(AccessCounters::default()), Instant::now());
     let backend = Backend::new(Arc::new(Silent), counts);
     assert_eq!(
-        backend.review(Review::Token, &Asker::at(None), "{}".to_owned()).await,
-        Err(Unanswered::Late("TokenReview"))
+        backend.review(ReviewKind::Token, &ReviewFlow::address(None), "{}".to_owned()).await,
+        Err(ReviewError::Timeout("TokenReview"))
     );
     assert_eq!((begun.elapsed().as_secs(), silent.count()), (10, 0));
 }
@@ -202,9 +202,9 @@ impl Upstream for Silent {
 async fn no_more_reviews_are_under_way_than_the_bound_allows() {
     let reviewer = Reviewer::new(|_, _| allowed(true));
     let (backend, _) = backend(&reviewer);
-    let (asker, asked) = (Asker::user("a"), json!({}));
+    let (flow, asked) = (ReviewFlow::user("a"), json!({}));
     let all =
-        futures::future::join_all((0..250).map(|_| backend.review(Review::SubjectAccess, &asker, asked.to_string())));
+        futures::future::join_all((0..250).map(|_| backend.review(ReviewKind::SubjectAccess, &flow, asked.to_string())));
     let begun = Instant::now();
     assert!(all.await.iter().all(Result::is_ok));
     // A second for each hundred.
@@ -262,9 +262,9 @@ macro_rules! answer {
 #[tokio::test(start_paused = true)]
 async fn a_question_of_another_user_is_begun_before_those_that_wait() {
     let held = Held::new();
-    let counts = Arc::new(Counts::default());
+    let counts = Arc::new(AccessCounters::default());
     let backend = Arc::new(Backend::new(held.clone(), counts.clone()));
-    let authorizer = Authorizer::new(backend, counts, Arc::new(Secret::new().unwrap()));
+    let authorizer = Authorizer::new(backend, counts, Arc::new(CacheKeyHasher::new().unwrap()));
     let attributes = |number: usize| get(&format!("/api/v1/namespaces/n/pods/{number}"), "");
     let ask = |user: &'static str, questions: usize| {
         let user = Identity { user: user.to_owned(), ..Identity::default() };
@@ -298,10 +298,10 @@ async fn a_question_of_another_user_is_begun_before_those_that_wait() {
 #[tokio::test(start_paused = true)]
 async fn a_new_token_of_another_address_is_reviewed_before_those_that_wait() {
     let held = Held::new();
-    let counts = Arc::new(Counts::default());
+    let counts = Arc::new(AccessCounters::default());
     let backend = Arc::new(Backend::new(held.clone(), counts.clone()));
-    let secret = Arc::new(Secret::new().unwrap());
-    let tokens = Tokens::new(backend, counts, secret, vec!["ours".to_owned()], false);
+    let hasher = Arc::new(CacheKeyHasher::new().unwrap());
+    let tokens = Tokens::new(backend, counts, hasher, vec!["ours".to_owned()], false);
     let from = |last: u8| Some(IpAddr::from([10, 0, 0, last]));
     let review = |token: String, last: u8| {
         let tokens = &tokens;
@@ -319,13 +319,13 @@ async fn a_new_token_of_another_address_is_reviewed_before_those_that_wait() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_of_another_user_is_checked_before_those_that_wait() {
     let held = Held::new();
-    let counts = Arc::new(Counts::default());
+    let counts = Arc::new(AccessCounters::default());
     let backend = Arc::new(Backend::new(held.clone(), counts.clone()));
-    let secret = Arc::new(Secret::new().unwrap());
-    let authorizer = Arc::new(Authorizer::new(backend.clone(), counts.clone(), secret.clone()));
-    let tokens = Arc::new(Tokens::new(backend, counts.clone(), secret, vec!["ours".to_owned()], false));
-    let trust = tokio::sync::watch::Sender::default().subscribe();
-    let leases = Leases::new(authorizer, tokens, trust, counts, EVERY);
+    let hasher = Arc::new(CacheKeyHasher::new().unwrap());
+    let authorizer = Arc::new(Authorizer::new(backend.clone(), counts.clone(), hasher.clone()));
+    let tokens = Arc::new(Tokens::new(backend, counts.clone(), hasher, vec!["ours".to_owned()], false));
+    let config = tokio::sync::watch::Sender::default().subscribe();
+    let leases = Leases::new(authorizer, tokens, config, counts, EVERY);
     let watches = |user: &str, watches: usize| {
         let user = Arc::new(Identity { user: user.to_owned(), ..Identity::default() });
         let lease = |number: usize| {

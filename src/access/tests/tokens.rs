@@ -14,11 +14,11 @@ use tokio::time::advance;
 
 use super::{Reviewer, Says, known, unknown};
 use crate::access::backend::Backend;
-use crate::access::counts::{Counts, Review};
+use crate::access::counters::{AccessCounters, ReviewKind};
 use crate::access::failure_rate_limiter::TRIES;
-use crate::access::secret::Secret;
+use crate::access::cache_key_hasher::CacheKeyHasher;
 use crate::access::single_flight::CacheResult;
-use crate::access::tokens::{Owner, Tokens, bearer};
+use crate::access::tokens::{TokenReviewResult, Tokens, bearer};
 
 #[test]
 fn a_bearer_token_is_the_second_word_of_the_header() {
@@ -47,16 +47,16 @@ fn a_bearer_token_is_the_second_word_of_the_header() {
     assert_eq!(bearer(&HeaderMap::new()), None);
 }
 
-fn tokens(reviewer: &Arc<Reviewer>, accept_api_audience: bool) -> (Tokens, Arc<Counts>) {
-    let counts = Arc::new(Counts::default());
+fn tokens(reviewer: &Arc<Reviewer>, accept_api_audience: bool) -> (Tokens, Arc<AccessCounters>) {
+    let counts = Arc::new(AccessCounters::default());
     let backend = Arc::new(Backend::new(reviewer.clone(), counts.clone()));
     let audiences = vec!["ours".to_owned()];
-    let secret = Arc::new(Secret::new().unwrap());
-    (Tokens::new(backend, counts.clone(), secret, audiences, accept_api_audience), counts)
+    let hasher = Arc::new(CacheKeyHasher::new().unwrap());
+    (Tokens::new(backend, counts.clone(), hasher, audiences, accept_api_audience), counts)
 }
 
 /// Whose a token is, as a request is authenticated.
-async fn owner(tokens: &Tokens, token: &str, address: Option<IpAddr>) -> Owner {
+async fn owner(tokens: &Tokens, token: &str, address: Option<IpAddr>) -> TokenReviewResult {
     tokens.owner(token, tokens.look_up(token), address).await
 }
 
@@ -74,7 +74,7 @@ fn cluster(_: &str, review: &Value) -> Says {
 
 async fn user(tokens: &Tokens, token: &str) -> Option<String> {
     match owner(tokens, token, None).await {
-        Owner::Known(identity) => Some(identity.user.clone()),
+        TokenReviewResult::Authenticated(identity) => Some(identity.user.clone()),
         _ => None,
     }
 }
@@ -103,7 +103,7 @@ async fn tokens_for_the_api_server_are_accepted_only_where_that_is_wanted() {
 async fn who_was_authenticated_is_in_the_group_of_those() {
     let reviewer = Reviewer::new(cluster);
     let (tokens, _) = tokens(&reviewer, false);
-    let Owner::Known(identity) = owner(&tokens, "good", None).await else { panic!("not known") };
+    let TokenReviewResult::Authenticated(identity) = owner(&tokens, "good", None).await else { panic!("not known") };
     assert_eq!(identity.groups, ["team", "system:authenticated"]);
     assert_eq!(identity.uid, "u-1");
     assert_eq!(identity.extra["scopes"], ["a", "b"]);
@@ -128,8 +128,8 @@ async fn yes_and_no_are_remembered_for_ten_seconds_and_errors_are_not() {
         owner(&tokens, token, None).await;
         assert_eq!(reviewer.count(), reviews, "{token}: {what}");
     }
-    assert_eq!(counts.cache_requests(Review::Token, CacheResult::Kept), 2);
-    assert_eq!(counts.cache_requests(Review::Token, CacheResult::Asked), 6);
+    assert_eq!(counts.cache_requests(ReviewKind::Token, CacheResult::Hit), 2);
+    assert_eq!(counts.cache_requests(ReviewKind::Token, CacheResult::Miss), 6);
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,7 +138,7 @@ async fn an_api_server_that_is_gone_knows_nobody_and_is_asked_again() {
     let (tokens, _) = tokens(&reviewer, true);
     let address = Some(IpAddr::from([10, 0, 0, 1]));
     for _ in 0..TRIES * 2 {
-        assert!(matches!(owner(&tokens, "good", address).await, Owner::Unanswered(_)), "and its address is not blamed");
+        assert!(matches!(owner(&tokens, "good", address).await, TokenReviewResult::Unavailable(_)), "and its address is not blamed");
     }
     reviewer.now(cluster);
     assert_eq!(user(&tokens, "good").await.as_deref(), Some("good-user"));
@@ -151,7 +151,7 @@ async fn one_review_answers_all_who_come_with_the_same_token() {
     let all = futures::future::join_all((0..500).map(|_| user(&tokens, "good"))).await;
     assert!(all.iter().all(Option::is_some));
     assert_eq!(reviewer.count(), 1);
-    assert_eq!(counts.cache_requests(Review::Token, CacheResult::Shared), 499);
+    assert_eq!(counts.cache_requests(ReviewKind::Token, CacheResult::Shared), 499);
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,16 +159,16 @@ async fn an_address_with_too_many_wrong_tokens_is_not_listened_to_but_for_known_
     let reviewer = Reviewer::new(cluster);
     let (tokens, _) = tokens(&reviewer, false);
     let address = Some(IpAddr::from([10, 0, 0, 1]));
-    assert!(matches!(owner(&tokens, "good", address).await, Owner::Known(_)));
+    assert!(matches!(owner(&tokens, "good", address).await, TokenReviewResult::Authenticated(_)));
     let wrong: Vec<String> = (0..TRIES * 3).map(|number| format!("wrong-{number}")).collect();
     let owners = futures::future::join_all(wrong.iter().map(|token| owner(&tokens, token, address))).await;
-    let limited = owners.iter().filter(|owner| **owner == Owner::Limited).count();
+    let limited = owners.iter().filter(|owner| **owner == TokenReviewResult::RateLimited).count();
     assert_eq!(limited, TRIES as usize * 2);
     assert_eq!(reviewer.count(), TRIES as usize + 1, "only the others were asked about");
-    assert!(matches!(owner(&tokens, "good", address).await, Owner::Known(_)), "who is known is let in");
-    assert!(matches!(owner(&tokens, "wrong", Some(IpAddr::from([10, 0, 0, 2]))).await, Owner::Unknown { .. }));
+    assert!(matches!(owner(&tokens, "good", address).await, TokenReviewResult::Authenticated(_)), "who is known is let in");
+    assert!(matches!(owner(&tokens, "wrong", Some(IpAddr::from([10, 0, 0, 2]))).await, TokenReviewResult::Rejected { .. }));
     advance(Duration::from_secs(11)).await;
-    assert!(matches!(owner(&tokens, "good", address).await, Owner::Known(_)), "and so is everybody after some time");
+    assert!(matches!(owner(&tokens, "good", address).await, TokenReviewResult::Authenticated(_)), "and so is everybody after some time");
 }
 
 /// A JSON Web Token that claims to expire so many seconds from now; nobody has signed it.
@@ -185,8 +185,8 @@ const SHARED: Option<IpAddr> = Some(IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0,
 async fn flood(tokens: &Tokens) {
     let mut limited = [false; 2];
     for number in 0..TRIES * 3 {
-        limited[0] |= owner(tokens, "bad", SHARED).await == Owner::Limited;
-        limited[1] |= owner(tokens, &format!("wrong-{number}"), SHARED).await == Owner::Limited;
+        limited[0] |= owner(tokens, "bad", SHARED).await == TokenReviewResult::RateLimited;
+        limited[1] |= owner(tokens, &format!("wrong-{number}"), SHARED).await == TokenReviewResult::RateLimited;
     }
     assert_eq!(limited, [true, true], "the flood is bounded");
 }
@@ -208,16 +208,16 @@ async fn known_tokens_and_new_ones_pass_while_their_address_sends_wrong_ones() {
     let reviewer = accepts(&["old", "new"]);
     let (tokens, _) = tokens(&reviewer, false);
     let (old, new) = (jwt("old", 3600), jwt("new", 3600));
-    assert!(matches!(owner(&tokens, &old, SHARED).await, Owner::Known(_)));
+    assert!(matches!(owner(&tokens, &old, SHARED).await, TokenReviewResult::Authenticated(_)));
     // What was known of it is no longer cached.
     advance(Duration::from_secs(60)).await;
     flood(&tokens).await;
-    assert!(matches!(owner(&tokens, &old, SHARED).await, Owner::Known(_)), "a token that was valid a minute ago");
-    assert!(matches!(owner(&tokens, &new, SHARED).await, Owner::Known(_)), "a token that is new");
+    assert!(matches!(owner(&tokens, &old, SHARED).await, TokenReviewResult::Authenticated(_)), "a token that was valid a minute ago");
+    assert!(matches!(owner(&tokens, &new, SHARED).await, TokenReviewResult::Authenticated(_)), "a token that is new");
     let expired = jwt("expired", -3600);
-    assert_eq!(owner(&tokens, &expired, SHARED).await, Owner::Limited, "one that cannot be valid is none of these");
+    assert_eq!(owner(&tokens, &expired, SHARED).await, TokenReviewResult::RateLimited, "one that cannot be valid is none of these");
     let before = reviewer.count();
-    assert_eq!(owner(&tokens, "bad", SHARED).await, Owner::Limited);
+    assert_eq!(owner(&tokens, "bad", SHARED).await, TokenReviewResult::RateLimited);
     assert_eq!(reviewer.count(), before, "what is limited is not reviewed");
 }
 
@@ -226,14 +226,14 @@ async fn a_token_that_is_revoked_loses_its_preference() {
     let reviewer = accepts(&["old"]);
     let (tokens, _) = tokens(&reviewer, false);
     let old = jwt("old", 3600);
-    assert!(matches!(owner(&tokens, &old, SHARED).await, Owner::Known(_)));
+    assert!(matches!(owner(&tokens, &old, SHARED).await, TokenReviewResult::Authenticated(_)));
     reviewer.now(cluster);
     advance(Duration::from_secs(11)).await;
     flood(&tokens).await;
-    assert!(matches!(owner(&tokens, &old, SHARED).await, Owner::Unknown { .. }), "reviewed once more");
+    assert!(matches!(owner(&tokens, &old, SHARED).await, TokenReviewResult::Rejected { .. }), "reviewed once more");
     let before = reviewer.count();
     for _ in 0..10 {
-        assert_eq!(owner(&tokens, &old, SHARED).await, Owner::Limited, "and then it is one that failed");
+        assert_eq!(owner(&tokens, &old, SHARED).await, TokenReviewResult::RateLimited, "and then it is one that failed");
     }
     assert_eq!(reviewer.count(), before);
 }
@@ -243,7 +243,7 @@ async fn many_requests_with_one_new_token_take_one_try() {
     let reviewer = Reviewer::new(cluster);
     let (tokens, _) = tokens(&reviewer, false);
     let all = futures::future::join_all((0..TRIES * 3).map(|_| owner(&tokens, "good", SHARED))).await;
-    assert!(all.iter().all(|owner| matches!(owner, Owner::Known(_))));
+    assert!(all.iter().all(|owner| matches!(owner, TokenReviewResult::Authenticated(_))));
     assert_eq!(reviewer.count(), 1);
 }
 
@@ -251,7 +251,7 @@ async fn many_requests_with_one_new_token_take_one_try() {
 async fn reviews_of_new_tokens_leave_places_for_known_ones() {
     let reviewer = Reviewer::new(cluster);
     let (tokens, _) = tokens(&reviewer, false);
-    assert!(matches!(owner(&tokens, "good", SHARED).await, Owner::Known(_)));
+    assert!(matches!(owner(&tokens, "good", SHARED).await, TokenReviewResult::Authenticated(_)));
     advance(Duration::from_secs(11)).await;
     let strangers: Vec<String> = (0..400).map(|number| jwt(&number.to_string(), 3600)).collect();
     let from = |number: usize| {
@@ -265,7 +265,7 @@ async fn reviews_of_new_tokens_leave_places_for_known_ones() {
     };
     let valid = async {
         tokio::time::sleep(Duration::from_millis(500)).await;
-        assert!(matches!(owner(&tokens, "good", SHARED).await, Owner::Known(_)));
+        assert!(matches!(owner(&tokens, "good", SHARED).await, TokenReviewResult::Authenticated(_)));
         begun.elapsed()
     };
     let (flooded, valid) = futures::future::join(flood, valid).await;

@@ -8,10 +8,10 @@ use serde_json::Value;
 use tokio::time::{Duration, Instant, advance};
 
 use super::admission::{access, peer};
-use super::trust::config_map;
+use super::authentication_config::config_map;
 use super::{Reviewer, Says, allowed, known};
 use crate::access::attributes::Attributes;
-use crate::access::{About, Access, Admitted, Arrived, Refusal, ThroughView, ViewPermission};
+use crate::access::{AuthorizationScope, AccessControl, AuthorizedRequest, UnauthenticatedRequest, AccessError, ViewScope, ViewPermission};
 use crate::request::{Query, RequestInfo};
 
 /// `user` may use the View, `reader` may read everything else, `part` may list in one namespace, `nobody` may nothing.
@@ -32,7 +32,7 @@ fn cluster(what: &str, review: &Value) -> Says {
 
 const KINDS: [&str; 4] = ["missing", "use", "caller", "caller in namespaces"];
 
-async fn ask(access: &Access, user: &str, path: &str, kind: &str) -> Result<Admitted, Refusal> {
+async fn ask(access: &AccessControl, user: &str, path: &str, kind: &str) -> Result<AuthorizedRequest, AccessError> {
     let mut headers = HeaderMap::new();
     headers.insert("authorization", HeaderValue::from_str(&format!("Bearer {user}")).unwrap());
     let using = Attributes::using("fieldcache.dev", "v1alpha1", "views", "blue");
@@ -46,19 +46,19 @@ async fn ask(access: &Access, user: &str, path: &str, kind: &str) -> Result<Admi
         _ => ViewPermission::Missing,
     };
     let peer = peer(&[]);
-    let arrived = Arrived {
+    let arrived = UnauthenticatedRequest {
         peer: Some(&peer),
         headers: &headers,
         info: &RequestInfo::read(&Method::GET, path, Query::default()),
         known: None,
-        about: About::View(ThroughView { using: &using, permitted_by }),
+        scope: AuthorizationScope::View(ViewScope { using: &using, permitted_by }),
     };
-    access.admit(&arrived).await
+    access.authorize(&arrived).await
 }
 
-fn message(refused: Result<Admitted, Refusal>) -> String {
+fn message(refused: Result<AuthorizedRequest, AccessError>) -> String {
     match refused {
-        Err(Refusal::Forbidden(forbidden)) => forbidden.message(),
+        Err(AccessError::Forbidden(forbidden)) => forbidden.message(),
         other => format!("{other:?}"),
     }
 }
@@ -113,6 +113,6 @@ async fn only_ones_own_permissions_make_a_difference() {
         _ => Says::Nothing("refused"),
     });
     for kind in KINDS {
-        assert_eq!(ask(&access, "late", "/api/v1/pods", kind).await.unwrap_err(), Refusal::Undecided, "{kind}");
+        assert_eq!(ask(&access, "late", "/api/v1/pods", kind).await.unwrap_err(), AccessError::AuthorizerUnavailable, "{kind}");
     }
 }

@@ -10,7 +10,7 @@ use super::super::Scrapers;
 use super::super::format::Format;
 use super::metrics_with;
 use crate::access::tests::cluster::Cluster;
-use crate::access::{About, Arrived};
+use crate::access::{AuthorizationScope, UnauthenticatedRequest};
 use crate::audit::Counts;
 use crate::request::{Query, RequestInfo};
 
@@ -59,14 +59,14 @@ async fn what_was_decided_about_users_is_shown_without_them() {
     let mut headers = http::HeaderMap::new();
     headers.insert(header::AUTHORIZATION, http::HeaderValue::from_static("Bearer secret-token"));
     let path = "/api/v1/namespaces/secret-namespace/pods";
-    let arrived = Arrived {
+    let arrived = UnauthenticatedRequest {
         peer: None,
         headers: &headers,
         info: &RequestInfo::read(&http::Method::GET, path, Query::default()),
         known: None,
-        about: About::Request,
+        scope: AuthorizationScope::Request,
     };
-    assert!(access.admit(&arrived).await.is_err());
+    assert!(access.authorize(&arrived).await.is_err());
     let (metrics, _, _) = metrics_with(scrapers);
     let text = metrics.text(Format::Plain);
     for line in [

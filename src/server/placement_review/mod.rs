@@ -28,7 +28,7 @@ use super::response::document;
 use super::sent::{self, Arrived};
 use super::state::{MOST_ATTEMPTS, ServerState};
 use super::{read, warnings};
-use crate::access::Refusal;
+use crate::access::AccessError;
 use crate::fair_semaphore::Place;
 use crate::manifest::yaml::Form;
 use crate::model::Gvr;
@@ -116,7 +116,7 @@ async fn arrived(
     match (sent::body(body, context.headers, most, place, until).await, caller) {
         // It is more than a reference to a Pod, which is all that this caller may send.
         (Err(ApiError::TooLargeBody(_)), Caller::OnePod(refused)) => {
-            Err(ApiError::Refused(Refusal::Forbidden(refused.clone())))
+            Err(ApiError::Refused(AccessError::Forbidden(refused.clone())))
         }
         (arrived, _) => arrived,
     }

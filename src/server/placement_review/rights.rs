@@ -7,7 +7,7 @@
 
 use crate::access::attributes::{Attributes, ResourceAttributes};
 use crate::access::authorization::Decision;
-use crate::access::{Forbidden, Refusal};
+use crate::access::{Forbidden, AccessError};
 use crate::placement::review::PlacementReviewSpec;
 use crate::server::api_error::ApiError;
 use crate::server::context::RequestContext;
@@ -37,7 +37,7 @@ pub(super) enum Caller {
 /// 500 when nobody decides.
 pub(super) async fn caller(server: &ServerState, context: &RequestContext<'_>) -> Result<Caller, ApiError> {
     let Some(access) = &server.settings.access else { return Ok(Caller::Whole) };
-    let Some(admitted) = &context.admitted else { return Err(ApiError::Refused(Refusal::Undecided)) };
+    let Some(admitted) = &context.admitted else { return Err(ApiError::Refused(AccessError::AuthorizerUnavailable)) };
     let identity = &admitted.identity;
     for resource in ["nodes", "pods"] {
         let attributes = on("list", resource, "", "");
@@ -47,7 +47,7 @@ pub(super) async fn caller(server: &ServerState, context: &RequestContext<'_>) -
                 let forbidden = Forbidden { user: identity.user.clone(), attributes, reason };
                 return Ok(Caller::OnePod(Box::new(forbidden)));
             }
-            Decision::Unanswered(why) => return Err(ApiError::Refused(Refusal::without_decision(&why))),
+            Decision::Unavailable(why) => return Err(ApiError::Refused(AccessError::without_decision(&why))),
         }
     }
     Ok(Caller::Whole)
@@ -76,10 +76,10 @@ impl Caller {
             match access.may(&admitted.identity, &attributes).await {
                 Decision::Allowed => return Ok(Right::Event),
                 Decision::Denied(_) => {}
-                Decision::Unanswered(why) => return Err(ApiError::Refused(Refusal::without_decision(&why))),
+                Decision::Unavailable(why) => return Err(ApiError::Refused(AccessError::without_decision(&why))),
             }
         }
-        Err(ApiError::Refused(Refusal::Forbidden(refused)))
+        Err(ApiError::Refused(AccessError::Forbidden(refused)))
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::kind::{GROUPS, KINDS, Kind};
-use crate::access::Refusal;
+use crate::access::AccessError;
 use crate::access::attributes::{Attributes, ResourceAttributes};
 use crate::model::{Gvr, Scope};
 use crate::registry::views::ViewRights;
@@ -198,7 +198,7 @@ impl<'a> Deciding<'a> {
     /// Why the caller may not send a request; `None`: it may.
     async fn refused(&self, attributes: Attributes) -> Result<Option<String>, ApiError> {
         let Some(access) = &self.server.settings.access else { return Ok(None) };
-        let Some(admitted) = &self.context.admitted else { return Err(ApiError::Refused(Refusal::Undecided)) };
+        let Some(admitted) = &self.context.admitted else { return Err(ApiError::Refused(AccessError::AuthorizerUnavailable)) };
         authorize::denied(access, &admitted.identity, &self.view, attributes).await.map_err(ApiError::Refused)
     }
 

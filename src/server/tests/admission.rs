@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::advance;
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
-use crate::access::Access;
+use crate::access::AccessControl;
 use crate::access::tests::cluster::Cluster;
 use crate::model::quantity;
 use crate::server::Settings;
@@ -24,7 +24,7 @@ fn stub() -> Arc<Cluster> {
 }
 
 /// Somebody who asks that cluster.
-pub(super) fn cluster() -> Arc<Access> {
+pub(super) fn cluster() -> Arc<AccessControl> {
     stub().access()
 }
 

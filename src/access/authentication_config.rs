@@ -6,13 +6,13 @@
 use http::HeaderName;
 use serde_json::Value;
 
-use super::certificates::Authorities;
+use super::certificates::CertificateAuthorities;
 
 /// What the cluster trusts at a moment.
 #[derive(Clone, Debug, Default)]
-pub struct Trust {
+pub struct AuthenticationConfig {
     /// Of users' certificates.
-    pub clients: Option<Authorities>,
+    pub clients: Option<CertificateAuthorities>,
     /// Who may say on whose behalf it asks.
     pub front_proxy: Option<FrontProxy>,
     /// Counts the changes, from 0, which is nothing known yet.
@@ -23,7 +23,7 @@ pub struct Trust {
 #[derive(Clone, Debug)]
 pub struct FrontProxy {
     /// Of its certificate.
-    pub authorities: Authorities,
+    pub authorities: CertificateAuthorities,
     /// Common names of its certificate; none: any.
     pub allowed_names: Vec<String>,
     /// Headers with the user's name; the first that has a value counts.
@@ -36,13 +36,13 @@ pub struct FrontProxy {
     pub extra_prefixes: Vec<String>,
 }
 
-impl Trust {
+impl AuthenticationConfig {
     /// Reads `data` of the ConfigMap; with it, what was left out and why.
-    pub fn read(data: &Value) -> (Trust, Vec<String>) {
+    pub fn read(data: &Value) -> (AuthenticationConfig, Vec<String>) {
         let mut problems = Vec::new();
         let mut authorities = |key: &str| {
             let text = data[key].as_str().filter(|text| !text.is_empty())?;
-            match Authorities::read(text) {
+            match CertificateAuthorities::read(text) {
                 Ok(authorities) => Some(authorities),
                 Err(error) => {
                     problems.push(format!("{key}: {error}"));
@@ -59,12 +59,12 @@ impl Trust {
                 None
             }
         });
-        (Trust { clients, front_proxy, generation: 0 }, problems)
+        (AuthenticationConfig { clients, front_proxy, generation: 0 }, problems)
     }
 }
 
 impl FrontProxy {
-    fn read(data: &Value, authorities: Authorities) -> Result<FrontProxy, String> {
+    fn read(data: &Value, authorities: CertificateAuthorities) -> Result<FrontProxy, String> {
         let texts = |key: &str| -> Result<Vec<String>, String> {
             let Some(text) = data[key].as_str().filter(|text| !text.is_empty()) else { return Ok(Vec::new()) };
             serde_json::from_str(text).map_err(|error| format!("{key}: it is no list of texts: {error}"))

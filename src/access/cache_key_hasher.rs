@@ -11,22 +11,22 @@ use ring::rand::SystemRandom;
 use super::single_flight::CacheKey;
 
 /// The process's own key.
-pub struct Secret(hmac::Key);
+pub struct CacheKeyHasher(hmac::Key);
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for CacheKeyHasher {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Secret")
+        formatter.write_str("CacheKeyHasher")
     }
 }
 
-impl Secret {
+impl CacheKeyHasher {
     /// A new one.
     ///
     /// # Errors
     /// Says so when the system has no randomness, without which nothing is safe.
-    pub fn new() -> Result<Secret, String> {
+    pub fn new() -> Result<CacheKeyHasher, String> {
         hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())
-            .map(Secret)
+            .map(CacheKeyHasher)
             .map_err(|_| "the system gives no random bytes".to_owned())
     }
 

@@ -7,7 +7,7 @@ use super::admission::access;
 use super::certificates::authority;
 use super::{Reviewer, cluster};
 use crate::access::front_proxy::{described, strip};
-use crate::access::trust::Trust;
+use crate::access::authentication_config::AuthenticationConfig;
 
 pub(super) fn config_map(clients: &str, proxies: &str) -> Value {
     json!({
@@ -44,8 +44,8 @@ fn what_is_broken_in_the_config_map_is_left_out_whole_and_told() {
         (with("requestheader-allowed-names", json!(r#"{"a":1}"#)), true, false, 1, "names that are none"),
     ];
     for (data, clients, front_proxy, problems, what) in rows {
-        let (trust, told) = Trust::read(&data);
-        assert_eq!((trust.clients.is_some(), trust.front_proxy.is_some()), (clients, front_proxy), "{what}");
+        let (config, told) = AuthenticationConfig::read(&data);
+        assert_eq!((config.clients.is_some(), config.front_proxy.is_some()), (clients, front_proxy), "{what}");
         assert_eq!(told.len(), problems, "{what}: {told:?}");
     }
 }
@@ -63,7 +63,7 @@ fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
 #[test]
 fn a_front_proxy_tells_user_groups_and_the_rest() {
     let pem = authority("a").pem();
-    let proxy = Trust::read(&config_map(&pem, &pem)).0.front_proxy.unwrap();
+    let proxy = AuthenticationConfig::read(&config_map(&pem, &pem)).0.front_proxy.unwrap();
     let told = described(
         &proxy,
         &headers(&[
@@ -95,7 +95,7 @@ fn a_front_proxy_tells_user_groups_and_the_rest() {
 #[test]
 fn no_request_keeps_what_it_said_of_its_user() {
     let pem = authority("a").pem();
-    let proxy = Trust::read(&config_map(&pem, &pem)).0.front_proxy;
+    let proxy = AuthenticationConfig::read(&config_map(&pem, &pem)).0.front_proxy;
     let sent = [
         ("Authorization", "Bearer t"),
         ("X-Remote-User", "u"),
@@ -118,9 +118,9 @@ fn no_request_keeps_what_it_said_of_its_user() {
 fn each_reading_of_the_config_map_replaces_what_was_read_before() {
     let (one, other) = (authority("one").pem(), authority("other").pem());
     let access = access(&Reviewer::new(cluster), &config_map(&one, ""));
-    let first = access.trust();
+    let first = access.authentication_config();
     assert!(first.clients.is_some() && first.front_proxy.is_none() && first.generation == 1);
-    access.set_trust(&config_map("words", &other));
-    let second = access.trust();
+    access.set_authentication_config(&config_map("words", &other));
+    let second = access.authentication_config();
     assert!(second.clients.is_none() && second.front_proxy.is_some() && second.generation == 2);
 }

@@ -9,7 +9,7 @@ use super::single_flight::CacheResult;
 /// How somebody was authenticated, or tried to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
-pub enum Method {
+pub enum AuthenticationMethod {
     FrontProxy,
     Certificate,
     Token,
@@ -18,8 +18,8 @@ pub enum Method {
 
 /// How that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Authenticated {
-    /// It is known who asks; under [`Method::None`], nobody in particular, where that is enough.
+pub enum AttemptResult {
+    /// It is known who asks; under [`AuthenticationMethod::None`], nobody in particular, where that is enough.
     Success,
     /// It is not.
     Failure,
@@ -32,7 +32,7 @@ pub enum Authenticated {
 /// What was decided about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
-pub enum Decided {
+pub enum DecisionResult {
     Allowed,
     Denied,
     Error,
@@ -41,14 +41,14 @@ pub enum Decided {
 /// What an API server is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are Kubernetes' own")]
-pub enum Review {
+pub enum ReviewKind {
     Token,
     SubjectAccess,
 }
 
 /// Everything that is counted.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct AccessCounters {
     authentications: [[AtomicU64; 4]; 4],
     authorizations: [AtomicU64; 3],
     reviews: [[AtomicU64; 2]; 2],
@@ -56,74 +56,74 @@ pub struct Counts {
     revoked: AtomicU64,
 }
 
-impl Method {
+impl AuthenticationMethod {
     /// All of them, in the order in which they are counted.
-    pub const ALL: [Method; 4] = [Method::FrontProxy, Method::Certificate, Method::Token, Method::None];
+    pub const ALL: [AuthenticationMethod; 4] = [AuthenticationMethod::FrontProxy, AuthenticationMethod::Certificate, AuthenticationMethod::Token, AuthenticationMethod::None];
 
     /// As a label.
     pub fn as_str(self) -> &'static str {
         match self {
-            Method::FrontProxy => "front-proxy",
-            Method::Certificate => "certificate",
-            Method::Token => "token",
-            Method::None => "none",
+            AuthenticationMethod::FrontProxy => "front-proxy",
+            AuthenticationMethod::Certificate => "certificate",
+            AuthenticationMethod::Token => "token",
+            AuthenticationMethod::None => "none",
         }
     }
 }
 
-impl Authenticated {
+impl AttemptResult {
     /// All of them, in the order in which they are counted.
-    pub const ALL: [Authenticated; 4] =
-        [Authenticated::Success, Authenticated::Failure, Authenticated::Error, Authenticated::Limited];
+    pub const ALL: [AttemptResult; 4] =
+        [AttemptResult::Success, AttemptResult::Failure, AttemptResult::Error, AttemptResult::Limited];
 
     /// As a label.
     pub fn as_str(self) -> &'static str {
         match self {
-            Authenticated::Success => "success",
-            Authenticated::Failure => "failure",
-            Authenticated::Error => "error",
-            Authenticated::Limited => "limited",
+            AttemptResult::Success => "success",
+            AttemptResult::Failure => "failure",
+            AttemptResult::Error => "error",
+            AttemptResult::Limited => "limited",
         }
     }
 }
 
-impl Decided {
+impl DecisionResult {
     /// All of them, in the order in which they are counted.
-    pub const ALL: [Decided; 3] = [Decided::Allowed, Decided::Denied, Decided::Error];
+    pub const ALL: [DecisionResult; 3] = [DecisionResult::Allowed, DecisionResult::Denied, DecisionResult::Error];
 
     /// As a label; kube-apiserver's words for the same.
     pub fn as_str(self) -> &'static str {
         match self {
-            Decided::Allowed => "allowed",
-            Decided::Denied => "denied",
-            Decided::Error => "error",
+            DecisionResult::Allowed => "allowed",
+            DecisionResult::Denied => "denied",
+            DecisionResult::Error => "error",
         }
     }
 }
 
-impl Review {
+impl ReviewKind {
     /// Both, in the order in which they are counted.
-    pub const ALL: [Review; 2] = [Review::Token, Review::SubjectAccess];
+    pub const ALL: [ReviewKind; 2] = [ReviewKind::Token, ReviewKind::SubjectAccess];
 
     /// As a label.
     pub fn as_str(self) -> &'static str {
         match self {
-            Review::Token => "TokenReview",
-            Review::SubjectAccess => "SubjectAccessReview",
+            ReviewKind::Token => "TokenReview",
+            ReviewKind::SubjectAccess => "SubjectAccessReview",
         }
     }
 }
 
 impl CacheResult {
     /// All of them, in the order in which they are counted.
-    pub const ALL: [CacheResult; 3] = [CacheResult::Kept, CacheResult::Shared, CacheResult::Asked];
+    pub const ALL: [CacheResult; 3] = [CacheResult::Hit, CacheResult::Shared, CacheResult::Miss];
 
     /// As a label.
     pub fn as_str(self) -> &'static str {
         match self {
-            CacheResult::Kept => "hit",
+            CacheResult::Hit => "hit",
             CacheResult::Shared => "shared",
-            CacheResult::Asked => "miss",
+            CacheResult::Miss => "miss",
         }
     }
 }
@@ -136,20 +136,20 @@ fn read(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-impl Counts {
-    pub(super) fn authenticated(&self, method: Method, result: Authenticated) {
+impl AccessCounters {
+    pub(super) fn authenticated(&self, method: AuthenticationMethod, result: AttemptResult) {
         add(&self.authentications[method as usize][result as usize]);
     }
 
-    pub(super) fn decided(&self, decided: Decided) {
+    pub(super) fn decided(&self, decided: DecisionResult) {
         add(&self.authorizations[decided as usize]);
     }
 
-    pub(super) fn reviewed(&self, review: Review, is_answered: bool) {
+    pub(super) fn reviewed(&self, review: ReviewKind, is_answered: bool) {
         add(&self.reviews[review as usize][usize::from(!is_answered)]);
     }
 
-    pub(super) fn looked_up(&self, review: Review, had: CacheResult) {
+    pub(super) fn looked_up(&self, review: ReviewKind, had: CacheResult) {
         add(&self.cache[review as usize][had as usize]);
     }
 
@@ -158,22 +158,22 @@ impl Counts {
     }
 
     /// Requests by how their user was found, and how that ended.
-    pub fn authentications(&self, method: Method, result: Authenticated) -> u64 {
+    pub fn authentications(&self, method: AuthenticationMethod, result: AttemptResult) -> u64 {
         read(&self.authentications[method as usize][result as usize])
     }
 
     /// Requests, and renewed permissions of watches, by what was decided.
-    pub fn authorizations(&self, decided: Decided) -> u64 {
+    pub fn authorizations(&self, decided: DecisionResult) -> u64 {
         read(&self.authorizations[decided as usize])
     }
 
     /// Reviews asked of the API server, by whether it answered.
-    pub fn reviews(&self, review: Review, is_answered: bool) -> u64 {
+    pub fn reviews(&self, review: ReviewKind, is_answered: bool) -> u64 {
         read(&self.reviews[review as usize][usize::from(!is_answered)])
     }
 
     /// How often an answer was there, was being asked for, or had to be asked for.
-    pub fn cache_requests(&self, review: Review, had: CacheResult) -> u64 {
+    pub fn cache_requests(&self, review: ReviewKind, had: CacheResult) -> u64 {
         read(&self.cache[review as usize][had as usize])
     }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, advance, sleep};
 
-use crate::access::failure_rate_limiter::{EVERY, Failures, JWT_TRIES, TRIES, TokenClass};
-use crate::access::secret::Secret;
+use crate::access::failure_rate_limiter::{EVERY, TokenFailures, JWT_TRIES, TRIES, TokenClass};
+use crate::access::cache_key_hasher::CacheKeyHasher;
 use crate::access::single_flight::{CacheKey, CacheResult, SingleFlightCache};
 
 /// Even numbers are kept for ten seconds.
@@ -41,7 +41,7 @@ async fn who_asks_the_same_at_the_same_time_shares_one_question() {
         let all = (0..50).map(|_| flights.get(key(answer as u8), || slowly(answer, asked.clone())));
         let had = futures::future::join_all(all).await;
         assert!(had.iter().all(|(found, _)| *found == answer), "{answer}");
-        assert_eq!(had.iter().filter(|(_, had)| *had == CacheResult::Asked).count(), 1, "{answer}");
+        assert_eq!(had.iter().filter(|(_, had)| *had == CacheResult::Miss).count(), 1, "{answer}");
         assert_eq!(had.iter().filter(|(_, had)| *had == CacheResult::Shared).count(), 49, "{answer}");
     }
     assert_eq!(asked.load(Ordering::Relaxed), 2);
@@ -51,19 +51,19 @@ async fn who_asks_the_same_at_the_same_time_shares_one_question() {
 async fn an_answer_is_kept_for_its_time_and_another_not_at_all() {
     let (flights, asked) = (flights(10), Arc::new(AtomicUsize::new(0)));
     let rows = [
-        (2, 0, CacheResult::Asked, "first"),
-        (2, 9, CacheResult::Kept, "within its time"),
-        (2, 2, CacheResult::Asked, "after it"),
-        (3, 0, CacheResult::Asked, "one that is not kept"),
-        (3, 0, CacheResult::Asked, "once more"),
+        (2, 0, CacheResult::Miss, "first"),
+        (2, 9, CacheResult::Hit, "within its time"),
+        (2, 2, CacheResult::Miss, "after it"),
+        (3, 0, CacheResult::Miss, "one that is not kept"),
+        (3, 0, CacheResult::Miss, "once more"),
     ];
     for (answer, seconds, expected, what) in rows {
         advance(Duration::from_secs(seconds)).await;
         let (found, had) = flights.get(key(answer as u8), || slowly(answer, asked.clone())).await;
         assert_eq!((found, had), (answer, expected), "{what}");
     }
-    assert_eq!(flights.kept(&key(2)), Some(2));
-    assert_eq!(flights.kept(&key(3)), None);
+    assert_eq!(flights.cached(&key(2)), Some(2));
+    assert_eq!(flights.cached(&key(3)), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,7 +81,7 @@ async fn a_question_goes_on_without_who_asked_first_and_ends_with_who_waits_last
     drop(only);
     assert_eq!(
         flights.get(key(4), || slowly(4, asked.clone())).await,
-        (4, CacheResult::Asked),
+        (4, CacheResult::Miss),
         "nobody drives it any more"
     );
     assert_eq!(asked.load(Ordering::Relaxed), 3);
@@ -93,24 +93,24 @@ async fn the_least_recently_used_answer_goes_first() {
     for number in [2u8, 4, 6, 2, 8] {
         flights.get(key(number), || slowly(u64::from(number), asked.clone())).await;
     }
-    let kept: Vec<bool> = [2, 4, 6, 8].map(|number| flights.kept(&key(number)).is_some()).into();
+    let kept: Vec<bool> = [2, 4, 6, 8].map(|number| flights.cached(&key(number)).is_some()).into();
     assert_eq!(kept, [true, false, true, true]);
 }
 
 #[test]
 fn a_key_tells_texts_and_their_borders_apart_and_is_the_processes_own() {
-    let secret = Secret::new().unwrap();
-    let of = |texts: &[&str]| secret.key(texts.iter().map(|text| text.as_bytes()));
+    let hasher = CacheKeyHasher::new().unwrap();
+    let of = |texts: &[&str]| hasher.key(texts.iter().map(|text| text.as_bytes()));
     assert_eq!(of(&["ab", "c"]), of(&["ab", "c"]));
     for other in [&["a", "bc"][..], &["abc"], &["ab", "c", ""], &["ab", "d"]] {
         assert_ne!(of(&["ab", "c"]), of(other), "{other:?}");
     }
-    assert_ne!(Secret::new().unwrap().key([&b"abc"[..]]), of(&["abc"]));
+    assert_ne!(CacheKeyHasher::new().unwrap().key([&b"abc"[..]]), of(&["abc"]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_address_has_its_tries_and_gets_them_back_with_time() {
-    let (buckets, address) = (Failures::default(), IpAddr::from([10, 0, 0, 1]));
+    let (buckets, address) = (TokenFailures::default(), IpAddr::from([10, 0, 0, 1]));
     let take = |address: IpAddr| buckets.take(TokenClass::Failed, address, Instant::now());
     assert_eq!((0..TRIES * 2).filter(|_| take(address)).count(), TRIES as usize);
     assert!(take(IpAddr::from([10, 0, 0, 2])), "another address has its own");
@@ -126,7 +126,7 @@ async fn an_address_has_its_tries_and_gets_them_back_with_time() {
 
 #[tokio::test(start_paused = true)]
 async fn who_has_many_addresses_has_one_bucket_or_none() {
-    let buckets = Failures::default();
+    let buckets = TokenFailures::default();
     let take = |address: IpAddr| buckets.take(TokenClass::Failed, address, Instant::now());
     let near = |number: u16| IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, 0, number]);
     assert_eq!((0..500).filter(|number| take(near(*number))).count(), TRIES as usize, "a /64 is one place");
