@@ -78,9 +78,7 @@ const EDGES: [(&str, &[&str]); 31] = [
     // What the commands that serve start. It knows no options and prints nothing.
     (
         "runtime",
-        &[
-            "model", "extract", "store", "registry", "source", "access", "audit", "operator", "server", "metrics",
-        ],
+        &["model", "extract", "store", "registry", "source", "access", "audit", "operator", "server", "metrics"],
     ),
     (
         "cli",

@@ -82,7 +82,7 @@ impl Fieldcache {
     }
 
     /// `operator --kubeconfig FILE` at a free port with these further arguments; `endpoint` says how it is reached at its address, once it
-    /// is there. It knows then whom the cluster trusts; that it is ready is the caller's to wait for.
+    /// is there. It then has the certificate authorities of clients; that it is ready is the caller's to wait for.
     ///
     /// # Errors
     /// As [`Fieldcache::serve`].
@@ -93,10 +93,10 @@ impl Fieldcache {
     ) -> Result<Fieldcache> {
         let own = ["--kubeconfig".to_owned(), kubeconfig.display().to_string()];
         let operator = Fieldcache::start("operator", own.into_iter().chain(arguments), endpoint).await?;
-        let told = |line: &str| line.contains("whom the cluster trusts has been read").then_some(());
+        let told = |line: &str| line.contains("client certificate authorities read from ConfigMap").then_some(());
         operator
             .process()
-            .line("the line that the operator knows whom the cluster trusts", START_DEADLINE, told)
+            .line("the line that the operator has the certificate authorities of clients", START_DEADLINE, told)
             .await?;
         Ok(operator)
     }

@@ -9,17 +9,17 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::attributes::{Attributes, RequiredPermissions};
-use super::authentication::{self, Credential, AuthenticationResult, Peer, LocalAuthentication};
+use super::authentication::{self, AuthenticationResult, Credential, LocalAuthentication, Peer};
+use super::authentication_config::AuthenticationConfig;
 use super::authorization::{ALWAYS_ALLOWED, Authorizer, Decision};
 use super::backend::Backend;
-use super::counters::{AccessCounters, AttemptResult};
+use super::cache_key_hasher::CacheKeyHasher;
+use super::counters::{AccessCounters, AttemptResult, AuthenticationMethod};
 use super::error::{AccessError, forbidden};
 use super::identity::Identity;
 use super::lease::{self, AuthorizationLease, Leases};
 use super::scope::{AuthorizationScope, ViewScope};
-use super::cache_key_hasher::CacheKeyHasher;
 use super::tokens::Tokens;
-use super::authentication_config::AuthenticationConfig;
 use crate::model::Gvr;
 use crate::registry::upstream::Upstream;
 use crate::request::RequestInfo;
@@ -77,8 +77,8 @@ pub struct AuthorizedRequest {
     pub identity: Arc<Identity>,
     /// The permissions that were checked; see [`AuthorizationScope`].
     decided: RequiredPermissions,
-    credential: Credential,
-    leases: Arc<Leases>,
+    pub(super) credential: Credential,
+    pub(super) leases: Arc<Leases>,
 }
 
 impl AuthorizedRequest {
@@ -103,13 +103,13 @@ impl AuthorizedRequest {
     }
 }
 
-/// A request that is not authenticated yet.
+/// A request before its authentication.
 pub struct UnauthenticatedRequest<'a> {
     /// The peer of its connection, if known.
     pub peer: Option<&'a Arc<Peer>>,
     /// Its headers.
     pub headers: &'a HeaderMap,
-    /// What it asks for.
+    /// Its path and query, read once.
     pub info: &'a RequestInfo,
     /// Receives the identity of the caller as soon as it is authenticated.
     pub known: Option<&'a OnceLock<Arc<Identity>>>,
@@ -148,10 +148,15 @@ impl AccessControl {
     pub fn set_authentication_config(&self, data: &Value) {
         let (mut read, problems) = AuthenticationConfig::read(data);
         for problem in problems {
-            tracing::warn!(problem, "a part of ConfigMap kube-system/extension-apiserver-authentication is of no use");
+            tracing::warn!(
+                problem,
+                "ConfigMap kube-system/extension-apiserver-authentication has an invalid part, which is ignored"
+            );
         }
         if self.config.borrow().generation == 0 {
-            tracing::info!("whom the cluster trusts has been read");
+            tracing::info!(
+                "client certificate authorities read from ConfigMap kube-system/extension-apiserver-authentication"
+            );
         }
         self.config.send_modify(|held| {
             read.generation = held.generation + 1;
@@ -159,7 +164,7 @@ impl AccessControl {
         });
     }
 
-    /// Whether the certificate authorities have been read. Everything else is requested when it is needed.
+    /// Whether the certificate authorities have been read. Reviews are requested when they are needed.
     ///
     /// # Errors
     /// What is missing.
@@ -185,7 +190,7 @@ impl AccessControl {
         self.authorizer.decide(identity, attributes).await
     }
 
-    /// Identifies the caller as far as that needs no review.
+    /// Authenticates the caller as far as that needs no review.
     pub fn authenticate_locally(&self, peer: Option<&Arc<Peer>>, headers: &HeaderMap) -> LocalAuthentication {
         authentication::authenticate_locally(&self.authentication_config(), &self.tokens, peer, headers)
     }
@@ -212,18 +217,23 @@ impl AccessControl {
         self.authorize_with(arrived, self.authenticate_locally(arrived.peer, arrived.headers)).await
     }
 
-    /// The same for a request that [`AccessControl::authenticate_locally`] has identified before.
+    /// The same for a request with the result of [`AccessControl::authenticate_locally`].
     ///
     /// # Errors
     /// [`AccessError`].
-    pub async fn authorize_with(&self, arrived: &UnauthenticatedRequest<'_>, recognized: LocalAuthentication) -> Result<AuthorizedRequest, AccessError> {
-        // Upstream reads the path first of all.
+    pub async fn authorize_with(
+        &self,
+        arrived: &UnauthenticatedRequest<'_>,
+        recognized: LocalAuthentication,
+    ) -> Result<AuthorizedRequest, AccessError> {
+        // Upstream validates the path first.
         let named = arrived.info.resource()?;
         // Health checks inside of a View need authentication: only authenticated callers learn whether it exists.
-        let is_health =
-            matches!(arrived.scope, AuthorizationScope::Request) && named.is_none() && ALWAYS_ALLOWED.contains(&&*arrived.info.path);
+        let is_health = matches!(arrived.scope, AuthorizationScope::Request)
+            && named.is_none()
+            && ALWAYS_ALLOWED.contains(&&*arrived.info.path);
         let (identity, credential) = self.identify(arrived, recognized, is_health).await?;
-        // Only now: selectors of callers that are not known are not read.
+        // Only now, because selectors of unauthenticated callers are not parsed.
         let mut attributes = Attributes::of(arrived.info)?;
         attributes.keep_fields(&*self.settings.known_field);
         let attributes = Arc::new(attributes);
@@ -293,7 +303,9 @@ impl AccessControl {
         };
         let (by_use, by_own) = futures::future::join(decide(view.using), decide(attributes)).await;
         match (by_use, by_own) {
-            (Decision::Unavailable(why), _) | (_, Decision::Unavailable(why)) => Err(AccessError::without_decision(&why)),
+            (Decision::Unavailable(why), _) | (_, Decision::Unavailable(why)) => {
+                Err(AccessError::without_decision(&why))
+            }
             (Decision::Allowed, _) => Err(forbidden(identity, &denied, reason)),
             (Decision::Denied(_), Decision::Allowed) => Err(forbidden(identity, view.using, NOT_USABLE.to_owned())),
             (Decision::Denied(_), Decision::Denied(reason)) => {
@@ -307,7 +319,7 @@ impl AccessControl {
         }
     }
 
-    /// Authenticates the caller, and rejects impersonation. `may_be_nobody`: anonymous callers are permitted.
+    /// Authenticates the caller, and rejects impersonation. `allows_anonymous`: anonymous callers are permitted.
     ///
     /// # Errors
     /// [`AccessError`].
@@ -315,12 +327,12 @@ impl AccessControl {
         &self,
         arrived: &UnauthenticatedRequest<'_>,
         recognized: LocalAuthentication,
-        may_be_nobody: bool,
+        allows_anonymous: bool,
     ) -> Result<(Arc<Identity>, Credential), AccessError> {
         let config = self.authentication_config();
         // A certificate has precedence over a token, so a certificate that cannot be verified yet rejects the request. Health checks are
         // always permitted, so that callers with a certificate learn that the server is not ready.
-        if !may_be_nobody && config.generation == 0 && arrived.peer.is_some_and(|peer| !peer.chain.is_empty()) {
+        if !allows_anonymous && config.generation == 0 && arrived.peer.is_some_and(|peer| !peer.chain.is_empty()) {
             self.counts.authenticated(AuthenticationMethod::Certificate, AttemptResult::Error);
             return Err(AccessError::AuthoritiesNotLoaded);
         }
@@ -336,9 +348,9 @@ impl AccessControl {
             let _ = known.set(identity.clone());
         }
         if identity.is_anonymous() {
-            let result = if may_be_nobody { AttemptResult::Success } else { AttemptResult::Failure };
+            let result = if allows_anonymous { AttemptResult::Success } else { AttemptResult::Failure };
             self.counts.authenticated(AuthenticationMethod::None, result);
-            if !may_be_nobody {
+            if !allows_anonymous {
                 return Err(self.tokens.unauthorized());
             }
         }

@@ -18,11 +18,11 @@ pub struct Attributes {
     pub verb: String,
     /// The path, decoded.
     pub path: String,
-    /// What it names below `/api` and `/apis`; `None` for every other path.
+    /// The resource of a path below `/api` or `/apis`; `None` for other paths.
     pub resource: Option<ResourceAttributes>,
 }
 
-/// The part of a request for resources. Empty texts stand for what is not named.
+/// The resource of a request. Absent parts are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are Kubernetes' own")]
 pub struct ResourceAttributes {
@@ -33,27 +33,27 @@ pub struct ResourceAttributes {
     pub namespace: String,
     /// Of the path, or of a field selector on `metadata.name`.
     pub name: String,
-    /// Of the field selector; none where it cannot be read or is too long, which asks for more, not for less.
+    /// Of the field selector. Empty if it is invalid or too long: the request is then authorized for more, not for less.
     pub fields: Vec<FieldRequirement>,
     /// Of the label selector; likewise.
     pub labels: Vec<LabelRequirement>,
 }
 
-/// Verbs that come with selectors.
+/// Verbs with selectors.
 const WITH_SELECTORS: [&str; 3] = ["list", "watch", "deletecollection"];
 
-/// What each value counts for, beside its length.
+/// Bytes that each value counts beside its length.
 const VALUE_BYTES: usize = 8;
 
 impl Attributes {
-    /// Of a request. Reads its selectors, if they are short.
+    /// Reads them from a request. Parses its selectors, if they are short.
     ///
     /// # Errors
     /// [`Incomplete`].
     pub fn of(request: &RequestInfo) -> Result<Attributes, Incomplete> {
         let resource = request.resource()?.map(|named| {
             let has_selectors = !named.legacy_watch && WITH_SELECTORS.contains(&&*request.verb);
-            // Watches by path take selectors in some forms only, so upstream asks for the whole there.
+            // Watches by path have selectors in some forms only, so upstream authorizes them without selectors.
             let selectors = has_selectors.then(|| request.selectors());
             let fields = selectors.and_then(|selectors| selectors.fields.read());
             let labels = selectors.and_then(|selectors| selectors.labels.read());
@@ -71,7 +71,7 @@ impl Attributes {
         Ok(Attributes { verb: request.verb.to_string(), path: request.path.clone(), resource })
     }
 
-    /// The right to use something by its name: not a request that anybody can make, but one that stands behind others.
+    /// The permission to use an object by its name. No request has this verb; other requests need the permission.
     pub fn using(group: &str, version: &str, resource: &str, name: &str) -> Attributes {
         let text = str::to_owned;
         let about = ResourceAttributes {
@@ -100,8 +100,8 @@ impl Attributes {
         Attributes { verb: "get".to_owned(), path: format!("/{endpoint}/*"), resource: None }
     }
 
-    /// Leaves out requirements on fields that the API server does not know. What is asked for then is more than what is
-    /// answered, never less.
+    /// Leaves out requirements on fields that the API server does not know. The request is then authorized for more than its response
+    /// contains, never for less.
     pub fn keep_fields(&mut self, is_known: impl Fn(&Gvr, &str) -> bool) {
         let Some(resource) = &mut self.resource else { return };
         if resource.fields.is_empty() {
@@ -111,8 +111,8 @@ impl Attributes {
         resource.fields.retain(|field| is_known(&gvr, &field.label));
     }
 
-    /// Leaves out all requirements if there are too many to ask for: a review takes a hundred times the bytes of what it is made of, and it
-    /// is made before it is known whether the caller may do anything. What is asked for then is more than what is answered, never less.
+    /// Leaves out all requirements if there are too many. A review takes a hundred times the bytes of its requirements, and it is made
+    /// before the caller is authorized for anything. The request is then authorized for more than its response contains, never for less.
     pub fn bound_requirements(&mut self) {
         if let Some(resource) = &mut self.resource
             && !are_few(&resource.fields, &resource.labels)
@@ -121,7 +121,7 @@ impl Attributes {
         }
     }
 
-    /// How much of it the requester can make as long as it likes; see `authorization`.
+    /// Bytes of the texts whose length the caller chooses; see `authorization`.
     pub(super) fn controlled_bytes(&self) -> usize {
         let resource = self.resource.iter().map(|resource| {
             [
@@ -153,9 +153,9 @@ fn are_few(fields: &[FieldRequirement], labels: &[LabelRequirement]) -> bool {
     fields.len() + labels.len() <= MOST_REQUIREMENTS && bytes <= LONGEST_SELECTOR
 }
 
-/// What has to be permitted: a request, or the same request in each of some namespaces.
+/// The permissions that a request needs: those of the request itself, or of the same request in each of some namespaces.
 ///
-/// The requests are made one at a time. A caller without any permission chooses how long they are, and a View how many.
+/// Requests are made one at a time: a caller without any permission chooses their length, and a View their number.
 #[derive(Clone, Debug)]
 pub struct RequiredPermissions {
     request: Arc<Attributes>,
@@ -163,13 +163,13 @@ pub struct RequiredPermissions {
 }
 
 impl RequiredPermissions {
-    /// The request itself.
+    /// The permission for the request itself.
     pub fn of(request: Arc<Attributes>) -> RequiredPermissions {
         RequiredPermissions { request, namespaces: Vec::new() }
     }
 
-    /// What has to be permitted where a View shows a resource, by group and plural, in some namespaces: for a request that names none the
-    /// same in each of them, else the request itself.
+    /// The permissions for a request through a View that restricts resources, by group and plural, to namespaces. A request without a
+    /// namespace needs the permission in each of them.
     pub fn within<'n>(
         request: Arc<Attributes>,
         namespaces: impl Fn(&str, &str) -> &'n [String],

@@ -1,9 +1,9 @@
-//! Who is it: front proxy, certificate, token, in kube-apiserver's order; the first that knows somebody wins.
+//! Authentication by front proxy, certificate or token, in kube-apiserver's order. The first one that yields a user wins.
 //!
-//! One way that fails does not stop the next (apiserver `authenticatorfactory/delegating.go`, `authentication/request/union`): a valid
-//! token beside a certificate that nobody knows is a user, and so is a valid certificate beside a broken token. When none
-//! knows anybody, whoever has shown nothing is nobody in particular, who may ask for health and nothing else, and
-//! whoever has shown something wrong is refused even that.
+//! A method that fails does not stop the next one (apiserver `authenticatorfactory/delegating.go`, `authentication/request/union`): a valid
+//! token beside an unknown certificate authenticates its user, and so does a valid certificate beside an invalid token. If no method yields
+//! a user, a caller without credentials is anonymous and may read health endpoints only. A caller with invalid credentials is rejected
+//! even there.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,33 +13,32 @@ use http::HeaderMap;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use tokio::time::Instant;
 
+use super::authentication_config::{AuthenticationConfig, FrontProxy};
 use super::certificates::CertificateSubject;
 use super::counters::{AccessCounters, AttemptResult, AuthenticationMethod};
 use super::front_proxy::described;
 use super::identity::Identity;
-use super::tokens::{HeldToken, CachedReview, TokenReviewResult, Tokens, bearer};
-use super::authentication_config::{FrontProxy, AuthenticationConfig};
+use super::tokens::{CachedReview, HeldToken, TokenReviewResult, Tokens, bearer};
 
-/// For how long what was found out about a connection's certificate is taken as it is: signatures are dear, and days end
-/// at some second.
+/// How long the result of verifying a connection's certificate is cached: signatures are expensive, and certificates expire.
 const KEEP: Duration = Duration::from_secs(10);
 
 /// The other end of a connection.
 #[derive(Debug, Default)]
 pub struct Peer {
-    /// Where it is.
+    /// Its address.
     pub address: Option<IpAddr>,
-    /// The certificates that it has shown, its own first; the key of that one it has.
+    /// The certificates that it presented, its own first. It has proved that it has the key of that one.
     pub chain: Vec<CertificateDer<'static>>,
     verified: Mutex<Option<(u64, Instant, VerifiedChain)>>,
 }
 
-/// What a chain is good for.
+/// The result of verifying a chain: the user that it authenticates, or a front proxy.
 #[derive(Clone, Debug)]
 struct VerifiedChain {
     is_front_proxy: bool,
     user: Option<Arc<Identity>>,
-    /// Whether some way refused it, rather than not knowing it.
+    /// Whether an authority rejected it. Without authorities, it is ignored instead.
     has_failed: bool,
 }
 
@@ -56,26 +55,26 @@ pub enum Credential {
     None,
 }
 
-/// What a request says of its user without a review.
+/// Authentication as far as it needs no review by the API server.
 #[derive(Debug)]
 pub struct LocalAuthentication {
     by: By,
-    /// Whether a certificate was refused.
+    /// Whether a certificate was rejected.
     has_failed: bool,
 }
 
 #[derive(Debug)]
 enum By {
     /// A front proxy, a certificate, or a token that is cached.
-    Known(Method, Arc<Identity>, Credential),
-    /// A token that is not known to be anybody's.
+    Known(AuthenticationMethod, Arc<Identity>, Credential),
+    /// A token without a cached user.
     Token(CachedReview),
-    /// No credential that counts.
+    /// No valid certificate, and no token.
     Nothing,
 }
 
 impl LocalAuthentication {
-    /// The user, if it is known without a review who that is.
+    /// The user, if it is known without a review.
     pub fn user(&self) -> Option<&Arc<Identity>> {
         match &self.by {
             By::Known(_, identity, _) if !identity.is_anonymous() => Some(identity),
@@ -84,16 +83,16 @@ impl LocalAuthentication {
     }
 }
 
-/// Who it is, or why that is not known.
+/// The caller, or why it is not authenticated.
 #[derive(Clone, Debug)]
 pub enum AuthenticationResult {
-    /// Somebody, or nobody in particular.
+    /// A user, or the anonymous user.
     Authenticated(Arc<Identity>, Credential),
-    /// What was shown is wrong.
+    /// The credentials are invalid.
     Invalid,
-    /// Nobody says whose token it is.
+    /// The API server did not review the token.
     Unavailable,
-    /// Too many tokens from there were wrong.
+    /// Too many tokens of this address were invalid.
     RateLimited,
 }
 
@@ -109,7 +108,7 @@ impl Peer {
         Some(u64::try_from(subject.not_after).unwrap_or(0))
     }
 
-    /// The common name of its certificate, if that is one of a front proxy that is trusted now.
+    /// The common name of its certificate, if the certificate is that of a front proxy that is trusted now.
     pub(super) fn front_proxy(&self, config: &AuthenticationConfig) -> Option<String> {
         let own = self.chain.first().filter(|_| self.is_front_proxy(config))?;
         CertificateSubject::read(own).ok().map(|subject| subject.common_name)
@@ -136,10 +135,10 @@ impl Peer {
         }
         let today = UnixTime::now();
         let verified = verify(config, own, &self.chain, today);
-        // A certificate that has expired, or cannot be read, is no other one at the next request.
+        // For a certificate that has expired or cannot be read, the result does not change.
         let expires = CertificateSubject::read(own).ok().and_then(|subject| u64::try_from(subject.not_after).ok());
         let keep = match expires.and_then(|expires| expires.checked_sub(today.as_secs())) {
-            // In its last second, too, it is verified by what time it is.
+            // In its last second, it is verified at each request.
             Some(left) => KEEP.min(Duration::from_secs(left)),
             None => KEEP,
         };
@@ -148,7 +147,12 @@ impl Peer {
     }
 }
 
-fn verify(config: &AuthenticationConfig, own: &CertificateDer<'static>, chain: &[CertificateDer<'static>], now: UnixTime) -> VerifiedChain {
+fn verify(
+    config: &AuthenticationConfig,
+    own: &CertificateDer<'static>,
+    chain: &[CertificateDer<'static>],
+    now: UnixTime,
+) -> VerifiedChain {
     let mut verified = VerifiedChain { is_front_proxy: false, user: None, has_failed: false };
     let subject = match CertificateSubject::read(own) {
         Ok(subject) => subject,
@@ -165,7 +169,7 @@ fn verify(config: &AuthenticationConfig, own: &CertificateDer<'static>, chain: &
     if let Some(authorities) = &config.clients {
         let user = authorities.check(chain, now).and_then(|()| subject.identity(own));
         if let Err(problem) = &user {
-            tracing::debug!(problem, "a client certificate is not one of a user");
+            tracing::debug!(problem, "a client certificate authenticates no user");
         }
         verified.has_failed |= user.is_err();
         verified.user = user.ok().flatten().map(Arc::new);
@@ -173,14 +177,24 @@ fn verify(config: &AuthenticationConfig, own: &CertificateDer<'static>, chain: &
     verified
 }
 
-/// Finds out who asks, as far as that needs no review.
-pub(super) fn authenticate_locally(config: &AuthenticationConfig, tokens: &Tokens, peer: Option<&Arc<Peer>>, headers: &HeaderMap) -> LocalAuthentication {
+/// Authenticates a request as far as that needs no review.
+pub(super) fn authenticate_locally(
+    config: &AuthenticationConfig,
+    tokens: &Tokens,
+    peer: Option<&Arc<Peer>>,
+    headers: &HeaderMap,
+) -> LocalAuthentication {
     let verified = peer.and_then(|peer| peer.verify(config));
     let has_failed = verified.as_ref().is_some_and(|verified| verified.has_failed);
-    let proxy = config.front_proxy.as_ref().filter(|_| verified.as_ref().is_some_and(|verified| verified.is_front_proxy));
+    let proxy =
+        config.front_proxy.as_ref().filter(|_| verified.as_ref().is_some_and(|verified| verified.is_front_proxy));
     let by =
         if let (Some(identity), Some(peer)) = (proxy.and_then(|proxy: &FrontProxy| described(proxy, headers)), peer) {
-            By::Known(AuthenticationMethod::FrontProxy, Arc::new(identity.authenticated()), Credential::FrontProxy(peer.clone()))
+            By::Known(
+                AuthenticationMethod::FrontProxy,
+                Arc::new(identity.authenticated()),
+                Credential::FrontProxy(peer.clone()),
+            )
         } else if let (Some(user), Some(peer)) = (verified.and_then(|verified| verified.user), peer) {
             By::Known(AuthenticationMethod::Certificate, user, Credential::Certificate(peer.clone()))
         } else if let Some(token) = bearer(headers) {
@@ -196,7 +210,7 @@ pub(super) fn authenticate_locally(config: &AuthenticationConfig, tokens: &Token
     LocalAuthentication { by, has_failed }
 }
 
-/// Finds out who asks, with a review if that is needed; the peer and headers are those of `recognized`.
+/// Authenticates a request, with a review of its token if that is needed. The peer and headers are those of `recognized`.
 pub(super) async fn authenticate(
     recognized: LocalAuthentication,
     tokens: &Tokens,
@@ -204,7 +218,7 @@ pub(super) async fn authenticate(
     peer: Option<&Arc<Peer>>,
     headers: &HeaderMap,
 ) -> AuthenticationResult {
-    let success = |method: Method, identity: Arc<Identity>, credential: Credential| {
+    let success = |method: AuthenticationMethod, identity: Arc<Identity>, credential: Credential| {
         counts.authenticated(method, AttemptResult::Success);
         AuthenticationResult::Authenticated(identity, credential)
     };

@@ -8,23 +8,23 @@ use serde_json::Value;
 
 use super::certificates::CertificateAuthorities;
 
-/// What the cluster trusts at a moment.
+/// The data of the ConfigMap at one time.
 #[derive(Clone, Debug, Default)]
 pub struct AuthenticationConfig {
-    /// Of users' certificates.
+    /// Authorities of users' certificates.
     pub clients: Option<CertificateAuthorities>,
-    /// Who may say on whose behalf it asks.
+    /// Front proxies, which may name the user of a request.
     pub front_proxy: Option<FrontProxy>,
-    /// Counts the changes, from 0, which is nothing known yet.
+    /// Number of changes; 0: the ConfigMap has not been read yet.
     pub generation: u64,
 }
 
-/// Whom to believe who a request is from.
+/// How front proxies authenticate and name the user of a request.
 #[derive(Clone, Debug)]
 pub struct FrontProxy {
-    /// Of its certificate.
+    /// Authorities of its certificate.
     pub authorities: CertificateAuthorities,
-    /// Common names of its certificate; none: any.
+    /// Valid common names of its certificate; empty: any.
     pub allowed_names: Vec<String>,
     /// Headers with the user's name; the first that has a value counts.
     pub user_headers: Vec<HeaderName>,
@@ -37,7 +37,7 @@ pub struct FrontProxy {
 }
 
 impl AuthenticationConfig {
-    /// Reads `data` of the ConfigMap; with it, what was left out and why.
+    /// Reads `data` of the ConfigMap. The texts say which invalid parts were left out, and why.
     pub fn read(data: &Value) -> (AuthenticationConfig, Vec<String>) {
         let mut problems = Vec::new();
         let mut authorities = |key: &str| {
@@ -67,17 +67,17 @@ impl FrontProxy {
     fn read(data: &Value, authorities: CertificateAuthorities) -> Result<FrontProxy, String> {
         let texts = |key: &str| -> Result<Vec<String>, String> {
             let Some(text) = data[key].as_str().filter(|text| !text.is_empty()) else { return Ok(Vec::new()) };
-            serde_json::from_str(text).map_err(|error| format!("{key}: it is no list of texts: {error}"))
+            serde_json::from_str(text).map_err(|error| format!("{key}: not a JSON list of strings: {error}"))
         };
         let headers = |key: &str| -> Result<Vec<HeaderName>, String> {
             let parse =
-                |text: &String| text.trim().parse().map_err(|_| format!("{key}: {text:?} is no name of a header"));
+                |text: &String| text.trim().parse().map_err(|_| format!("{key}: {text:?} is not a valid header name"));
             texts(key)?.iter().map(parse).collect()
         };
         let lower = |text: String| text.trim().to_ascii_lowercase();
         let extra_prefixes: Vec<String> = texts("requestheader-extra-headers-prefix")?.into_iter().map(lower).collect();
         if extra_prefixes.iter().any(String::is_empty) {
-            return Err("requestheader-extra-headers-prefix: an empty one would take every header".to_owned());
+            return Err("requestheader-extra-headers-prefix: an empty prefix would match every header".to_owned());
         }
         Ok(FrontProxy {
             authorities,

@@ -1,59 +1,59 @@
-//! May they: one SubjectAccessReview for each user and distinct request, remembered for ten seconds.
+//! Authorization: one SubjectAccessReview for each user and distinct request, cached for up to ten seconds.
 //!
-//! As apiserver `plugin/pkg/authorizer/webhook` with the life times that servers beside kube-apiserver use
-//! (`server/options/authorization.go`): allowed and denied are kept alike, failures are not, and members of the privileged group as well as
-//! the health endpoints are not asked about. Nothing is guessed: without an answer nobody may.
+//! As apiserver `plugin/pkg/authorizer/webhook` with the TTLs of extension API servers (`server/options/authorization.go`). Allowed and
+//! denied requests are cached, errors are not. Members of `system:masters` and the health endpoints need no review. Without a decision of
+//! the API server, no request is allowed.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::attributes::Attributes;
-use super::backend::{ReviewFlow, Backend, ReviewError};
+use super::backend::{Backend, ReviewError, ReviewFlow};
+use super::cache_key_hasher::CacheKeyHasher;
 use super::counters::{AccessCounters, DecisionResult, ReviewKind};
 use super::identity::Identity;
 use super::review::{AccessAnswer, access_answer, access_review, access_spec};
-use super::cache_key_hasher::CacheKeyHasher;
 use super::single_flight::{CacheKey, CacheResult, SingleFlightCache};
 use crate::model::shares::Shares;
 
-/// How long an answer is remembered.
+/// How long an allowed request is cached.
 const KEEP: Duration = Duration::from_secs(10);
 
-/// How long a denial is kept. Whoever grants a permission tries it at once.
+/// How long a denied request is cached. Users try a permission as soon as it is granted.
 const KEEP_DENIED: Duration = Duration::from_secs(1);
 
-/// Reviews that are begun at a time, those that wait for a place of [`Backend`] included. A user may have as many as are free for
+/// Reviews in progress at a time, including those that wait for a place of [`Backend`]. A user may have as many as are free for
 /// all others: alone half of them, which the API server answers within a fraction of a second.
 const MOST_BEGUN: u64 = 400;
 
-/// Answers that are remembered.
+/// Decisions that are cached.
 const MOST: usize = 8192;
 
-/// A request that says more than this is asked about every time, so that nobody fills the memory with names.
+/// Decisions about requests with more bytes than this are not cached, so that long names cannot fill the memory.
 const LONGEST_KEPT: usize = 10_000;
 
-/// Paths that everybody may ask for who got so far: a kubelet asks whether we live while nobody can be asked about it.
+/// Paths that every authenticated or anonymous caller may get: the kubelet probes this server also while no API server responds.
 pub const ALWAYS_ALLOWED: [&str; 3] = ["/healthz", "/readyz", "/livez"];
 
-/// Whether a request may be.
+/// The decision about a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It may.
+    /// It is allowed.
     Allowed,
-    /// It may not; the authorizer's reason, often empty.
+    /// It is denied, with the authorizer's reason, which is often empty.
     Denied(String),
-    /// Nobody says, so it may not.
+    /// The API server did not decide, so it is not allowed.
     Unavailable(ReviewError),
 }
 
-/// Decides.
+/// Decides about requests.
 pub struct Authorizer {
     backend: Arc<Backend>,
     counts: Arc<AccessCounters>,
     hasher: Arc<CacheKeyHasher>,
     decisions: Arc<SingleFlightCache<Decision>>,
-    /// Reviews that were begun, by user.
+    /// Reviews in progress, by user.
     begun: Arc<Shares<ReviewFlow>>,
 }
 
@@ -63,32 +63,32 @@ impl fmt::Debug for Authorizer {
     }
 }
 
-/// One request, as often as it is asked.
+/// A SubjectAccessReview that can be sent repeatedly.
 #[derive(Clone, Debug)]
 pub struct AccessReviewRequest {
-    /// What stands for it.
+    /// The key of its cached decision.
     pub(super) key: CacheKey,
-    /// The user whom it is about.
+    /// Its user.
     flow: ReviewFlow,
-    /// `spec` of the review, as JSON text: leases hold it for as long as their watches last, and values would take many times as much.
+    /// `spec` of the review, as JSON text. Leases hold it as long as their watches last, and parsed values would take many times as much.
     spec: Arc<str>,
     is_kept: bool,
 }
 
 impl AccessReviewRequest {
-    /// What it takes in memory, in bytes.
+    /// Its bytes in memory.
     pub(super) fn held_bytes(&self) -> usize {
         self.spec.len()
     }
 
-    /// The user whom it is about.
+    /// The flow of its user.
     pub(super) fn flow(&self) -> ReviewFlow {
         self.flow.clone()
     }
 }
 
 impl Authorizer {
-    /// Asks this API server.
+    /// Sends reviews through `backend`.
     pub fn new(backend: Arc<Backend>, counts: Arc<AccessCounters>, hasher: Arc<CacheKeyHasher>) -> Authorizer {
         let keep = |decision: &Decision| match decision {
             Decision::Allowed => Some(KEEP),
@@ -104,7 +104,7 @@ impl Authorizer {
         }
     }
 
-    /// Whether somebody may do something.
+    /// Decides whether a user may send a request.
     pub async fn decide(&self, identity: &Identity, attributes: &Attributes) -> Decision {
         match self.review_request(identity, attributes) {
             None => self.counted(Decision::Allowed),
@@ -112,7 +112,7 @@ impl Authorizer {
         }
     }
 
-    /// What would have to be asked; `None` where nothing has to.
+    /// The review of a request; `None`: the request is allowed without a review.
     pub fn review_request(&self, identity: &Identity, attributes: &Attributes) -> Option<AccessReviewRequest> {
         let is_always = attributes.resource.is_none() && ALWAYS_ALLOWED.contains(&&*attributes.path);
         if identity.is_privileged() || is_always {
@@ -124,7 +124,7 @@ impl Authorizer {
         Some(AccessReviewRequest { key, flow: ReviewFlow::user(&identity.user), spec, is_kept })
     }
 
-    /// Asks, unless the answer is there.
+    /// Decides by review, unless the decision is cached.
     pub(super) async fn decide_request(&self, request: &AccessReviewRequest) -> Decision {
         let (decision, had) = if request.is_kept {
             self.decisions.get(request.key, || self.review(request)).await

@@ -1,9 +1,8 @@
-//! The API server that reviews: asked with bounds on time, number and repetition, and refused to be guessed for.
+//! Sends reviews to the API server, with bounds on their time, number and retries.
 //!
-//! Repeated as upstream repeats (apiserver `util/webhook`): five tries, from half a second on, after answers that say that
-//! another try may help. One that finds no connection is tried once more at once, since a kept connection may have died.
-//! Places for reviews are shared by user ([`ReviewFlow`]). What is asked is in [`super::review`]; who shares an answer in
-//! [`super::single_flight`].
+//! Retries as upstream does (apiserver `util/webhook`): up to five tries, from half a second on, after responses that say that another
+//! try may help. A request that reaches no server is retried once at once, since an idle connection may have been closed. Users take
+//! turns ([`ReviewFlow`]). [`super::review`] has the documents, and [`super::single_flight`] caches their results.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,87 +20,87 @@ use super::failure_rate_limiter::client_network;
 use crate::fair_semaphore::FairSemaphore;
 use crate::registry::upstream::Upstream;
 
-/// How long a review may take in all, repetitions included.
+/// How long a review may take, including retries.
 pub(super) const LONGEST: Duration = Duration::from_secs(10);
 
 const TRIES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_GROWS_BY: f64 = 1.5;
 
-/// Reviews under way at a time. Beyond it they wait, within their time: upstream lets 200 a second through.
+/// Reviews in progress at a time. Further ones wait, within their time; upstream permits 200 in a second.
 const MOST_AT_ONCE: u64 = 120;
 
-/// So many of these places are for askers without a review under way: slow reviews of one user delay no other user's first.
+/// So many of these places are for flows without a review in progress: slow reviews of one user do not delay another user's first one.
 const FIRST_AT_ONCE: u64 = 20;
 
-/// A review is some kilobytes; groups and extra values can make it more.
+/// Bytes of a response. Most have some kilobytes; groups and extra values can make them longer.
 const LONGEST_ANSWER: usize = 1 << 20;
 
-/// Least time between log lines about missing answers.
+/// Least time between log lines about failed reviews.
 const LOG_PAUSE: Duration = Duration::from_secs(10);
 
-/// Why there is no answer; Display is for the log, and says what to do.
+/// Why a review has no result. Display is for the log, and says what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReviewError {
-    /// It was not reached.
+    /// The API server was not reached.
     #[error("{0}")]
     Unreachable(String),
     /// It took too long.
-    #[error("the API server did not answer a {0} within {seconds} s", seconds = LONGEST.as_secs())]
+    #[error("the API server did not respond to a {0} within {seconds} s", seconds = LONGEST.as_secs())]
     Timeout(&'static str),
-    /// It will not tell us.
+    /// The API server rejected the review itself.
     #[error(
-        "the API server refuses a {review} with {code}: {message}; the ClusterRole system:auth-delegator gives the right to ask"
+        "the API server rejected a {review} with {code}: {message}; bind the ClusterRole system:auth-delegator to this server"
     )]
     Rejected {
-        /// What was asked for.
+        /// Its kind.
         review: &'static str,
-        /// The status.
+        /// The status code.
         code: u16,
-        /// Its words.
+        /// The message of the response.
         message: String,
     },
-    /// It was not asked, because so many reviews of the same user wait already.
+    /// It was not sent, because too many reviews of the same user wait.
     #[error("too many reviews of one user wait for the API server")]
     TooMany,
-    /// What it says cannot be read.
-    #[error("the API server's answer to a {0} cannot be read: {1}")]
+    /// The response cannot be read.
+    #[error("the API server's response to a {0} cannot be read: {1}")]
     Malformed(&'static str, String),
 }
 
-/// Whose places a review takes. They take turns: next is whoever has the fewest reviews under way.
+/// Whose places a review takes, as in API Priority and Fairness. The flow with the fewest reviews in progress is next.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ReviewFlow {
-    /// The user whom it is about.
+    /// That of a user.
     User(Arc<str>),
-    /// The address that a token came from, as its user is not known yet; of IPv6 the /64 network.
+    /// That of the client's address, for a token whose user is not known yet; of IPv6, its /64 network.
     Address(Option<IpAddr>),
 }
 
 impl ReviewFlow {
-    /// A user.
+    /// The flow of a user.
     pub fn user(name: &str) -> ReviewFlow {
         ReviewFlow::User(Arc::from(name))
     }
 
-    /// Whoever is at an address.
+    /// The flow of a client address.
     pub fn address(address: Option<IpAddr>) -> ReviewFlow {
         ReviewFlow::Address(address.map(client_network))
     }
 }
 
-/// An API server to ask.
+/// The API server that reviews.
 #[derive(Debug)]
 pub struct Backend {
     upstream: Arc<dyn Upstream>,
     places: Arc<FairSemaphore<ReviewFlow>>,
     counts: Arc<AccessCounters>,
-    /// When a problem was logged last.
+    /// When a failure was logged last.
     logged: Mutex<Option<Instant>>,
 }
 
 impl Backend {
-    /// Asks this one.
+    /// Sends reviews to the API server behind `upstream`.
     pub fn new(upstream: Arc<dyn Upstream>, counts: Arc<AccessCounters>) -> Backend {
         Backend {
             upstream,
@@ -111,7 +110,7 @@ impl Backend {
         }
     }
 
-    /// Asks for a review.
+    /// Sends a review and returns the response document.
     ///
     /// # Errors
     /// [`ReviewError`], after ten seconds at most.
@@ -126,11 +125,11 @@ impl Backend {
         answered
     }
 
-    /// Logs a problem, but not again for a while: every request meets it, and successes can come between.
+    /// Logs a failure, unless one was logged a moment ago: an outage fails every request, and successes can come between.
     fn log(&self, error: &ReviewError) {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         if logged.is_none_or(|last| last.elapsed() >= LOG_PAUSE) {
-            tracing::warn!(%error, "requests are rejected: the API server does not answer reviews of tokens or permissions");
+            tracing::warn!(%error, "requests are rejected: the API server does not review tokens or permissions");
             *logged = Some(Instant::now());
         }
     }
@@ -162,7 +161,7 @@ impl Backend {
         }
     }
 
-    /// One try; an error says whether another one may help.
+    /// One try. The error says whether a retry may help.
     async fn once(&self, review: ReviewKind, body: Bytes) -> Result<Value, (ReviewError, bool)> {
         let path = match review {
             ReviewKind::Token => "/apis/authentication.k8s.io/v1/tokenreviews",
@@ -188,7 +187,7 @@ impl Backend {
             let frame = frame.map_err(|error| unreadable(error.to_string()))?;
             answer.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
             if answer.len() > LONGEST_ANSWER {
-                return Err(unreadable(format!("it is longer than {LONGEST_ANSWER} bytes")));
+                return Err(unreadable(format!("it has more than {LONGEST_ANSWER} bytes")));
             }
         }
         let read: Result<Value, _> = serde_json::from_slice(&answer);
@@ -198,7 +197,7 @@ impl Backend {
         }
         let document = read.map_err(|error| (ReviewError::Malformed(name, error.to_string()), false))?;
         if document["kind"] != name {
-            return Err((ReviewError::Malformed(name, "it is of another kind".to_owned()), false));
+            return Err((ReviewError::Malformed(name, "it has another kind".to_owned()), false));
         }
         Ok(document)
     }

@@ -1,7 +1,7 @@
-//! Keyed hashes: what is remembered of tokens and of questions, instead of themselves.
+//! Keyed hashes of tokens and reviews: the keys of caches, which therefore hold no tokens.
 //!
-//! HMAC-SHA256 with a key that the process makes when it starts, so that nobody can make two questions meet, and that what
-//! is in memory is of no use elsewhere (apiserver `authentication/token/cache`).
+//! HMAC-SHA256 with a random key that the process generates when it starts. Clients cannot construct collisions, and a hash is of no
+//! use outside of the process (apiserver `authentication/token/cache`).
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use ring::rand::SystemRandom;
 
 use super::single_flight::CacheKey;
 
-/// The process's own key.
+/// The key of this process.
 pub struct CacheKeyHasher(hmac::Key);
 
 impl fmt::Debug for CacheKeyHasher {
@@ -20,17 +20,17 @@ impl fmt::Debug for CacheKeyHasher {
 }
 
 impl CacheKeyHasher {
-    /// A new one.
+    /// Generates a key.
     ///
     /// # Errors
-    /// Says so when the system has no randomness, without which nothing is safe.
+    /// If the system returns no random bytes.
     pub fn new() -> Result<CacheKeyHasher, String> {
         hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())
             .map(CacheKeyHasher)
-            .map_err(|_| "the system gives no random bytes".to_owned())
+            .map_err(|_| "the system returns no random bytes".to_owned())
     }
 
-    /// The hash of several texts; where one ends and the next begins counts.
+    /// The hash of several texts. Their boundaries count.
     pub fn key<'text>(&self, texts: impl IntoIterator<Item = &'text [u8]>) -> CacheKey {
         let mut context = hmac::Context::with_key(&self.0);
         for text in texts {

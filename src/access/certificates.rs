@@ -1,9 +1,9 @@
-//! Client certificates: asked for but not needed, proven in the handshake, judged with the request.
+//! Client certificates: optional, with proof of the key in the TLS handshake, and verified against authorities with each request.
 //!
-//! As kube-apiserver does it: TLS takes whatever certificate a client shows, if the client proves that it has the key
-//! ([`DeferredClientVerifier`]), and the request is then held against the authorities of that moment ([`CertificateAuthorities`]; apiserver
-//! `authentication/request/x509`). So authorities can change while connections live, and a certificate that nobody knows
-//! harms nobody who has a token. Chains are checked by webpki; ECDSA on P-521 and RSA below 2048 bits, which Go would take, are not known to it.
+//! As in kube-apiserver, TLS accepts every certificate whose key the client has ([`DeferredClientVerifier`]). Each request is then verified
+//! against the current authorities ([`CertificateAuthorities`]; apiserver `authentication/request/x509`). Authorities can therefore change
+//! while connections are open, and an unknown certificate does not prevent authentication by token. webpki verifies chains. Unlike Go, it
+//! does not support ECDSA on P-521 and RSA below 2048 bits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::identity::Identity;
 
-/// Under this key kube-apiserver tells which certificate a user came with.
+/// The key of extra under which kube-apiserver reports the certificate of a user.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// `.1.3.6.1.4.1.57683.2`, a user's uid in the subject (apimachinery `apis/asn1`).
@@ -29,14 +29,14 @@ const UID: &str = "1.3.6.1.4.1.57683.2";
 const COMMON_NAME: &str = "2.5.4.3";
 const ORGANIZATION: &str = "2.5.4.10";
 
-/// Takes every certificate whose key the client has; who signed it is asked later.
+/// Accepts every certificate whose key the client has. Its authority is verified with each request.
 #[derive(Debug)]
 pub struct DeferredClientVerifier {
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl DeferredClientVerifier {
-    /// For a listener.
+    /// The verifier of a listener.
     pub fn verifier() -> Arc<dyn ClientCertVerifier> {
         Arc::new(DeferredClientVerifier { algorithms: ring::default_provider().signature_verification_algorithms })
     }
@@ -54,7 +54,7 @@ impl ClientCertVerifier for DeferredClientVerifier {
         false
     }
 
-    /// None: clients then show what they have. The authorities change, and these cannot.
+    /// None: clients then send the certificate that they have. Authorities change, and these hints cannot.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }
@@ -104,29 +104,29 @@ impl ClientCertVerifier for DeferredClientVerifier {
 pub struct CertificateAuthorities {
     provider: Arc<CryptoProvider>,
     anchors: Vec<TrustAnchor>,
-    /// Of all anchors, for as long as none has expired.
+    /// The verifier of all anchors, used while none has expired.
     verifier: Arc<dyn ClientCertVerifier>,
 }
 
 #[derive(Clone, Debug)]
 struct TrustAnchor {
     certificate: CertificateDer<'static>,
-    /// Seconds since 1970, first and last.
+    /// The first and the last second of its validity, since 1970.
     valid: (i64, i64),
 }
 
-/// Why a text holds no authorities.
+/// Why a bundle of authorities is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateAuthoritiesError {
-    /// There is no certificate in it.
-    #[error("it holds no certificate")]
+    /// It has no certificate.
+    #[error("it has no certificate")]
     Empty,
-    /// One in it cannot be read.
-    #[error("certificate {number} of it cannot be read: {problem}")]
+    /// A certificate cannot be read.
+    #[error("its certificate {number} cannot be read: {problem}")]
     Broken {
-        /// Which, from 1.
+        /// Its position, from 1.
         number: usize,
-        /// What the library said.
+        /// The error of the library.
         problem: String,
     },
 }
@@ -135,7 +135,7 @@ impl CertificateAuthorities {
     /// Reads PEM.
     ///
     /// # Errors
-    /// [`CertificateAuthoritiesError`]. One broken certificate spoils the others: half a bundle would let in half of those who may.
+    /// [`CertificateAuthoritiesError`]. One invalid certificate makes the whole bundle invalid, since a part of it would authenticate only some users.
     pub fn read(pem: &str) -> Result<CertificateAuthorities, CertificateAuthoritiesError> {
         let mut anchors = Vec::new();
         for (index, certificate) in CertificateDer::pem_slice_iter(pem.as_bytes()).enumerate() {
@@ -155,15 +155,15 @@ impl CertificateAuthorities {
         Ok(CertificateAuthorities { provider, anchors, verifier })
     }
 
-    /// Checks that a chain, the client's own certificate first, leads to one of these, for a client, now.
+    /// Checks that a chain, the client's own certificate first, leads to one of these authorities and is valid for a client now.
     ///
     /// # Errors
-    /// What is wrong, in the library's words.
+    /// The error of the library.
     pub fn check(&self, chain: &[CertificateDer<'static>], now: UnixTime) -> Result<(), String> {
         let Some((own, between)) = chain.split_first() else { return Err("no certificate".to_owned()) };
         let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         let is_valid = |anchor: &&TrustAnchor| (anchor.valid.0..=anchor.valid.1).contains(&seconds);
-        // Go asks for the authority's own days as well, which webpki does not look at.
+        // Go checks the validity of the authority too, which webpki does not.
         let verifier = if self.anchors.iter().all(|anchor| is_valid(&anchor)) {
             self.verifier.clone()
         } else {
@@ -183,14 +183,14 @@ fn verifier(provider: &Arc<CryptoProvider>, anchors: &[TrustAnchor]) -> Result<A
     builder.build().map_err(|error| error.to_string())
 }
 
-/// Whom a certificate names. Says nothing about whether that is so.
+/// The subject of a certificate. It is not verified here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateSubject {
-    /// The last of its common names; empty for none.
+    /// The last of its common names; empty if it has none.
     pub common_name: String,
     /// All organizations, in their order.
     pub organizations: Vec<String>,
-    /// Kubernetes' own attribute for a uid; more than one, or an empty one, is no user.
+    /// Kubernetes' attribute for a uid. With several uids, or an empty one, the certificate authenticates no user.
     pub uids: Vec<String>,
     /// The end of its validity, in seconds since 1970.
     pub not_after: i64,
@@ -200,8 +200,8 @@ impl CertificateSubject {
     /// Reads a certificate.
     ///
     /// # Errors
-    /// What the library said. A name in a kind of text that is not read, such as a T61String: to Go it is a name, and to skip it could
-    /// leave another one in its place.
+    /// The error of the library; or a name has a string type that is not supported, such as T61String. Go reads such a name, so to skip it
+    /// could put another name in its place.
     pub fn read(certificate: &CertificateDer<'_>) -> Result<CertificateSubject, String> {
         let (_, parsed) = X509Certificate::from_der(certificate).map_err(|error| error.to_string())?;
         let mut subject = CertificateSubject {
@@ -227,10 +227,10 @@ impl CertificateSubject {
         Ok(subject)
     }
 
-    /// The user that a certificate stands for; `None` when it names nobody.
+    /// The user of the certificate; `None` without a common name.
     ///
     /// # Errors
-    /// For a subject with several uids, or an empty one.
+    /// If the subject has several uids, or an empty one.
     pub fn identity(&self, certificate: &CertificateDer<'_>) -> Result<Option<Identity>, String> {
         if self.common_name.is_empty() {
             return Ok(None);

@@ -1,12 +1,12 @@
-//! What has been decided, counted: by method and result only, never by user, name or address.
+//! Counters of authentication and authorization, by method and result, never by user, name or address.
 //!
-//! `metrics` shows the figures.
+//! `metrics` exports them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::single_flight::CacheResult;
 
-/// How somebody was authenticated, or tried to be.
+/// The method of an authentication attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum AuthenticationMethod {
@@ -16,20 +16,20 @@ pub enum AuthenticationMethod {
     None,
 }
 
-/// How that ended.
+/// The result of an authentication attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptResult {
-    /// It is known who asks; under [`AuthenticationMethod::None`], nobody in particular, where that is enough.
+    /// The caller is authenticated; with [`AuthenticationMethod::None`], the caller is anonymous and may be.
     Success,
-    /// It is not.
+    /// The credentials are invalid.
     Failure,
-    /// It could not be found out.
+    /// The API server did not review them.
     Error,
-    /// Its address has failed too often.
+    /// Too many tokens of the address were invalid.
     Limited,
 }
 
-/// What was decided about a request.
+/// The result of an authorization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum DecisionResult {
@@ -38,7 +38,7 @@ pub enum DecisionResult {
     Error,
 }
 
-/// What an API server is asked for.
+/// The kind of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are Kubernetes' own")]
 pub enum ReviewKind {
@@ -46,7 +46,7 @@ pub enum ReviewKind {
     SubjectAccess,
 }
 
-/// Everything that is counted.
+/// The counters.
 #[derive(Debug, Default)]
 pub struct AccessCounters {
     authentications: [[AtomicU64; 4]; 4],
@@ -57,10 +57,15 @@ pub struct AccessCounters {
 }
 
 impl AuthenticationMethod {
-    /// All of them, in the order in which they are counted.
-    pub const ALL: [AuthenticationMethod; 4] = [AuthenticationMethod::FrontProxy, AuthenticationMethod::Certificate, AuthenticationMethod::Token, AuthenticationMethod::None];
+    /// All of them, in the order of the counters.
+    pub const ALL: [AuthenticationMethod; 4] = [
+        AuthenticationMethod::FrontProxy,
+        AuthenticationMethod::Certificate,
+        AuthenticationMethod::Token,
+        AuthenticationMethod::None,
+    ];
 
-    /// As a label.
+    /// Its value of a metric label.
     pub fn as_str(self) -> &'static str {
         match self {
             AuthenticationMethod::FrontProxy => "front-proxy",
@@ -72,11 +77,11 @@ impl AuthenticationMethod {
 }
 
 impl AttemptResult {
-    /// All of them, in the order in which they are counted.
+    /// All of them, in the order of the counters.
     pub const ALL: [AttemptResult; 4] =
         [AttemptResult::Success, AttemptResult::Failure, AttemptResult::Error, AttemptResult::Limited];
 
-    /// As a label.
+    /// Its value of a metric label.
     pub fn as_str(self) -> &'static str {
         match self {
             AttemptResult::Success => "success",
@@ -88,10 +93,10 @@ impl AttemptResult {
 }
 
 impl DecisionResult {
-    /// All of them, in the order in which they are counted.
+    /// All of them, in the order of the counters.
     pub const ALL: [DecisionResult; 3] = [DecisionResult::Allowed, DecisionResult::Denied, DecisionResult::Error];
 
-    /// As a label; kube-apiserver's words for the same.
+    /// Its value of a metric label, as in kube-apiserver.
     pub fn as_str(self) -> &'static str {
         match self {
             DecisionResult::Allowed => "allowed",
@@ -102,10 +107,10 @@ impl DecisionResult {
 }
 
 impl ReviewKind {
-    /// Both, in the order in which they are counted.
+    /// Both, in the order of the counters.
     pub const ALL: [ReviewKind; 2] = [ReviewKind::Token, ReviewKind::SubjectAccess];
 
-    /// As a label.
+    /// Its value of a metric label.
     pub fn as_str(self) -> &'static str {
         match self {
             ReviewKind::Token => "TokenReview",
@@ -115,10 +120,10 @@ impl ReviewKind {
 }
 
 impl CacheResult {
-    /// All of them, in the order in which they are counted.
+    /// All of them, in the order of the counters.
     pub const ALL: [CacheResult; 3] = [CacheResult::Hit, CacheResult::Shared, CacheResult::Miss];
 
-    /// As a label.
+    /// Its value of a metric label.
     pub fn as_str(self) -> &'static str {
         match self {
             CacheResult::Hit => "hit",
@@ -157,27 +162,27 @@ impl AccessCounters {
         add(&self.revoked);
     }
 
-    /// Requests by how their user was found, and how that ended.
+    /// Authentication attempts by method and result.
     pub fn authentications(&self, method: AuthenticationMethod, result: AttemptResult) -> u64 {
         read(&self.authentications[method as usize][result as usize])
     }
 
-    /// Requests, and renewed permissions of watches, by what was decided.
+    /// Decisions about requests and about open watches.
     pub fn authorizations(&self, decided: DecisionResult) -> u64 {
         read(&self.authorizations[decided as usize])
     }
 
-    /// Reviews asked of the API server, by whether it answered.
+    /// Reviews that were sent to the API server, by whether they have a result.
     pub fn reviews(&self, review: ReviewKind, is_answered: bool) -> u64 {
         read(&self.reviews[review as usize][usize::from(!is_answered)])
     }
 
-    /// How often an answer was there, was being asked for, or had to be asked for.
+    /// Lookups of cached review results, by status.
     pub fn cache_requests(&self, review: ReviewKind, had: CacheResult) -> u64 {
         read(&self.cache[review as usize][had as usize])
     }
 
-    /// Watches that were ended because what they show may not be seen any more.
+    /// Watches that ended because their user lost the permission.
     pub fn revocations(&self) -> u64 {
         read(&self.revoked)
     }

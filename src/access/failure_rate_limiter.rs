@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Tries of an address in one class at first. Whole nodes may share one address, and after a restart of this server all of
-/// them send requests at once.
+/// Tries of an address in one class at first. All Pods of a node may share one address, and after a restart of this server all of them
+/// send requests at once.
 pub const TRIES: u32 = 100;
 
 /// Tries are returned at this rate. Each costs the API server a review.
@@ -133,7 +133,7 @@ impl TokenFailures {
     }
 }
 
-/// A client with one address of IPv6 has the 2^64 around it.
+/// The /64 network of an IPv6 address, since a client with one address has the whole network; an IPv4 address itself.
 pub fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

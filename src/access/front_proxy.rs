@@ -1,24 +1,24 @@
-//! What a front proxy tells of the user for whom it asks, and how it is taken out of requests.
+//! The headers in which a front proxy names the user of a request.
 //!
-//! Whether a request comes from a front proxy is decided in [`super::authentication`], by its certificate. Headers that
-//! only look like a front proxy's are never read, and no request keeps them.
+//! [`super::authentication`] decides by the certificate whether a request comes from a front proxy. Such headers of other clients are
+//! never read. They are removed from all requests.
 
 use std::collections::BTreeMap;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::identity::Identity;
 use super::authentication_config::FrontProxy;
+use super::identity::Identity;
 use crate::model::percent_decode;
 
-/// What front proxies send where nobody has chosen other names.
+/// The default header names of front proxies.
 const STANDARD: [&str; 3] = ["x-remote-user", "x-remote-uid", "x-remote-group"];
 const STANDARD_PREFIX: &str = "x-remote-extra-";
 
-/// What a front proxy says of a user (apiserver `authentication/request/headerrequest`); `None` when it names none.
+/// The user that a front proxy names (apiserver `authentication/request/headerrequest`); `None` if it names none.
 pub(super) fn described(front_proxy: &FrontProxy, headers: &HeaderMap) -> Option<Identity> {
-    // As Go writes bytes into a review that are no UTF-8; leaving such a value out could widen what a user may.
+    // Invalid UTF-8 is replaced, as Go does in a review. Leaving such a value out could give the user more permissions.
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let first = |names: &[HeaderName]| {
         names.iter().filter_map(|name| headers.get(name).map(text)).find(|value| !value.is_empty())
@@ -44,9 +44,9 @@ pub(super) fn described(front_proxy: &FrontProxy, headers: &HeaderMap) -> Option
     Some(Identity { user, uid: first(&front_proxy.uid_headers).unwrap_or_default(), groups, extra })
 }
 
-/// Takes out of a request whatever says who it is from, once that has been settled.
+/// Removes the headers that name the user, after authentication.
 pub fn strip(headers: &mut HeaderMap, front_proxy: Option<&FrontProxy>) {
-    let is_told = |name: &HeaderName| {
+    let names_user = |name: &HeaderName| {
         let text = name.as_str();
         let is_named = |proxy: &FrontProxy| {
             [&proxy.user_headers, &proxy.uid_headers, &proxy.group_headers].iter().any(|names| names.contains(name))
@@ -57,8 +57,8 @@ pub fn strip(headers: &mut HeaderMap, front_proxy: Option<&FrontProxy>) {
             || text.starts_with(STANDARD_PREFIX)
             || front_proxy.is_some_and(is_named)
     };
-    let told: Vec<HeaderName> = headers.keys().filter(|name| is_told(name)).cloned().collect();
-    for name in told {
+    let found: Vec<HeaderName> = headers.keys().filter(|name| names_user(name)).cloned().collect();
+    for name in found {
         headers.remove(name);
     }
 }

@@ -1,39 +1,38 @@
-//! Who a request comes from, as Kubernetes describes users (apiserver `authentication/user`).
+//! The user of a request, as in apiserver `authentication/user`.
 //!
-//! Plain data: how an identity is found is in [`super::authentication`], what it may do in [`super::authorization`]. A
-//! name means nothing here, not even `system:` ones, but for the two groups that every API server treats alike.
+//! [`super::authentication`] makes identities, [`super::authorization`] decides what they may do. Names have no meaning here, except for the
+//! groups and the user that every API server treats alike.
 
 use std::collections::BTreeMap;
 
-/// Everybody who has been authenticated is in this group.
+/// The group of all authenticated users.
 pub const AUTHENTICATED: &str = "system:authenticated";
 
-/// Everybody else is in this one.
+/// The group of all others.
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 
-/// Who asks when nobody in particular does.
+/// The user of requests without credentials.
 const ANONYMOUS: &str = "system:anonymous";
 
-/// Members may do everything; API servers ask nobody about them.
+/// Members may do everything, without a review.
 const PRIVILEGED: &str = "system:masters";
 
-/// A user. Two requests of one user compare equal when the reviewing API server would see no difference between them.
+/// A user. Two identities are equal if a review makes no difference between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
     /// The name.
     pub user: String,
-    /// What tells users of one name apart over time; empty where nobody says.
+    /// Distinguishes users of one name over time; often empty.
     pub uid: String,
-    /// Groups, in the order in which they were told.
+    /// Groups, in the order of their source.
     pub groups: Vec<String>,
-    /// What else is known of the user, such as the pod that a token is bound to. Keys are lower case where they came in
-    /// headers, and as the API server wrote them where they came of a review.
+    /// Further attributes, such as the Pod that a token is bound to. Keys from headers are in lower case, keys from a review are as the API
+    /// server wrote them.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl Identity {
-    /// The same user with the group of all that were authenticated (apiserver `authentication/group`), unless it is in
-    /// it, or is said to be nobody.
+    /// The same user in the group of authenticated users (apiserver `authentication/group`), unless it is in that group or is anonymous.
     #[must_use]
     pub fn authenticated(mut self) -> Identity {
         let is_settled = self.groups.iter().any(|group| group == AUTHENTICATED || group == UNAUTHENTICATED);
@@ -43,17 +42,17 @@ impl Identity {
         self
     }
 
-    /// Nobody in particular.
+    /// The anonymous user.
     pub fn anonymous() -> Identity {
         Identity { user: ANONYMOUS.to_owned(), groups: vec![UNAUTHENTICATED.to_owned()], ..Identity::default() }
     }
 
-    /// Whether this is nobody in particular.
+    /// Whether the user is anonymous.
     pub fn is_anonymous(&self) -> bool {
         self.user == ANONYMOUS || self.groups.iter().any(|group| group == UNAUTHENTICATED)
     }
 
-    /// Whether everything is allowed without a review, as in every API server.
+    /// Whether every request of the user is allowed without a review, as in every API server.
     pub fn is_privileged(&self) -> bool {
         self.groups.iter().any(|group| group == PRIVILEGED)
     }

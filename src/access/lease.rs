@@ -5,9 +5,9 @@
 //! calls [`AuthorizationLease::renew`]. Holders of one permission or one token share one [`Lease`]: the first of them checks, the others
 //! take its result.
 //!
-//! - A permission is asked for again, and a token reviewed again, at most five minutes after the last time, the review's own time
-//!   included; up to a fifth sooner, so that checks are spread.
-//! - A token is also reviewed when the time of its `exp` claim comes. What the review says counts, not the claim.
+//! - Permissions and tokens are reviewed again at most five minutes after the last time, including the time of the review, and up to a
+//!   fifth sooner, so that checks are spread.
+//! - A token is also reviewed at the time of its `exp` claim. The result of the review counts, not the claim.
 //! - A client certificate ends its watches at its notAfter, and when the cluster does not trust its authority any more.
 //! - A front proxy vouches for the user of a request once. Only its own certificate can be checked again.
 //!
@@ -26,13 +26,13 @@ use tokio::time::{Instant, timeout};
 
 use super::attributes::{Attributes, RequiredPermissions};
 use super::authentication::{Credential, Peer};
-use super::authorization::{Authorizer, Decision, AccessReviewRequest};
+use super::authentication_config::AuthenticationConfig;
+use super::authorization::{AccessReviewRequest, Authorizer, Decision};
 use super::backend::ReviewFlow;
 use super::counters::AccessCounters;
 use super::identity::Identity;
 use super::single_flight::CacheKey;
 use super::tokens::{HeldToken, TokenReviewResult, Tokens, expires_in};
-use super::authentication_config::AuthenticationConfig;
 use crate::fair_semaphore::FairSemaphore;
 
 /// How often a lease is checked at least. With a cached decision of ten seconds and a review of ten, five minutes.
@@ -53,11 +53,11 @@ const MOST_AT_ONCE: u64 = 20;
 /// How long one check may take, its time in the queue included.
 const LONGEST_CHECK: Duration = Duration::from_secs(20);
 
-/// The right to go on with a response: leases, all of which must hold. Cheap to clone; clones are one.
+/// The permission to continue a response: leases, all of which must hold. Clones share it.
 #[derive(Clone, Debug)]
 pub struct AuthorizationLease(Arc<[Arc<Lease>]>);
 
-/// Makes leases, and knows those that are held.
+/// Makes leases, and shares those that are in use.
 pub struct Leases {
     authorizer: Arc<Authorizer>,
     tokens: Arc<Tokens>,
@@ -77,13 +77,13 @@ struct Table {
     clear_at: usize,
 }
 
-/// What all holders of one permission or credential share.
+/// One permission or credential, shared by all of its holders.
 pub struct Lease {
     check: Check,
     counts: Arc<AccessCounters>,
     places: Arc<FairSemaphore<ReviewFlow>>,
     every: Duration,
-    /// By how much of its time each check comes sooner.
+    /// The part of the interval by which each check is sooner.
     sooner: f64,
     /// When the credential expires by its own claim.
     expires: Option<Instant>,
@@ -92,7 +92,7 @@ pub struct Lease {
     turn: sync::Mutex<()>,
 }
 
-/// How it is found out whether a lease still holds.
+/// How a lease is checked.
 enum Check {
     Permission { authorizer: Arc<Authorizer>, request: AccessReviewRequest },
     Token { tokens: Arc<Tokens>, token: HeldToken, identity: Arc<Identity> },
@@ -111,7 +111,7 @@ enum Checked {
 #[derive(Clone, Copy)]
 struct Times {
     due: Instant,
-    /// When the last result came.
+    /// The time of the last result.
     confirmed: Instant,
 }
 
@@ -128,7 +128,7 @@ impl fmt::Debug for Leases {
 }
 
 impl Table {
-    /// The lease of this key that is held, unless it has ended or does not fit; else a new one.
+    /// The lease of this key that is in use, unless it has ended or does not fit; else a new one.
     fn shared(&mut self, key: CacheKey, fits: impl FnOnce(&Lease) -> bool, make: impl FnOnce() -> Lease) -> Arc<Lease> {
         let held = self.leases.get(&key).and_then(Weak::upgrade);
         if let Some(held) = held.filter(|held| !held.is_ended.load(Ordering::Relaxed) && fits(held)) {
@@ -145,7 +145,7 @@ impl Table {
 }
 
 impl Leases {
-    /// Checks leases at least every so often.
+    /// Checks leases at least once in `every`.
     pub fn new(
         authorizer: Arc<Authorizer>,
         tokens: Arc<Tokens>,
@@ -162,12 +162,12 @@ impl Leases {
         &self.tokens
     }
 
-    /// Who decides about permissions.
+    /// Decides about permissions.
     pub fn authorizer(&self) -> &Authorizer {
         &self.authorizer
     }
 
-    /// The lease of a request that was just allowed: its credential, and the permissions that were given to it.
+    /// The lease of a request that was just authorized: its credential and the permissions that were checked.
     pub fn lease(
         &self,
         credential: &Credential,
@@ -178,7 +178,7 @@ impl Leases {
         AuthorizationLease(self.credential(credential, identity).into_iter().chain(permissions).collect())
     }
 
-    /// Whether a credential is valid now, whatever was cached; `None` while that is not known.
+    /// Whether a credential is valid now, without the cache; `None` if that is not known.
     pub async fn confirm(&self, credential: &Credential, identity: &Arc<Identity>) -> Option<bool> {
         let Some(check) = self.check(credential, identity) else { return Some(true) };
         match check.run().await {
@@ -204,7 +204,7 @@ impl Leases {
         match credential {
             Credential::Token(token) => {
                 let key = self.tokens.key_of(token);
-                // What a token says of its user can change; another user than that of the request is another lease.
+                // The user of a token can change. Another user than that of the request has another lease.
                 let is_same =
                     |lease: &Lease| matches!(&lease.check, Check::Token { identity: held, .. } if held == identity);
                 let make = || Lease::new(self, check, &key, expires_in(token).map(after_now));
@@ -214,7 +214,7 @@ impl Leases {
             Credential::Certificate(peer) | Credential::FrontProxy(peer) => {
                 let left =
                     peer.not_after().map(|end| Duration::from_secs(end.saturating_sub(UnixTime::now().as_secs())));
-                // Any share will do: connections begin at different times.
+                // Any key will do: connections begin at different times.
                 Some(Arc::new(Lease::new(self, check, &[0; 32], left.map(after_now))))
             }
             Credential::None => None,
@@ -249,17 +249,17 @@ impl AuthorizationLease {
         self.0.iter().map(|lease| lease.times().due).min()
     }
 
-    /// Whether that time has come. Another holder may have renewed it before.
+    /// Whether it has to be renewed now. Another holder may have renewed it before.
     pub fn is_due(&self) -> bool {
         self.0.iter().any(|lease| lease.is_due())
     }
 
-    /// What its permissions take in memory, in bytes. What holders share is counted.
+    /// Bytes of its permissions in memory, also of those that holders share.
     pub fn held_bytes(&self) -> usize {
         self.0.iter().map(|lease| lease.check.held_bytes()).sum()
     }
 
-    /// Checks what is due; false once some of it does not hold, for good.
+    /// Checks what is due. False if a part does not hold, and from then on.
     pub async fn renew(&self) -> bool {
         for lease in self.0.iter() {
             if lease.is_due() && !lease.renew().await {
@@ -278,7 +278,7 @@ impl Lease {
             counts: leases.counts.clone(),
             places: leases.places.clone(),
             every: leases.every,
-            // The hash is as good as chance.
+            // The hash is as good as a random number.
             sooner: 0.2 * f64::from(key[0]) / 256.0,
             expires,
             times: Mutex::new(Times { due: now, confirmed: now }),
@@ -358,12 +358,12 @@ impl Check {
     fn held_bytes(&self) -> usize {
         match self {
             Check::Permission { request, .. } => request.held_bytes(),
-            // Once for each token or connection.
+            // They are shared by token or connection.
             Check::Token { .. } | Check::Certificate { .. } | Check::FrontProxy { .. } => 0,
         }
     }
 
-    /// Whose checks take turns.
+    /// The flow whose turn the check takes.
     fn flow(&self) -> ReviewFlow {
         match self {
             Check::Permission { request, .. } => request.flow(),

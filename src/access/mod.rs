@@ -5,10 +5,10 @@
 //!
 //! | Step | Files |
 //! |---|---|
-//! | the whole way of a request | [`AccessControl::authorize`] |
+//! | the whole decision about a request | [`AccessControl::authorize`] |
 //! | authentication | [`authentication`] finds an [`identity`] by [`tokens`], by [`certificates`], or by [`front_proxy`] headers; [`authentication_config`] has the certificate authorities |
 //! | authorization | [`attributes`] is the request as authorizers see it, [`authorization`] decides, a [`lease`] checks again during a long response |
-//! | asking the API server | [`review`] makes and reads reviews, [`backend`] sends them |
+//! | reviews by the API server | [`review`] writes and reads them, [`backend`] sends them |
 //! | caching and limits | [`single_flight`] caches decisions under hashes made with a [`cache_key_hasher`], [`failure_rate_limiter`] bounds failures, [`recent`] knows recently valid tokens, [`counters`] counts |
 //! | the server's own certificate | [`self_signed`] |
 //!
@@ -17,8 +17,10 @@
 mod access_control;
 pub mod attributes;
 pub mod authentication;
+pub mod authentication_config;
 pub mod authorization;
 pub mod backend;
+pub mod cache_key_hasher;
 pub mod certificates;
 pub mod counters;
 mod error;
@@ -29,15 +31,15 @@ pub mod lease;
 pub mod recent;
 pub mod review;
 mod scope;
-pub mod cache_key_hasher;
 pub mod self_signed;
 pub mod single_flight;
 #[cfg(test)]
 pub(crate) mod tests;
 pub mod tokens;
-pub mod authentication_config;
 
-pub use access_control::{AUDIENCE, AccessControl, AccessSettings, AuthorizedRequest, UnauthenticatedRequest, KnownField};
-pub use error::{Forbidden, AccessError};
+pub use access_control::{
+    AUDIENCE, AccessControl, AccessSettings, AuthorizedRequest, KnownField, UnauthenticatedRequest,
+};
+pub use error::{AccessError, Forbidden};
 pub use identity::Identity;
-pub use scope::{AuthorizationScope, ViewScope, ViewPermission};
+pub use scope::{AuthorizationScope, ViewPermission, ViewScope};

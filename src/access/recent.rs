@@ -1,4 +1,4 @@
-//! Keys that were seen recently: bounded in number and time, the oldest leaves first.
+//! Keys that were inserted recently, bounded in number and age. The oldest key is removed first.
 //!
 //! Pure: the caller passes the time.
 
@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 use super::single_flight::CacheKey;
 
-/// A set of keys, each of which leaves after some time.
+/// A set of keys, each of which expires.
 #[derive(Debug)]
 pub struct RecentKeys {
     most: usize,
     keep: Duration,
-    /// Until when each key is kept.
+    /// When each key expires.
     until: HashMap<CacheKey, Instant>,
     /// In the order of insertion. An entry whose time differs from that of the set is outdated.
     order: VecDeque<(CacheKey, Instant)>,

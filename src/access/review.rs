@@ -1,8 +1,7 @@
-//! The reviews that an API server is asked for, as documents: what is sent, and what an answer means.
+//! Reviews as documents: requests to the API server, and the meaning of its responses.
 //!
 //! Shapes: api `authentication/v1` TokenReview, `authorization/v1` SubjectAccessReview with the requirements of KEP-4601.
-//! Which attributes become which requirements is apiserver `plugin/pkg/authorizer/webhook`. Who is asked, and how often,
-//! is [`super::backend`].
+//! Attributes become requirements as in apiserver `plugin/pkg/authorizer/webhook`. [`super::backend`] sends reviews.
 
 use std::collections::BTreeMap;
 
@@ -12,27 +11,27 @@ use super::attributes::{Attributes, ResourceAttributes};
 use super::identity::Identity;
 use crate::selector::{FieldOperator, LabelOperator};
 
-/// What a TokenReview says.
+/// The result of a TokenReview.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenAnswer {
-    /// Whose it is.
+    /// The token is valid; its user.
     Known(Identity),
-    /// It is nobody's, or not for us.
+    /// The token is invalid, or has another audience.
     Unknown,
-    /// It could not be judged; the API server's words. A broken or expired token is told in this way too.
+    /// The review failed, with the API server's message. Malformed and expired tokens fail too.
     Faulty(String),
 }
 
-/// What a SubjectAccessReview says.
+/// The result of a SubjectAccessReview.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessAnswer {
-    /// It may be.
+    /// The request is allowed.
     Allowed,
-    /// It may not be; with the authorizer's reason, often empty.
+    /// The request is denied, with the authorizer's reason, which is often empty.
     Denied(String),
 }
 
-/// A TokenReview that asks about a token for any of these audiences; for none: for the API server's own.
+/// A TokenReview of a token for any of these audiences; if there are none, for the audience of the API server.
 pub fn token_review(token: &str, audiences: &[String]) -> Value {
     let mut spec = json!({ "token": token });
     if !audiences.is_empty() {
@@ -41,10 +40,10 @@ pub fn token_review(token: &str, audiences: &[String]) -> Value {
     json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec })
 }
 
-/// Reads the answer to a TokenReview for `audiences`.
+/// Reads the response to a TokenReview for `audiences`.
 pub fn token_answer(review: &Value, audiences: &[String]) -> TokenAnswer {
     let status = &review["status"];
-    // An API server that knows no audiences tells none, and then nobody can say that the token is for us.
+    // An API server that does not support audiences returns none. The audience of the token is not known then.
     let told = texts(&status["audiences"]);
     let is_ours = audiences.is_empty() || told.iter().any(|audience| audiences.contains(audience));
     if status["authenticated"] != true {
@@ -63,7 +62,7 @@ pub fn token_answer(review: &Value, audiences: &[String]) -> TokenAnswer {
             extra.iter().map(|(key, values)| (key.clone(), texts(values))).collect()
         }),
     };
-    // A user without a name is nobody that rights could be given to.
+    // No permission can be granted to a user without a name.
     if is_ours && !identity.user.is_empty() { TokenAnswer::Known(identity) } else { TokenAnswer::Unknown }
 }
 
@@ -97,10 +96,10 @@ pub fn access_review(spec: &str) -> String {
     format!(r#"{{"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview","spec":{spec}}}"#)
 }
 
-/// Longer reasons are cut, in bytes: they are kept for each request, and RBAC's name every role that is missing.
+/// Longer reasons are cut, in bytes: they are cached for each request, and RBAC's can be long.
 const LONGEST_REASON: usize = 1024;
 
-/// The reason that an answer gives, up to a length.
+/// The reason in a response, up to a length.
 fn reason(text: &Value) -> String {
     let text = text.as_str().unwrap_or_default();
     if text.len() <= LONGEST_REASON {
@@ -110,7 +109,7 @@ fn reason(text: &Value) -> String {
     format!("{}...", &text[..end])
 }
 
-/// Reads the answer to a SubjectAccessReview. Whoever is denied is denied, whatever else is said.
+/// Reads the response to a SubjectAccessReview. `denied` has precedence.
 pub fn access_answer(review: &Value) -> AccessAnswer {
     let status = &review["status"];
     if status["allowed"] == true && status["denied"] != true {
@@ -155,7 +154,7 @@ fn resource_attributes(verb: &str, resource: &ResourceAttributes) -> Value {
                 LabelOperator::NotIn(values) => Some(requirement("NotIn", values)),
                 LabelOperator::Exists => Some(requirement("Exists", &[])),
                 LabelOperator::DoesNotExist => Some(requirement("DoesNotExist", &[])),
-                // There is no word for these. Requirements narrow, so that leaving one out asks for more.
+                // Reviews have no operator for these. Without the requirement, the review is about more objects, not fewer.
                 LabelOperator::GreaterThan(_) | LabelOperator::LessThan(_) => None,
             }
         })
@@ -168,7 +167,7 @@ fn resource_attributes(verb: &str, resource: &ResourceAttributes) -> Value {
     Value::Object(about)
 }
 
-/// Empty texts are left out, as Go's `omitempty` leaves them out.
+/// Leaves out empty texts, as Go's `omitempty` does.
 fn put(map: &mut Map<String, Value>, key: &str, text: &str) {
     if !text.is_empty() {
         map.insert(key.to_owned(), Value::from(text));

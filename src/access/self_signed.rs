@@ -1,11 +1,11 @@
-//! A serving certificate of our own, and the authority behind it: what is due, and how it is made.
+//! A self-signed serving certificate and its authority: when they are renewed, and how they are made.
 //!
-//! For who brings no certificate. [`due`] is a pure function of the time and of what is held; [`renew`] does what is due
-//! and gives the new state. Where the state is kept (a Secret, a folder, memory) is the caller's matter, and so is who renews when several could.
+//! It is used when the operator gets no certificate. [`due`] is a pure function of the time and of the current state. [`renew`] does what is
+//! due and returns the new state. The caller stores the state (in a Secret, a folder or memory) and decides which replica renews it.
 //!
-//! An authority is known to clients for a long time before it signs anything: kubeconfigs and APIServices hold copies of
-//! the bundle, and nobody can say when the last of them has been renewed. So a new one is made and published when a third of its
-//! elder's life is left, and signs when a sixth is left.
+//! Clients must know an authority long before it signs a certificate: kubeconfigs and APIServices contain copies of the bundle, which are
+//! updated at unknown times. So a new authority is made and published when a third of the life of its predecessor is left, and it signs
+//! when a sixth is left.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -21,16 +21,16 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// How long an authority lives: kubeconfigs with its certificate are handed out.
+/// How long an authority is valid: users store kubeconfigs with its certificate.
 const AUTHORITY_DAYS: u64 = 3650;
 
-/// How long a serving certificate lives.
+/// How long a serving certificate is valid.
 const SERVING_DAYS: u64 = 90;
 
 /// Clocks differ: certificates begin this long before now.
 const BACKDATED: u64 = 60 * 60;
 
-/// What the texts of a Secret or the files of a folder are called: the names that Kubernetes gives those of a TLS Secret.
+/// The keys of the Secret, or the names of the files in the folder. The first two are those of a TLS Secret in Kubernetes.
 pub const FILES: [&str; 4] = ["tls.crt", "tls.key", "ca.crt", "ca.key"];
 
 /// A certificate and its key, both PEM.
@@ -48,30 +48,30 @@ impl std::fmt::Debug for Pair {
     }
 }
 
-/// All that is held.
+/// The serving certificate and its authorities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelfSignedCertificate {
-    /// One authority, or two while the younger becomes known; the elder first.
+    /// One authority, or two while clients learn the newer one; the older first.
     pub authorities: Vec<Pair>,
-    /// What is served with, signed by one of them.
+    /// The serving certificate, signed by one of them.
     pub serving: Pair,
 }
 
 /// What is due, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// There is nothing of use: a new authority, and a certificate by it.
+    /// A new authority and a certificate signed by it, because there are no valid ones.
     Everything,
-    /// The youngest authority has passed two thirds of its life: a younger one has to become known.
+    /// A further authority, because the newest has passed two thirds of its life.
     Authority,
-    /// The serving certificate: by `signer`, counted from 0.
+    /// A new serving certificate, signed by authority `signer`.
     Serving {
-        /// Which authority signs it.
+        /// The index of the authority, from 0.
         signer: usize,
     },
-    /// Nothing, until some time, in seconds since 1970.
+    /// Nothing, until a time.
     Nothing {
-        /// When to look again at the latest.
+        /// In seconds since 1970.
         until: u64,
     },
 }
@@ -79,15 +79,15 @@ pub enum Due {
 /// Why a certificate cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum SelfSignedError {
-    /// The library will not.
-    #[error("the library makes no certificate: {0}")]
+    /// The error of the library.
+    #[error("making a certificate failed: {0}")]
     Library(#[from] rcgen::Error),
-    /// After as many steps as there are something is still due.
-    #[error("what was made is not what is wanted; this is a defect")]
+    /// Something is due after all steps.
+    #[error("internal error: the certificate that was made is not valid")]
     Endless,
 }
 
-/// What can be told from a certificate.
+/// The parts of a certificate that decide whether it has to be renewed.
 struct Facts {
     begins: u64,
     ends: u64,
@@ -104,7 +104,7 @@ impl Facts {
         let certificate = CertificateDer::from_pem_slice(pair.certificate.as_bytes()).ok()?;
         let (_, parsed) = X509Certificate::from_der(&certificate).ok()?;
         let key = KeyPair::from_pem(&pair.key).ok()?;
-        // Halves of different pairs are of no use.
+        // The key must be that of the certificate.
         if rcgen::PublicKeyData::subject_public_key_info(&key) != parsed.public_key().raw {
             return None;
         }
@@ -163,7 +163,7 @@ fn name(name: &GeneralName<'_>) -> Option<String> {
     }
 }
 
-/// What is due at `now`, in seconds since 1970, for a server that is reached by `names` (DNS names and addresses).
+/// What is due at `now`, in seconds since 1970, for a server with these `names` (DNS names and addresses).
 pub fn due(now: u64, held: Option<&SelfSignedCertificate>, names: &[String]) -> Due {
     let Some(held) = held else { return Due::Everything };
     let authorities: Option<Vec<Facts>> = held.authorities.iter().map(Facts::read).collect();
@@ -175,7 +175,7 @@ pub fn due(now: u64, held: Option<&SelfSignedCertificate>, names: &[String]) -> 
     if authorities[youngest].left(2) <= now {
         return Due::Authority;
     }
-    // The eldest signs until a sixth of its life is left.
+    // The oldest signs until a sixth of its life is left.
     let signer = authorities.iter().position(|authority| authority.left(1) > now).unwrap_or(youngest);
     let serving = Facts::read(&held.serving);
     let is_good = |serving: &Facts| {
@@ -187,7 +187,7 @@ pub fn due(now: u64, held: Option<&SelfSignedCertificate>, names: &[String]) -> 
     Due::Nothing { until: changes.into_iter().filter(|time| *time > now).min().unwrap_or(now) }
 }
 
-/// Does what is due; the same state again when that is nothing.
+/// Does what is due. Returns the same state if nothing is.
 ///
 /// # Errors
 /// [`SelfSignedError`].
@@ -226,13 +226,13 @@ impl SelfSignedCertificate {
         self.authorities.iter().map(|authority| &*authority.certificate).collect()
     }
 
-    /// As named texts, for a Secret or a folder: [`FILES`] in their order.
+    /// The contents of [`FILES`], in their order.
     pub fn files(&self) -> [String; 4] {
         let keys = self.authorities.iter().map(|authority| &*authority.key).collect();
         [self.serving.certificate.clone(), self.serving.key.clone(), self.bundle(), keys]
     }
 
-    /// Reads such texts back; `None` when they are not what [`SelfSignedCertificate::files`] gives, and then it is made again.
+    /// Reads the contents of [`FILES`]; `None` if they are invalid.
     pub fn read(files: &[String; 4]) -> Option<SelfSignedCertificate> {
         let [certificate, key, bundle, keys] = files;
         let (certificates, keys) = (blocks(bundle), blocks(keys));
@@ -265,7 +265,7 @@ fn parameters(now: u64, days: u64) -> CertificateParams {
 
 fn authority(now: u64) -> Result<Pair, SelfSignedError> {
     let mut parameters = parameters(now, AUTHORITY_DAYS);
-    // Named by its day, so that two in one bundle can be told apart.
+    // The name contains the time, so that two authorities in one bundle differ.
     parameters.distinguished_name.push(DnType::CommonName, format!("fieldcache-ca@{now}"));
     parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];

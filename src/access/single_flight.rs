@@ -17,18 +17,18 @@ use tokio::time::Instant;
 /// A keyed hash of a request; see [`super::cache_key_hasher`].
 pub type CacheKey = [u8; 32];
 
-/// How an answer was had.
+/// The status of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CacheResult {
-    /// It was there.
+    /// The answer was cached.
     Hit,
-    /// Somebody else was asking already.
+    /// Another caller was requesting it.
     Shared,
-    /// It was asked for.
+    /// It was requested.
     Miss,
 }
 
-/// Answers by request.
+/// Answers by key.
 pub struct SingleFlightCache<Answer: Clone> {
     entries: Mutex<Entries<Answer>>,
     most: usize,
@@ -55,7 +55,7 @@ enum State<Answer: Clone> {
 
 impl<Answer: Clone> fmt::Debug for SingleFlightCache<Answer> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Flights").field("most", &self.most).finish_non_exhaustive()
+        formatter.debug_struct("SingleFlightCache").field("most", &self.most).finish_non_exhaustive()
     }
 }
 
@@ -66,7 +66,7 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
         Arc::new(SingleFlightCache { entries: Mutex::new(entries), most, keep })
     }
 
-    /// The answer that is there, if one is.
+    /// The cached answer.
     pub fn cached(&self, key: &CacheKey) -> Option<Answer> {
         let mut entries = self.entries();
         match entries.look(key)? {

@@ -3,7 +3,7 @@
 //! As in apiserver `authentication/token/cache` with the times of `server/options/authentication.go`: valid and invalid are
 //! cached, errors are not, and a token that is malformed or expired comes as an error. [`super::failure_rate_limiter`] bounds the reviews of
 //! tokens that fail, by address. A token that was valid not long ago is reviewed without a try of its address, and new tokens
-//! have tries of their own. The token itself is kept only while its review is in progress, and for the time of a watch that it
+//! have tries of their own. The token itself is in memory only during its review, and as long as a watch that it
 //! opened ([`HeldToken`]), since the watch's token is reviewed again.
 
 use std::fmt;
@@ -19,21 +19,21 @@ use rustls::pki_types::UnixTime;
 use serde::Deserialize;
 use tokio::time::{Instant, timeout};
 
-use super::backend::{ReviewFlow, Backend, LONGEST, ReviewError};
+use super::backend::{Backend, LONGEST, ReviewError, ReviewFlow};
+use super::cache_key_hasher::CacheKeyHasher;
 use super::counters::{AccessCounters, ReviewKind};
 use super::error::AccessError;
-use super::failure_rate_limiter::{TokenFailures, TokenClass};
+use super::failure_rate_limiter::{TokenClass, TokenFailures};
 use super::identity::Identity;
 use super::recent::RecentKeys;
 use super::review::{TokenAnswer, token_answer, token_review};
-use super::cache_key_hasher::CacheKeyHasher;
 use super::single_flight::{CacheKey, CacheResult, SingleFlightCache};
 use crate::fair_semaphore::FairSemaphore;
 
-/// How long the owner of a token is cached, or that it has none.
+/// How long the result of a review is cached.
 const KEEP: Duration = Duration::from_secs(10);
 
-/// Cached tokens; upstream counts on 5,000 nodes with as many namespaces again.
+/// Cached results. Upstream expects tokens of 5,000 nodes, and as many namespaces again.
 const MOST: usize = 32 * 1024;
 
 /// How long a token counts as known after it was valid. Clients that send requests less often count as new.
@@ -49,37 +49,37 @@ const MOST_NEW_AT_ONCE: u64 = 50;
 /// How far the clocks of this server and of the one that made a token may differ; upstream's leeway.
 const LEEWAY: Duration = Duration::from_secs(60);
 
-/// What is known of a token.
+/// The result of the reviews of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenReviewResult {
-    /// Its user.
+    /// It is valid; its user.
     Authenticated(Arc<Identity>),
     /// It is invalid, expired, malformed, or for another audience.
     Rejected {
-        /// Whether that may be cached.
+        /// Whether the result may be cached.
         is_cacheable: bool,
     },
-    /// No API server responds.
+    /// The API server did not review it.
     Unavailable(ReviewError),
     /// It was not reviewed, because too many tokens of this address failed.
     RateLimited,
 }
 
-/// What is cached of a token.
+/// The cached result of a token.
 #[derive(Debug)]
 pub enum CachedReview {
-    /// Its owner, or that it has none.
+    /// A cached result.
     Hit(TokenReviewResult),
-    /// Nothing: it has to be reviewed.
+    /// No result: the token has to be reviewed.
     Miss(CacheKey),
 }
 
-/// A token that a watch keeps, to have it reviewed again. Debug does not show it.
+/// A token in the lease of a watch, which is reviewed again. Debug does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HeldToken(Arc<str>);
 
 impl HeldToken {
-    /// Keeps a token.
+    /// Copies a token.
     pub fn new(token: &str) -> HeldToken {
         HeldToken(token.into())
     }
@@ -128,7 +128,9 @@ impl Tokens {
     ) -> Tokens {
         let keep = |owner: &TokenReviewResult| match owner {
             TokenReviewResult::Authenticated(_) | TokenReviewResult::Rejected { is_cacheable: true } => Some(KEEP),
-            TokenReviewResult::Rejected { is_cacheable: false } | TokenReviewResult::Unavailable(_) | TokenReviewResult::RateLimited => None,
+            TokenReviewResult::Rejected { is_cacheable: false }
+            | TokenReviewResult::Unavailable(_)
+            | TokenReviewResult::RateLimited => None,
         };
         let seen = Seen { valid: RecentKeys::new(MOST, KNOWN_FOR), failed: RecentKeys::new(MOST, FAILED_FOR) };
         let accepted = accepted(&audiences, accept_api_audience).into();
@@ -151,7 +153,7 @@ impl Tokens {
         AccessError::Unauthorized(self.accepted.clone())
     }
 
-    /// What is cached of a token.
+    /// The cached result of a token.
     pub fn look_up(&self, token: &str) -> CachedReview {
         let key = self.key(token);
         match self.owners.cached(&key) {
@@ -185,14 +187,16 @@ impl Tokens {
         self.counts.looked_up(ReviewKind::Token, had);
         if had == CacheResult::Miss {
             self.note(key, &owner);
-            if let (Some((class, address)), false) = (class.zip(address), matches!(owner, TokenReviewResult::Rejected { .. })) {
+            if let (Some((class, address)), false) =
+                (class.zip(address), matches!(owner, TokenReviewResult::Rejected { .. }))
+            {
                 self.failures.give_back(class, address, Instant::now());
             }
         }
         owner
     }
 
-    /// The owner of a token whose owner was this user, as an API server says it now. What is cached does not count.
+    /// Reviews a token of `user` again, without the cache.
     pub async fn confirm(&self, token: &HeldToken, user: &str) -> TokenReviewResult {
         let key = self.key(&token.0);
         let (owner, had) = self.owners.refresh(key, || self.ask(&token.0, ReviewFlow::user(user), false)).await;
@@ -201,7 +205,7 @@ impl Tokens {
         owner
     }
 
-    /// What stands for a token.
+    /// The cache key of a token.
     pub(super) fn key_of(&self, token: &HeldToken) -> CacheKey {
         self.key(&token.0)
     }
@@ -241,8 +245,13 @@ impl Tokens {
         }
     }
 
-    /// Sends reviews for all audiences at once, then for the API server's own, which cannot be named without knowing it.
-    fn ask(&self, token: &str, flow: ReviewFlow, is_new: bool) -> impl Future<Output = TokenReviewResult> + Send + use<> {
+    /// Sends a review for all audiences, then one for the API server's own audience, whose name is not known here.
+    fn ask(
+        &self,
+        token: &str,
+        flow: ReviewFlow,
+        is_new: bool,
+    ) -> impl Future<Output = TokenReviewResult> + Send + use<> {
         let (backend, audiences, token) = (self.backend.clone(), self.audiences.clone(), token.to_owned());
         let accept_api_audience = self.accept_api_audience;
         let places = is_new.then(|| self.new.clone());
@@ -258,15 +267,18 @@ impl Tokens {
             let asked_for =
                 [Some(&*audiences).filter(|audiences| !audiences.is_empty()), accept_api_audience.then_some(&[][..])];
             for audiences in asked_for.into_iter().flatten() {
-                owner = match backend.review(ReviewKind::Token, &flow, token_review(&token, audiences).to_string()).await {
-                    Err(unanswered) => return TokenReviewResult::Unavailable(unanswered),
-                    Ok(review) => match token_answer(&review, audiences) {
-                        TokenAnswer::Known(identity) => return TokenReviewResult::Authenticated(Arc::new(identity.authenticated())),
-                        TokenAnswer::Unknown => owner,
-                        // The API server's message may quote the token's claims, which must not be logged.
-                        TokenAnswer::Faulty(_) => TokenReviewResult::Rejected { is_cacheable: false },
-                    },
-                };
+                owner =
+                    match backend.review(ReviewKind::Token, &flow, token_review(&token, audiences).to_string()).await {
+                        Err(unanswered) => return TokenReviewResult::Unavailable(unanswered),
+                        Ok(review) => match token_answer(&review, audiences) {
+                            TokenAnswer::Known(identity) => {
+                                return TokenReviewResult::Authenticated(Arc::new(identity.authenticated()));
+                            }
+                            TokenAnswer::Unknown => owner,
+                            // The API server's message may quote the token's claims, which must not be logged.
+                            TokenAnswer::Faulty(_) => TokenReviewResult::Rejected { is_cacheable: false },
+                        },
+                    };
             }
             owner
         }
@@ -284,8 +296,8 @@ fn accepted(audiences: &[String], accept_api_audience: bool) -> String {
     format!("accepted are valid tokens {tokens}, and client certificates that the API server accepts")
 }
 
-/// What a JSON Web Token claims. Nothing of it is verified here: it only chooses whose tries a review takes, and when a token that
-/// was found to be valid is reviewed again.
+/// Claims of a JSON Web Token. They are not verified here. They only decide whose tries a review takes, and when a valid token is
+/// reviewed again.
 #[derive(Debug, Deserialize)]
 struct Claims {
     /// When it expires, in seconds since 1970.
@@ -293,7 +305,7 @@ struct Claims {
 }
 
 impl Claims {
-    /// Reads a token; `None` where it is no JSON Web Token.
+    /// Reads a token; `None` if it is no JSON Web Token.
     fn read(token: &str) -> Option<Claims> {
         let mut parts = token.split('.');
         let (Some(_), Some(claims), Some(_), None) = (parts.next(), parts.next(), parts.next(), parts.next()) else {
@@ -307,11 +319,11 @@ impl Claims {
     }
 }
 
-/// How long a token remains valid by its own claim; `None` where it has none.
+/// The time until the token expires by its own claim; `None` without the claim.
 pub(super) fn expires_in(token: &HeldToken) -> Option<Duration> {
     let expires = Claims::read(&token.0)?.exp?;
     let left = expires - UnixTime::now().as_secs() as f64;
-    // What a Duration cannot hold is as good as no claim.
+    // A time that a Duration cannot represent counts as no claim.
     Duration::try_from_secs_f64(left.max(0.0)).ok()
 }
 

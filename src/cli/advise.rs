@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-use super::exit::{self, Exit};
 use super::arguments::AdviseArguments;
-use super::shared_arguments::Output;
+use super::exit::{self, Exit};
 use super::output::{Printed, Table, printed, write_out};
+use super::shared_arguments::Output;
 use crate::advise::reading::{Reading, ResourceName};
 use crate::advise::{Row, duration, number, rank};
 use crate::kinds;

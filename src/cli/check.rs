@@ -10,9 +10,9 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
+use super::arguments::CheckArguments;
 use super::crds::crd_name;
 use super::exit::Exit;
-use super::arguments::CheckArguments;
 use super::output::{Printed, printed, write_out};
 use crate::crd::Crd;
 use crate::extract::judge::{self, Cause, Judgement};

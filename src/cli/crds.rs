@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::exit::Exit;
 use super::arguments::CrdsArguments;
+use super::exit::Exit;
 use super::output::{Printed, Table, printed, write_out};
 use crate::kinds::definitions;
 

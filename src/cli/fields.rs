@@ -3,8 +3,8 @@
 use anyhow::bail;
 use serde_json::{Value, json};
 
-use super::exit::Exit;
 use super::arguments::FieldsArguments;
+use super::exit::Exit;
 use super::output::{Printed, Table, printed, write_out};
 use crate::extract::Origin;
 use crate::registry::{Catalog, Resource};

@@ -13,8 +13,8 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Map, Value, json};
 
-use super::exit::{self, Exit};
 use super::arguments::KubeconfigArguments;
+use super::exit::{self, Exit};
 use super::output::{Printed, Table, printed, write_out};
 use crate::access::AUDIENCE;
 use crate::kinds::{self, Endpoint, View};

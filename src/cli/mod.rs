@@ -30,8 +30,8 @@ use clap::FromArgMatches;
 
 use crate::server::limits::seats::EVENT_INTERVAL;
 
-use exit::Exit;
 use arguments::{Arguments, Command};
+use exit::Exit;
 use program::Program;
 
 /// Runs a command line, program name included, and says how the process ends. Under the name `kubectl-fieldcache` the

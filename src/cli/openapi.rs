@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-use super::exit::Exit;
 use super::arguments::{OpenapiArguments, OpenapiVersion};
-use super::shared_arguments::Output;
+use super::exit::Exit;
 use super::output::{Table, printable, write_out};
+use super::shared_arguments::Output;
 use crate::model::GroupVersion;
 use crate::runtime::source::{self, SourceOptions};
 use crate::server::yaml;

@@ -26,9 +26,10 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
 
 fn options(arguments: OperatorArguments) -> anyhow::Result<OperatorOptions> {
     let certificate = match (arguments.tls_cert_file, arguments.tls_private_key_file) {
-        (Some(certificate), Some(key)) => {
-            CertificateOptions::Files { files: CertificateFiles { certificate, key }, authorities: arguments.tls_ca_file }
-        }
+        (Some(certificate), Some(key)) => CertificateOptions::Files {
+            files: CertificateFiles { certificate, key },
+            authorities: arguments.tls_ca_file,
+        },
         _ => CertificateOptions::Own {
             store: match (arguments.cert_secret, arguments.cert_dir) {
                 (Some(name), _) => OwnCertificateStore::Secret(name),

@@ -38,7 +38,11 @@ impl SourceArguments {
 
     /// The cluster that they name, where they name no folder.
     pub fn cluster(&self) -> ClusterOptions {
-        ClusterOptions { kubeconfig: self.kubeconfig.clone(), context: self.context.clone(), server: self.server.clone() }
+        ClusterOptions {
+            kubeconfig: self.kubeconfig.clone(),
+            context: self.context.clone(),
+            server: self.server.clone(),
+        }
     }
 }
 

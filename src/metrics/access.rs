@@ -7,7 +7,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
-use crate::access::counters::{AttemptResult, AccessCounters, DecisionResult, AuthenticationMethod, ReviewKind};
+use crate::access::counters::{AccessCounters, AttemptResult, AuthenticationMethod, DecisionResult, ReviewKind};
 use crate::access::single_flight::CacheResult;
 
 /// Shows what has been decided.

@@ -6,7 +6,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 /// Shows the version of this program.
 #[derive(Debug)]
-pub struct Build;
+pub(super) struct Build;
 
 impl Collector for Build {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {

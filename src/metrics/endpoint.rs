@@ -10,7 +10,7 @@ use prometheus_client::collector::Collector;
 use tokio::sync::Mutex;
 
 use crate::access::authentication::Peer;
-use crate::access::{AuthorizationScope, AccessControl, UnauthenticatedRequest};
+use crate::access::{AccessControl, AuthorizationScope, UnauthenticatedRequest};
 use crate::audit::Counts as AuditCounts;
 use crate::registry::Registry as Resources;
 use crate::request::{Query, RequestInfo};

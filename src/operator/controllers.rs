@@ -64,8 +64,13 @@ pub async fn run(operator: Operator) {
         policy: policy.subscribe(),
     };
     let (changed, leading) = (watch::Sender::new(0), watch::Sender::new(false));
-    let written =
-        Written { replica: replica.clone(), judged: judged.subscribe(), phases: changed.subscribe(), address, reported };
+    let written = Written {
+        replica: replica.clone(),
+        judged: judged.subscribe(),
+        phases: changed.subscribe(),
+        address,
+        reported,
+    };
     let (leads, identity) = (leading.subscribe(), election.identity.clone());
     let told = Wanted { kept, wanted, store_options, synced: synced.clone() };
     let mut tasks = Tasks::default();
@@ -100,7 +105,8 @@ async fn write_while_leading(client: Client, written: Written, mut leading: watc
         reported.lead(true);
         let reporter = Reporter { controller: FIELD_MANAGER.into(), instance: Some(identity.clone()) };
         let recorder = Recorder::new(client.clone(), reporter);
-        let (selectable, selectable_changes) = reflector::follow::<SelectableResource>(client.clone(), Config::default());
+        let (selectable, selectable_changes) =
+            reflector::follow::<SelectableResource>(client.clone(), Config::default());
         let triggers = stream::select(ticks(phases.clone()), ticks(replica.verdicts.clone()));
         let of_views = stream::select(ticks(phases.clone()), ticks(judged.clone()));
         let of_views = stream::select(of_views, ticks(address.authorities.clone()));

@@ -30,7 +30,7 @@ const PAGE: u32 = 16;
 
 /// Follows objects of one kind, those that are selected, for ever: a store of them, and a stream that has an item whenever one has changed and that
 /// must be polled. What stands in the way is logged and tried again.
-pub fn follow<K>(client: Client, selected: watcher::Config) -> (Store<K>, impl Stream<Item = ()> + Send)
+pub(super) fn follow<K>(client: Client, selected: watcher::Config) -> (Store<K>, impl Stream<Item = ()> + Send)
 where
     K: Replaceable + Clone + fmt::Debug + Send + Sync + 'static,
 {
@@ -39,7 +39,7 @@ where
 }
 
 /// Objects of one kind, for ever, kept without what fieldcache does not read of them. Their authors choose how long annotations are.
-pub fn reflected<K>(
+pub(super) fn reflected<K>(
     client: Client,
     selected: watcher::Config,
     shorten: impl FnMut(&mut K) + Send,
@@ -104,7 +104,7 @@ fn log<K: Resource<DynamicType = ()>>(event: &Result<watcher::Event<K>, watcher:
 /// failures are no items; the objects that were seen last may still be right then.
 ///
 /// A watch that is rejected and succeeds later says nothing until something changes. So after a rejection the objects are listed anew.
-pub fn follow_strictly<K>(
+pub(super) fn follow_strictly<K>(
     client: Client,
     selected: watcher::Config,
 ) -> (Store<K>, impl Stream<Item = Result<(), Forbidden>> + Send)
@@ -169,7 +169,7 @@ where
 
 /// The API server refuses to show objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Forbidden;
+pub(super) struct Forbidden;
 
 fn is_forbidden(error: &watcher::Error) -> bool {
     use kube::Error::Api;

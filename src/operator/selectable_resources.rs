@@ -218,7 +218,10 @@ pub async fn run(
 }
 
 /// The hashes of the OpenAPI documents, by key; the error says why there are none.
-async fn hashes(replica: &ReplicaState, wanted: &BTreeMap<String, Described>) -> Result<BTreeMap<String, String>, String> {
+async fn hashes(
+    replica: &ReplicaState,
+    wanted: &BTreeMap<String, Described>,
+) -> Result<BTreeMap<String, String>, String> {
     let Some(documents) = replica.registry.catalog().documents.clone() else {
         return Err("OpenAPI is not published".to_owned());
     };

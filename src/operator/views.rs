@@ -20,10 +20,10 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::sync::watch;
 
+use super::admission_policy;
 use super::api_error::{Logged, described};
 use super::events;
 use super::reflector;
-use super::admission_policy;
 use super::replica_state::ReplicaState;
 use super::reported::{Reported, ReportedKind};
 use super::settle::settle;
@@ -85,7 +85,8 @@ impl Address {
 
 /// Follows Views, without what is not read of them.
 pub fn follow(client: Client) -> (Store<View>, impl Stream<Item = ()> + Send) {
-    let (store, changes) = reflector::reflected(client, watcher::Config::default(), |view: &mut View| view.status = None);
+    let (store, changes) =
+        reflector::reflected(client, watcher::Config::default(), |view: &mut View| view.status = None);
     let is_change = |event: &_| !matches!(event, Ok(watcher::Event::Init | watcher::Event::InitApply(_)) | Err(_));
     (store, changes.filter_map(move |event| ready(is_change(&event).then_some(()))))
 }

@@ -36,8 +36,8 @@ pub(super) async fn follow(client: Client, mut take: impl FnMut(&Value)) {
                 if logged.is_new(&problem) {
                     tracing::warn!(
                         problem,
-                        "whom the cluster trusts cannot be read from ConfigMap kube-system/extension-apiserver-authentication; \
-                         the Role extension-apiserver-authentication-reader of kube-system gives the right"
+                        "cannot read client certificate authorities from ConfigMap kube-system/extension-apiserver-authentication, \
+                         retrying; manifests/authentication-reader.yaml grants the permission"
                     );
                 }
             }

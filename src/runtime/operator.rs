@@ -142,8 +142,7 @@ pub async fn open(options: OperatorOptions) -> anyhow::Result<Service> {
     let location = SourceLocation::Cluster(options.cluster.clone());
     let upstream = source::upstream(&location).await?.context("the operator needs a cluster")?;
     let connection = Connection::open(&options.cluster).await?;
-    let (own_certificate, tls, authorities) =
-        certificate(options.certificate, &connection, &options.namespace).await?;
+    let (own_certificate, tls, authorities) = certificate(options.certificate, &connection, &options.namespace).await?;
     let metrics_listener = metrics_listener.map(|listener| listener.with_tls(tls.shared()));
     let certificate_metric = Certificate::new(tls.shared());
     let listener = listener.with_tls(tls);

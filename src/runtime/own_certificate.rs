@@ -71,7 +71,8 @@ impl OwnCertificate {
         let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
         names.extend_from_slice(more_names);
         let held = settled(&keeper, &names).await?;
-        let (tls, replacer) = Tls::in_memory(&held.serving.certificate, &held.serving.key, DeferredClientVerifier::verifier())?;
+        let (tls, replacer) =
+            Tls::in_memory(&held.serving.certificate, &held.serving.key, DeferredClientVerifier::verifier())?;
         let authorities = watch::Sender::new(bundle(&held));
         Ok((OwnCertificate { keeper, names, held, replacer, authorities }, tls))
     }

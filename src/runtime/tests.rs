@@ -32,9 +32,23 @@ async fn the_end_of_a_task_ends_the_command_as_it_says() {
     for (tasks, expected) in [
         (vec![running(), done()], None),
         (vec![running(), broken("server", OnEnd::Finish)], Some("server")),
-        (vec![running(), broken("controllers", OnEnd::Fail), Task::new("server", OnEnd::Finish, pending())], Some("controllers")),
-        (vec![Task::new("source", OnEnd::Fail, ready(())), Task::new("server", OnEnd::Finish, pending())], Some("source")),
-        (vec![running(), broken("metrics", OnEnd::Continue), Task::new("status", OnEnd::Continue, ready(())), done()], None),
+        (
+            vec![running(), broken("controllers", OnEnd::Fail), Task::new("server", OnEnd::Finish, pending())],
+            Some("controllers"),
+        ),
+        (
+            vec![Task::new("source", OnEnd::Fail, ready(())), Task::new("server", OnEnd::Finish, pending())],
+            Some("source"),
+        ),
+        (
+            vec![
+                running(),
+                broken("metrics", OnEnd::Continue),
+                Task::new("status", OnEnd::Continue, ready(())),
+                done(),
+            ],
+            None,
+        ),
     ] {
         let names: Vec<&str> = tasks.iter().map(Task::name).collect();
         let ended = Tasks::start(tasks).ended().await;
@@ -65,7 +79,8 @@ enum Answers {
 }
 
 fn config_map(authority: &str) -> Value {
-    let metadata = json!({"name": "extension-apiserver-authentication", "namespace": "kube-system", "resourceVersion": "7"});
+    let metadata =
+        json!({"name": "extension-apiserver-authentication", "namespace": "kube-system", "resourceVersion": "7"});
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"client-ca-file": authority}})
 }
 
@@ -91,14 +106,18 @@ async fn the_config_map_is_followed_through_outages() {
                 });
                 return Ok(Response::new(StreamBody::new(lines).boxed_unsync()));
             }
-            let forbidden = json!({"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": "no"});
+            let forbidden =
+                json!({"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": "no"});
             match answer {
                 Answers::Nothing => Err(std::io::Error::other("not reached")),
                 Answers::Forbidden => whole(403, forbidden),
                 Answers::TheConfigMap => {
                     let metadata = json!({"resourceVersion": "7"});
                     let items = json!([config_map("one")]);
-                    whole(200, json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": metadata, "items": items}))
+                    whole(
+                        200,
+                        json!({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": metadata, "items": items}),
+                    )
                 }
             }
         }

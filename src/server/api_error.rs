@@ -10,7 +10,7 @@ use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::limits::limit::{Limit, Limited};
-use crate::access::{Forbidden, AccessError};
+use crate::access::{AccessError, Forbidden};
 use crate::model::quantity::Bytes;
 use crate::model::{Gvr, Version, quote};
 use crate::selector::Problem;
@@ -249,7 +249,10 @@ impl ApiError {
                 Some(LOADING_RETRY_SECONDS)
             }
             ApiError::Refused(
-                AccessError::TooManyInvalidTokens | AccessError::TooManyReviews | AccessError::AuthenticatorUnavailable | AccessError::AuthoritiesNotLoaded,
+                AccessError::TooManyInvalidTokens
+                | AccessError::TooManyReviews
+                | AccessError::AuthenticatorUnavailable
+                | AccessError::AuthoritiesNotLoaded,
             ) => Some(LOADING_RETRY_SECONDS),
             _ => None,
         }

@@ -14,7 +14,7 @@ use super::api_error::ApiError;
 use super::clock::Clock;
 use super::limits::user::User as Sharer;
 use crate::access::failure_rate_limiter::OVERFLOW;
-use crate::access::{AuthorizedRequest, Identity, AccessError};
+use crate::access::{AccessError, AuthorizedRequest, Identity};
 use crate::audit::event::{self, DECISION, REASON, User, VIEW_PROBLEM};
 use crate::audit::{Event, Log, Rejected, Stage};
 use crate::fair_semaphore::FairSemaphore;
@@ -112,8 +112,12 @@ impl AuditContext {
         let decided = |decision, reason: &str| Decided { decision, reason: reason.to_owned() };
         let decided = match admitted {
             Ok(Some(_)) => Some(decided(Some("allow"), "")),
-            Err(ApiError::Refused(AccessError::Forbidden(forbidden))) => Some(decided(Some("forbid"), &forbidden.reason)),
-            Err(ApiError::Refused(AccessError::AuthorizerUnavailable | AccessError::TooManyReviews)) => Some(decided(None, UNDECIDED)),
+            Err(ApiError::Refused(AccessError::Forbidden(forbidden))) => {
+                Some(decided(Some("forbid"), &forbidden.reason))
+            }
+            Err(ApiError::Refused(AccessError::AuthorizerUnavailable | AccessError::TooManyReviews)) => {
+                Some(decided(None, UNDECIDED))
+            }
             Ok(None) | Err(_) => None,
         };
         if let Some(decided) = decided {

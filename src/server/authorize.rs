@@ -11,8 +11,11 @@ use super::context::REQUEST_TIMEOUT;
 use super::params;
 use super::view_request::FoundView;
 use crate::access::attributes::Attributes;
-use crate::access::authentication::{Peer, LocalAuthentication};
-use crate::access::{AuthorizationScope, AccessControl, AuthorizedRequest, UnauthenticatedRequest, Identity, AccessError, ViewScope, ViewPermission, front_proxy};
+use crate::access::authentication::{LocalAuthentication, Peer};
+use crate::access::{
+    AccessControl, AccessError, AuthorizationScope, AuthorizedRequest, Identity, UnauthenticatedRequest,
+    ViewPermission, ViewScope, front_proxy,
+};
 use crate::registry::View;
 use crate::registry::views::ViewRights;
 use crate::request::RequestInfo;

@@ -43,7 +43,7 @@ use super::{
     authorize, forward, forward_policy, get, guards, health, list, non_resource, openapi, params, placement_review,
     read, self_review, view_request, warnings, watch,
 };
-use crate::access::authentication::{Peer, LocalAuthentication};
+use crate::access::authentication::{LocalAuthentication, Peer};
 use crate::fair_semaphore::FairSemaphore;
 use crate::registry::upstream::UpstreamBody;
 use crate::registry::{LoadState, Registry, Where};
@@ -164,8 +164,12 @@ impl Server {
         connection: &ConnectionState,
     ) -> Response<Body> {
         let peer = parts.extensions.get::<Arc<Peer>>().cloned();
-        let recognized =
-            self.state.settings.access.as_ref().map(|access| access.authenticate_locally(peer.as_ref(), &parts.headers));
+        let recognized = self
+            .state
+            .settings
+            .access
+            .as_ref()
+            .map(|access| access.authenticate_locally(peer.as_ref(), &parts.headers));
         let user = recognized.as_ref().and_then(LocalAuthentication::user).map(|identity| User::named(&identity.user));
         // Before reading anything whose length the client chooses. Limits are per address only until a review has identified the user: many users
         // can share one address.

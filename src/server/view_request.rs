@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::api_error::ApiError;
 use super::no_response::NoResponse;
 use super::read;
-use crate::access::{AuthorizedRequest, Identity, AccessError};
+use crate::access::{AccessError, AuthorizedRequest, Identity};
 use crate::model::Gvr;
 use crate::registry::consumer::{Consumer, ConsumerTerms, ConsumerValue};
 use crate::registry::followed_pod::FollowedPod;

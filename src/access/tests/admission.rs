@@ -2,19 +2,19 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use rustls::pki_types::CertificateDer;
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
-use super::certificates::{authority, client, signed};
 use super::authentication_config::config_map;
+use super::certificates::{authority, client, signed};
 use super::{Reviewer, Says, allowed, known, unknown};
 use crate::access::authentication::Peer;
 use crate::access::counters::{AttemptResult, AuthenticationMethod as By};
-use crate::access::{AuthorizationScope, AccessControl, AccessSettings, AuthorizedRequest, UnauthenticatedRequest, Identity, AccessError};
+use crate::access::{
+    AccessControl, AccessError, AccessSettings, AuthorizationScope, AuthorizedRequest, Identity, UnauthenticatedRequest,
+};
 use crate::request::{Query, RequestInfo};
 
 /// Why a request is rejected whose user is not known.
@@ -52,7 +52,13 @@ pub(super) async fn ask(
     }
     let (path, query) = url.split_once('?').unwrap_or((url, ""));
     let info = RequestInfo::read(&Method::GET, path, Query::parse(query));
-    let arrived = UnauthenticatedRequest { peer: Some(peer), headers: &headers, info: &info, known: None, scope: AuthorizationScope::Request };
+    let arrived = UnauthenticatedRequest {
+        peer: Some(peer),
+        headers: &headers,
+        info: &info,
+        known: None,
+        scope: AuthorizationScope::Request,
+    };
     access.authorize(&arrived).await
 }
 
@@ -216,7 +222,9 @@ async fn a_refusal_says_who_cannot_do_what_where_in_kube_apiservers_words() {
     }
     let why = Says::Answer(201, json!({"kind": "SubjectAccessReview", "status": {"reason": "no <such> rule"}}));
     reviewer.now(move |what, review| if what == "tokenreviews" { cluster(what, review) } else { why.clone() });
-    let AccessError::Forbidden(forbidden) = ask(&access, &peer(&[]), "/x", &[TOKEN]).await.unwrap_err() else { panic!() };
+    let AccessError::Forbidden(forbidden) = ask(&access, &peer(&[]), "/x", &[TOKEN]).await.unwrap_err() else {
+        panic!()
+    };
     assert_eq!(forbidden.message(), r#"forbidden: User "tom" cannot get path "/x": no <such> rule"#);
 }
 
@@ -249,7 +257,13 @@ async fn before_it_is_known_whom_the_cluster_trusts_no_certificate_is_called_wro
             Some(AccessError::AuthoritiesNotLoaded),
             "the certificate may be a front proxy's, which comes before a token",
         ),
-        (&[&alice], &[WRONG], "/api", Some(AccessError::AuthoritiesNotLoaded), "nor is it said yet that the token is wrong"),
+        (
+            &[&alice],
+            &[WRONG],
+            "/api",
+            Some(AccessError::AuthoritiesNotLoaded),
+            "nor is it said yet that the token is wrong",
+        ),
         (&[&alice], &[], "/readyz", None, "it is told that this is not ready"),
         (&[], &[TOKEN], "/api", None, "tokens are reviewed by the API server"),
         (&[], &[WRONG], "/api", Some(unauthorized()), "a wrong token"),

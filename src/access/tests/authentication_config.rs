@@ -3,11 +3,11 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
-use super::admission::access;
+use super::admission::{access, cluster};
 use super::certificates::authority;
-use super::{Reviewer, cluster};
-use crate::access::front_proxy::{described, strip};
+use super::Reviewer;
 use crate::access::authentication_config::AuthenticationConfig;
+use crate::access::front_proxy::{described, strip};
 
 pub(super) fn config_map(clients: &str, proxies: &str) -> Value {
     json!({

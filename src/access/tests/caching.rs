@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, advance, sleep};
 
-use crate::access::failure_rate_limiter::{EVERY, TokenFailures, JWT_TRIES, TRIES, TokenClass};
 use crate::access::cache_key_hasher::CacheKeyHasher;
+use crate::access::failure_rate_limiter::{EVERY, JWT_TRIES, TRIES, TokenClass, TokenFailures};
 use crate::access::single_flight::{CacheKey, CacheResult, SingleFlightCache};
 
 /// Even numbers are kept for ten seconds.

@@ -9,7 +9,8 @@ use rcgen::{
 use rustls::pki_types::{CertificateDer, UnixTime};
 
 use crate::access::certificates::{
-    CertificateAuthorities, CertificateAuthoritiesError, LONGEST_CHAIN, MOST_INTERMEDIATES, DeferredClientVerifier, CertificateSubject,
+    CertificateAuthorities, CertificateAuthoritiesError, CertificateSubject, DeferredClientVerifier, LONGEST_CHAIN,
+    MOST_INTERMEDIATES,
 };
 
 /// Some hours after the beginning of a year.

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::admission::{access, ask, cluster, peer};
-use super::certificates::{authority, client, signed};
 use super::authentication_config::config_map;
+use super::certificates::{authority, client, signed};
 use super::{Reviewer, Says, allowed, known, unknown};
 use crate::access::attributes::{Attributes, RequiredPermissions};
 use crate::access::authentication::Peer;

@@ -2,15 +2,15 @@
 
 mod admission;
 mod attributes;
+mod authentication_config;
+mod caching;
 mod certificates;
 pub(crate) mod cluster;
-mod caching;
 mod leases;
 mod permissions;
 mod reviews;
 mod self_signed;
 mod tokens;
-mod authentication_config;
 mod views;
 
 use std::collections::VecDeque;

@@ -13,10 +13,10 @@ use crate::access::attributes::{Attributes, RequiredPermissions};
 use crate::access::authentication::Credential;
 use crate::access::authorization::{Authorizer, Decision};
 use crate::access::backend::{Backend, ReviewError};
+use crate::access::cache_key_hasher::CacheKeyHasher;
 use crate::access::counters::{AccessCounters, DecisionResult};
 use crate::access::identity::Identity;
 use crate::access::lease::{AuthorizationLease, EVERY, Leases};
-use crate::access::cache_key_hasher::CacheKeyHasher;
 use crate::access::tokens::Tokens;
 use crate::request::{Query, RequestInfo};
 

@@ -16,12 +16,12 @@ use super::{Reviewer, Says, allowed};
 use crate::access::attributes::{Attributes, RequiredPermissions};
 use crate::access::authentication::Credential;
 use crate::access::authorization::{Authorizer, Decision};
-use crate::access::backend::{ReviewFlow, Backend, ReviewError};
+use crate::access::backend::{Backend, ReviewError, ReviewFlow};
+use crate::access::cache_key_hasher::CacheKeyHasher;
 use crate::access::counters::{AccessCounters, ReviewKind};
 use crate::access::identity::Identity;
 use crate::access::lease::{AuthorizationLease, EVERY, Leases};
 use crate::access::review::{AccessAnswer, TokenAnswer, access_answer, access_spec, token_answer, token_review};
-use crate::access::cache_key_hasher::CacheKeyHasher;
 use crate::access::tokens::Tokens;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::request::{Query, RequestInfo};
@@ -203,8 +203,9 @@ async fn no_more_reviews_are_under_way_than_the_bound_allows() {
     let reviewer = Reviewer::new(|_, _| allowed(true));
     let (backend, _) = backend(&reviewer);
     let (flow, asked) = (ReviewFlow::user("a"), json!({}));
-    let all =
-        futures::future::join_all((0..250).map(|_| backend.review(ReviewKind::SubjectAccess, &flow, asked.to_string())));
+    let all = futures::future::join_all(
+        (0..250).map(|_| backend.review(ReviewKind::SubjectAccess, &flow, asked.to_string())),
+    );
     let begun = Instant::now();
     assert!(all.await.iter().all(Result::is_ok));
     // A second for each hundred.

@@ -14,9 +14,9 @@ use tokio::time::advance;
 
 use super::{Reviewer, Says, known, unknown};
 use crate::access::backend::Backend;
+use crate::access::cache_key_hasher::CacheKeyHasher;
 use crate::access::counters::{AccessCounters, ReviewKind};
 use crate::access::failure_rate_limiter::TRIES;
-use crate::access::cache_key_hasher::CacheKeyHasher;
 use crate::access::single_flight::CacheResult;
 use crate::access::tokens::{TokenReviewResult, Tokens, bearer};
 
@@ -138,7 +138,10 @@ async fn an_api_server_that_is_gone_knows_nobody_and_is_asked_again() {
     let (tokens, _) = tokens(&reviewer, true);
     let address = Some(IpAddr::from([10, 0, 0, 1]));
     for _ in 0..TRIES * 2 {
-        assert!(matches!(owner(&tokens, "good", address).await, TokenReviewResult::Unavailable(_)), "and its address is not blamed");
+        assert!(
+            matches!(owner(&tokens, "good", address).await, TokenReviewResult::Unavailable(_)),
+            "and its address is not blamed"
+        );
     }
     reviewer.now(cluster);
     assert_eq!(user(&tokens, "good").await.as_deref(), Some("good-user"));
@@ -165,10 +168,19 @@ async fn an_address_with_too_many_wrong_tokens_is_not_listened_to_but_for_known_
     let limited = owners.iter().filter(|owner| **owner == TokenReviewResult::RateLimited).count();
     assert_eq!(limited, TRIES as usize * 2);
     assert_eq!(reviewer.count(), TRIES as usize + 1, "only the others were asked about");
-    assert!(matches!(owner(&tokens, "good", address).await, TokenReviewResult::Authenticated(_)), "who is known is let in");
-    assert!(matches!(owner(&tokens, "wrong", Some(IpAddr::from([10, 0, 0, 2]))).await, TokenReviewResult::Rejected { .. }));
+    assert!(
+        matches!(owner(&tokens, "good", address).await, TokenReviewResult::Authenticated(_)),
+        "who is known is let in"
+    );
+    assert!(matches!(
+        owner(&tokens, "wrong", Some(IpAddr::from([10, 0, 0, 2]))).await,
+        TokenReviewResult::Rejected { .. }
+    ));
     advance(Duration::from_secs(11)).await;
-    assert!(matches!(owner(&tokens, "good", address).await, TokenReviewResult::Authenticated(_)), "and so is everybody after some time");
+    assert!(
+        matches!(owner(&tokens, "good", address).await, TokenReviewResult::Authenticated(_)),
+        "and so is everybody after some time"
+    );
 }
 
 /// A JSON Web Token that claims to expire so many seconds from now; nobody has signed it.
@@ -212,10 +224,17 @@ async fn known_tokens_and_new_ones_pass_while_their_address_sends_wrong_ones() {
     // What was known of it is no longer cached.
     advance(Duration::from_secs(60)).await;
     flood(&tokens).await;
-    assert!(matches!(owner(&tokens, &old, SHARED).await, TokenReviewResult::Authenticated(_)), "a token that was valid a minute ago");
+    assert!(
+        matches!(owner(&tokens, &old, SHARED).await, TokenReviewResult::Authenticated(_)),
+        "a token that was valid a minute ago"
+    );
     assert!(matches!(owner(&tokens, &new, SHARED).await, TokenReviewResult::Authenticated(_)), "a token that is new");
     let expired = jwt("expired", -3600);
-    assert_eq!(owner(&tokens, &expired, SHARED).await, TokenReviewResult::RateLimited, "one that cannot be valid is none of these");
+    assert_eq!(
+        owner(&tokens, &expired, SHARED).await,
+        TokenReviewResult::RateLimited,
+        "one that cannot be valid is none of these"
+    );
     let before = reviewer.count();
     assert_eq!(owner(&tokens, "bad", SHARED).await, TokenReviewResult::RateLimited);
     assert_eq!(reviewer.count(), before, "what is limited is not reviewed");
@@ -233,7 +252,11 @@ async fn a_token_that_is_revoked_loses_its_preference() {
     assert!(matches!(owner(&tokens, &old, SHARED).await, TokenReviewResult::Rejected { .. }), "reviewed once more");
     let before = reviewer.count();
     for _ in 0..10 {
-        assert_eq!(owner(&tokens, &old, SHARED).await, TokenReviewResult::RateLimited, "and then it is one that failed");
+        assert_eq!(
+            owner(&tokens, &old, SHARED).await,
+            TokenReviewResult::RateLimited,
+            "and then it is one that failed"
+        );
     }
     assert_eq!(reviewer.count(), before);
 }

@@ -11,7 +11,10 @@ use super::admission::{access, peer};
 use super::authentication_config::config_map;
 use super::{Reviewer, Says, allowed, known};
 use crate::access::attributes::Attributes;
-use crate::access::{AuthorizationScope, AccessControl, AuthorizedRequest, UnauthenticatedRequest, AccessError, ViewScope, ViewPermission};
+use crate::access::{
+    AccessControl, AccessError, AuthorizationScope, AuthorizedRequest, UnauthenticatedRequest, ViewPermission,
+    ViewScope,
+};
 use crate::request::{Query, RequestInfo};
 
 /// `user` may use the View, `reader` may read everything else, `part` may list in one namespace, `nobody` may nothing.
@@ -113,6 +116,10 @@ async fn only_ones_own_permissions_make_a_difference() {
         _ => Says::Nothing("refused"),
     });
     for kind in KINDS {
-        assert_eq!(ask(&access, "late", "/api/v1/pods", kind).await.unwrap_err(), AccessError::AuthorizerUnavailable, "{kind}");
+        assert_eq!(
+            ask(&access, "late", "/api/v1/pods", kind).await.unwrap_err(),
+            AccessError::AuthorizerUnavailable,
+            "{kind}"
+        );
     }
 }

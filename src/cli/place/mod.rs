@@ -105,7 +105,8 @@ fn review(
         unanswered => anyhow!("{}{unanswered}", question.place),
     })?;
     status.nodes = answer.nodes(&spec.node_names);
-    let about = |name: &str| NodeDetails { node: node(copies, name), tolerations: Ok(answer.pod().spec.tolerations.clone()) };
+    let about =
+        |name: &str| NodeDetails { node: node(copies, name), tolerations: Ok(answer.pod().spec.tolerations.clone()) };
     let about = reasoned.map(about);
     let Question { subject, spec, .. } = question;
     let review = PlacementReview {

@@ -3,13 +3,13 @@
 
 #![expect(clippy::disallowed_methods, reason = "these tests write files")]
 
-mod asking;
+mod remote;
 
 use clap::Parser;
 use serde_json::Value;
 
-use crate::cli::exit::Exit;
 use crate::cli::arguments::{Arguments, Command};
+use crate::cli::exit::Exit;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/placement");
 

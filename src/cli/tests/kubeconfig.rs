@@ -4,8 +4,8 @@ use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
 use super::super::kubeconfig::{Place, Written, credentials, document, endpoint};
-use super::super::shared_arguments::Output;
 use super::super::output::printed;
+use super::super::shared_arguments::Output;
 use crate::kinds::{Endpoint, View};
 use crate::source::kubeconfig::Identity;
 

@@ -14,16 +14,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use clap::{CommandFactory, Parser};
 use serde_json::{Value, json};
 
-use super::exit::Exit;
 use super::arguments::{Arguments, Command};
-use super::shared_arguments::Output;
+use super::exit::Exit;
 use super::output::{Table, json, printable, printed};
 use super::program::Program;
+use super::shared_arguments::Output;
 use super::{check, crds, fields, openapi, place, run, serve};
-use crate::runtime::source;
 use crate::manifest::yaml::{Form, documents};
 use crate::model::Gvr;
 use crate::model::quantity::Bytes;
+use crate::runtime::source;
 use crate::server::limits::limit::LimitSettings;
 use crate::store::HistoryLimits;
 
@@ -353,12 +353,8 @@ fn openapi_of_the_samples_publishes_the_fields() {
 
 #[tokio::test]
 async fn the_greeting_shows_a_selector_that_selects() {
-    let opened = source::open(
-        &source::SourceLocation::Folder(SAMPLES.into()),
-        &source::SourceOptions::default(),
-    )
-    .await
-    .unwrap();
+    let opened =
+        source::open(&source::SourceLocation::Folder(SAMPLES.into()), &source::SourceOptions::default()).await.unwrap();
     let catalog = opened.registry.catalog();
     let (resource, snapshot) = serve::first_loaded(&catalog, &[]).await.unwrap();
     let (label, value) = serve::example_selector(&resource, &snapshot).unwrap();

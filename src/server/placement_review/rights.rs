@@ -7,7 +7,7 @@
 
 use crate::access::attributes::{Attributes, ResourceAttributes};
 use crate::access::authorization::Decision;
-use crate::access::{Forbidden, AccessError};
+use crate::access::{AccessError, Forbidden};
 use crate::placement::review::PlacementReviewSpec;
 use crate::server::api_error::ApiError;
 use crate::server::context::RequestContext;

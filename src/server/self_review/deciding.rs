@@ -198,7 +198,9 @@ impl<'a> Deciding<'a> {
     /// Why the caller may not send a request; `None`: it may.
     async fn refused(&self, attributes: Attributes) -> Result<Option<String>, ApiError> {
         let Some(access) = &self.server.settings.access else { return Ok(None) };
-        let Some(admitted) = &self.context.admitted else { return Err(ApiError::Refused(AccessError::AuthorizerUnavailable)) };
+        let Some(admitted) = &self.context.admitted else {
+            return Err(ApiError::Refused(AccessError::AuthorizerUnavailable));
+        };
         authorize::denied(access, &admitted.identity, &self.view, attributes).await.map_err(ApiError::Refused)
     }
 

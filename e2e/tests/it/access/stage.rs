@@ -47,7 +47,7 @@ pub(crate) fn flags(authority_file: &str) -> Vec<String> {
 /// How long a server may take until it knows of a change.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
 
-/// The binding that lets the operator read whom the cluster trusts.
+/// The binding that lets the operator read the certificate authorities of clients.
 const TRUST: &str = "fieldcache-trust";
 
 impl Stage {
@@ -147,7 +147,7 @@ fn operator() -> Value {
     json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "fieldcache" })
 }
 
-/// Lets the operator read whom the cluster trusts.
+/// Lets the operator read the certificate authorities of clients.
 pub(crate) async fn grant_trust(client: &Client) -> Result<()> {
     let reader = ("Role", "extension-apiserver-authentication-reader");
     refer(client, TRUST, &format!("{RBAC}/namespaces/kube-system/"), reader, &operator()).await

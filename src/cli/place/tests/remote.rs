@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 
 use super::{FOLDER, json as printed_json, parsed, placed};
 use crate::cli::exit::Exit;
-use crate::cli::place::asking::{again, asks_server, path, read};
-use crate::cli::place::questions::questions;
-use crate::cli::place::refusal::{not_there, remedy, told};
-use crate::cli::place::{About, Answered, no_such_node, printed};
+use crate::cli::place::node_report::NodeDetails;
+use crate::cli::place::nodes::no_such_node;
+use crate::cli::place::remote::{again, asks_server, read};
+use crate::cli::place::remote_error::{not_there, remedy, told};
+use crate::cli::place::reviewed::{Answered, printed};
+use crate::cli::place::reviews::{path, questions};
 use crate::placement::Node;
 use crate::placement::review::{PlacementReview, PlacementReviewSpec, WhatIf};
 use crate::source::connection::{Answer, RequestError};
@@ -71,7 +73,7 @@ async fn answers_are_read_as_they_were_written() {
     }
 }
 
-fn answered(status: &Value, spec: PlacementReviewSpec, about: Option<About>) -> Answered {
+fn answered(status: &Value, spec: PlacementReviewSpec, about: Option<NodeDetails>) -> Answered {
     let (received, read) = read(json!({ "status": status }).to_string().as_bytes()).unwrap();
     let review = PlacementReview { spec, status: Some(read), ..PlacementReview::default() };
     let is_event = status.get("total").is_none();
@@ -118,12 +120,12 @@ fn what_is_not_known_of_a_node_is_said() {
         assert!(text.starts_with("Pod a/b fits one.\n") && text.contains("\nNo rule rejects it.\n"), "{text}");
         text
     };
-    let found = text(About { node: Err("no".to_owned()), tolerations: Ok(Vec::new()) });
+    let found = text(NodeDetails { node: Err("no".to_owned()), tolerations: Ok(Vec::new()) });
     assert!(found.contains("\nIts labels and taints are not known: no\n") && !found.contains("Labels:"), "{found}");
-    let found = text(About { node: Ok(tainted()), tolerations: Err("no".to_owned()) });
+    let found = text(NodeDetails { node: Ok(tainted()), tolerations: Err("no".to_owned()) });
     let expected = "Labels: none\nTaints: k=v:NoSchedule\n  what the Pod tolerates is not known: no\n";
     assert!(found.contains(expected), "{found}");
-    let found = text(About { node: Ok(tainted()), tolerations: Ok(Vec::new()) });
+    let found = text(NodeDetails { node: Ok(tainted()), tolerations: Ok(Vec::new()) });
     assert!(found.contains("  k=v:NoSchedule: not tolerated"), "{found}");
 }
 
