@@ -1,14 +1,14 @@
-//! The text format of Prometheus, as far as kube-apiserver writes it: one sample a line, version 0.0.4.
+//! Parses the text format 0.0.4 of Prometheus, as far as kube-apiserver writes it: one sample in a line.
 //!
-//! Line by line and on demand: a large cluster's document has tens of megabytes, and few of its lines are looked at. Types and
-//! help are comments here; histograms are their single samples.
+//! Lines are parsed on demand: the document of a large cluster has tens of megabytes, of which few lines are used. Types and help are
+//! comments here, and histograms are separate samples.
 
 use std::borrow::Cow;
 
 /// One sample.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sample<'a> {
-    /// The metric's name, with `_sum`, `_count` or `_bucket` where it is of a histogram.
+pub struct MetricSample<'a> {
+    /// The name of the metric, with `_sum`, `_count` or `_bucket` for a histogram.
     pub name: &'a str,
     /// Its labels, in the order of the text.
     pub labels: Vec<(&'a str, Cow<'a, str>)>,
@@ -16,21 +16,21 @@ pub struct Sample<'a> {
     pub value: f64,
 }
 
-impl Sample<'_> {
-    /// A label's value; `None` when the sample has no such label, which Prometheus takes for the empty text.
+impl MetricSample<'_> {
+    /// A label's value; `None` when the sample has no such label, which Prometheus reads as an empty text.
     pub fn label(&self, name: &str) -> Option<&str> {
         self.labels.iter().find(|(label, _)| *label == name).map(|(_, value)| &**value)
     }
 }
 
-/// Why a line is no sample.
+/// Why a line is not a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoSample {
+pub enum SampleError {
     /// Labels that do not end, or are not `name="value"`.
     #[error("its labels are not name=\"value\" in braces")]
     Labels,
-    /// What follows the labels is no number.
-    #[error("its value is no number")]
+    /// The value is not a number.
+    #[error("its value is not a number")]
     Value,
 }
 
@@ -41,38 +41,38 @@ pub fn name(line: &str) -> &str {
     &line[..end]
 }
 
-/// Reads a line that has a [`name`]. A timestamp behind the value is not looked at.
+/// Reads a line that has a [`name`]. Ignores a timestamp after the value.
 ///
 /// # Errors
-/// [`NoSample`].
-pub fn sample(line: &str) -> Result<Sample<'_>, NoSample> {
+/// [`SampleError`].
+pub fn sample(line: &str) -> Result<MetricSample<'_>, SampleError> {
     let name = name(line);
     let mut rest = line[name.len()..].trim_start();
     let mut labels = Vec::new();
     if let Some(inside) = rest.strip_prefix('{') {
         rest = inside.trim_start();
         while !rest.starts_with('}') {
-            let (label, after) = rest.split_once('=').ok_or(NoSample::Labels)?;
+            let (label, after) = rest.split_once('=').ok_or(SampleError::Labels)?;
             let (value, after) = quoted(after.trim_start())?;
             labels.push((label.trim(), value));
             rest = after.trim_start();
             match rest.strip_prefix(',') {
                 Some(after) => rest = after.trim_start(),
                 None if rest.starts_with('}') => {}
-                None => return Err(NoSample::Labels),
+                None => return Err(SampleError::Labels),
             }
         }
         rest = &rest[1..];
     }
-    let value = rest.split_ascii_whitespace().next().ok_or(NoSample::Value)?;
-    let value = value.parse().map_err(|_| NoSample::Value)?;
-    Ok(Sample { name, labels, value })
+    let value = rest.split_ascii_whitespace().next().ok_or(SampleError::Value)?;
+    let value = value.parse().map_err(|_| SampleError::Value)?;
+    Ok(MetricSample { name, labels, value })
 }
 
 /// A text in double quotes, and what follows it.
-fn quoted(text: &str) -> Result<(Cow<'_, str>, &str), NoSample> {
-    let text = text.strip_prefix('"').ok_or(NoSample::Labels)?;
-    let end = text.find(['"', '\\']).ok_or(NoSample::Labels)?;
+fn quoted(text: &str) -> Result<(Cow<'_, str>, &str), SampleError> {
+    let text = text.strip_prefix('"').ok_or(SampleError::Labels)?;
+    let end = text.find(['"', '\\']).ok_or(SampleError::Labels)?;
     if text.as_bytes()[end] == b'"' {
         return Ok((Cow::Borrowed(&text[..end]), &text[end + 1..]));
     }
@@ -81,14 +81,14 @@ fn quoted(text: &str) -> Result<(Cow<'_, str>, &str), NoSample> {
     while let Some((position, letter)) = letters.next() {
         match letter {
             '"' => return Ok((Cow::Owned(value), &text[position + 1..])),
-            '\\' => match letters.next().ok_or(NoSample::Labels)?.1 {
+            '\\' => match letters.next().ok_or(SampleError::Labels)?.1 {
                 'n' => value.push('\n'),
-                // A backslash, a quote; Prometheus keeps any other as it is written.
+                // A backslash or a quote. Prometheus does not unescape others.
                 escaped @ ('\\' | '"') => value.push(escaped),
                 other => value.extend(['\\', other]),
             },
             letter => value.push(letter),
         }
     }
-    Err(NoSample::Labels)
+    Err(SampleError::Labels)
 }

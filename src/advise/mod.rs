@@ -1,35 +1,35 @@
-//! What a cache would save, by resource: kube-apiserver's metrics ranked.
+//! What a cache would save, by resource: a ranking from kube-apiserver's metrics.
 //!
-//! [`exposition`] reads the text that kube-apiserver serves at `/metrics`, [`reading`] turns it into counts of each resource, and
-//! [`rank`] orders those and says why. Metrics tell what was asked for, not by whom: which of the readers could read
-//! elsewhere is for people to know. Asks nobody and knows no clock: texts come in, rows go out; `cli::advise` prints them.
+//! [`exposition`] parses the text that kube-apiserver serves at `/metrics`, [`scrape`] makes counts of each resource of it, and [`rank`]
+//! orders these and gives reasons. Metrics do not name clients, so users must know which of these could read from a cache. There is no IO
+//! and no clock here: texts come in, advice goes out, and `cli::advise` prints it.
 
 pub mod exposition;
-pub mod reading;
+pub mod scrape;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
 
-use reading::{Counts, Reading, ResourceName};
+use scrape::{ResourceCounts, ResourceName, Scrape};
 
-/// A resource and what a cache would save.
+/// What a cache would save for a resource.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
-    /// Which resource.
+pub struct Advice {
+    /// The resource.
     pub resource: ResourceName,
-    /// Its part of what all resources cost together, 0 to 1: the mean of its parts of the copies that watches hold, of the
-    /// events sent, and of the time that lists took. What did not happen to any resource does not count.
+    /// Its share of the cost of all resources, 0 to 1: the mean of its shares of the copies that watches hold, of the events sent, and of
+    /// the time of lists. A part that is zero for all resources does not count.
     pub share: f64,
-    /// What the share is made of.
-    pub counts: Counts,
-    /// Whether a FieldCache names it; `None`: not known.
+    /// The counts of which the share is made.
+    pub counts: ResourceCounts,
+    /// Whether a FieldCache names it; `None`: unknown.
     pub is_cached: Option<bool>,
-    /// Why it has its place: one sentence, without a full stop.
+    /// The reason of its rank: one sentence, without a full stop.
     pub reason: String,
 }
 
-/// What the cost of reading is made of; each has a unit of its own, so that only shares can be added.
+/// A part of the cost of reading. Each has its own unit, so that only shares can be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Copies,
@@ -40,7 +40,7 @@ enum Part {
 impl Part {
     const ALL: [Part; 3] = [Part::Copies, Part::Events, Part::ListTime];
 
-    fn of(self, counts: &Counts) -> f64 {
+    fn of(self, counts: &ResourceCounts) -> f64 {
         match self {
             Part::Copies => counts.copies(),
             Part::Events => counts.events,
@@ -49,11 +49,11 @@ impl Part {
     }
 }
 
-/// The resources that are read, the most costly first; `cached` are those that FieldCaches name, where that is known.
-pub fn rank(reading: &Reading, cached: Option<&BTreeSet<ResourceName>>) -> Vec<Row> {
-    let totals = Part::ALL.map(|part| (part, reading.resources.values().map(|counts| part.of(counts)).sum::<f64>()));
+/// The resources that are read, the most expensive first. `cached` are those that FieldCaches name; `None`: unknown.
+pub fn rank(scrape: &Scrape, cached: Option<&BTreeSet<ResourceName>>) -> Vec<Advice> {
+    let totals = Part::ALL.map(|part| (part, scrape.resources.values().map(|counts| part.of(counts)).sum::<f64>()));
     let happened: Vec<(Part, f64)> = totals.into_iter().filter(|(_, total)| *total > 0.0).collect();
-    let mut rows: Vec<Row> = reading
+    let mut rows: Vec<Advice> = scrape
         .resources
         .iter()
         .filter(|(_, counts)| counts.is_read())
@@ -70,14 +70,14 @@ pub fn rank(reading: &Reading, cached: Option<&BTreeSet<ResourceName>>) -> Vec<R
             if is_cached == Some(true) {
                 reason.push_str("; it is cached, so these readers could read there");
             }
-            Row { resource: resource.clone(), share, counts: counts.clone(), is_cached, reason }
+            Advice { resource: resource.clone(), share, counts: counts.clone(), is_cached, reason }
         })
         .collect();
     rows.sort_by(|one, other| other.share.total_cmp(&one.share).then_with(|| one.resource.cmp(&other.resource)));
     rows
 }
 
-fn reason(part: Option<Part>, counts: &Counts) -> String {
+fn reason(part: Option<Part>, counts: &ResourceCounts) -> String {
     let watches = plural(counts.watches, "watch", "watches");
     match part {
         Some(Part::ListTime) => {
@@ -119,7 +119,7 @@ fn plural(count: f64, one: &str, many: &str) -> String {
     format!("{} {}", number(count), if count == 1.0 { one } else { many })
 }
 
-/// A count for people: `1,234,567`.
+/// A count as text: `1,234,567`.
 pub fn number(count: f64) -> String {
     let digits = format!("{:.0}", count.max(0.0));
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -132,7 +132,7 @@ pub fn number(count: f64) -> String {
     text
 }
 
-/// A time for people, two or more digits of it: `0.62 ms`, `41 ms`, `3.1 s`, `5,310 s`.
+/// A duration as text, with two or more digits: `0.62 ms`, `41 ms`, `3.1 s`, `5,310 s`.
 pub fn duration(seconds: f64) -> String {
     let (amount, unit) = if seconds < 1.0 { (seconds * 1000.0, "ms") } else { (seconds, "s") };
     let amount = match amount {

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::exposition::{NoSample, name, sample};
-use super::reading::{Counts, OfTwoServers, Reading, ReadingError, ResourceName};
+use super::exposition::{SampleError, name, sample};
+use super::scrape::{DifferentProcesses, ResourceCounts, ResourceName, Scrape, ScrapeError};
 use super::{duration, number, rank};
 
 const V1_32: &str = include_str!("testdata/v1.32.txt");
@@ -26,14 +26,14 @@ fn lines_are_samples_or_say_why_not() {
         ("a{b=\"{\\\"x\\\\y\\\"},\\n\"} 3", Ok(("a", vec![("b", "{\"x\\y\"},\n")], 3.0)), "escapes"),
         ("a{b=\"\\d\"} 3", Ok(("a", vec![("b", "\\d")], 3.0)), "no escape is kept"),
         ("a{le=\"+Inf\"} +Inf", Ok(("a", vec![("le", "+Inf")], f64::INFINITY)), "infinity"),
-        ("a", Err(NoSample::Value), "no value"),
-        ("a{b=\"c\"}", Err(NoSample::Value), "no value behind labels"),
-        ("a{b=\"c\"} many", Err(NoSample::Value), "no number"),
-        ("a{b=\"c", Err(NoSample::Labels), "broken off in a value"),
-        ("a{b=\"c\\", Err(NoSample::Labels), "broken off in an escape"),
-        ("a{b", Err(NoSample::Labels), "broken off in a name"),
-        ("a{b=c} 1", Err(NoSample::Labels), "no quotes"),
-        ("a{b=\"c\" d=\"e\"} 1", Err(NoSample::Labels), "no comma"),
+        ("a", Err(SampleError::Value), "no value"),
+        ("a{b=\"c\"}", Err(SampleError::Value), "no value behind labels"),
+        ("a{b=\"c\"} many", Err(SampleError::Value), "no number"),
+        ("a{b=\"c", Err(SampleError::Labels), "broken off in a value"),
+        ("a{b=\"c\\", Err(SampleError::Labels), "broken off in an escape"),
+        ("a{b", Err(SampleError::Labels), "broken off in a name"),
+        ("a{b=c} 1", Err(SampleError::Labels), "no quotes"),
+        ("a{b=\"c\" d=\"e\"} 1", Err(SampleError::Labels), "no comma"),
     ] {
         let read = sample(line);
         let read = read.as_ref().map(|sample| {
@@ -65,7 +65,7 @@ proptest! {
 
     #[test]
     fn no_text_makes_it_panic(text in "\\PC{0,60}|[a{}=\"\\\\, 0-9\n]{0,40}") {
-        let _may_be_anything = Reading::parse(&text);
+        let _may_be_anything = Scrape::parse(&text);
         let _may_be_anything = sample(&text);
     }
 }
@@ -74,7 +74,7 @@ proptest! {
 fn each_version_of_kube_apiserver_says_the_same() {
     let shirts = ResourceName::new("shirts", "stable.example.com");
     for (version, text) in [("1.32", V1_32), ("1.36", V1_36), ("1.37", V1_37)] {
-        let reading = Reading::parse(text).unwrap();
+        let reading = Scrape::parse(text).unwrap();
         let counts = &reading.resources[&shirts];
         assert_eq!(counts.objects, Some(6.0), "{version}: objects");
         assert_eq!(counts.watches, 5.0, "{version}: four kubectl and the garbage collector");
@@ -103,29 +103,29 @@ fn each_version_of_kube_apiserver_says_the_same() {
 
 #[test]
 fn what_is_no_reading_says_what_it_is() {
-    let line = |number| ReadingError::Line {
+    let line = |number| ScrapeError::Line {
         line: number,
-        cause: NoSample::Labels,
+        cause: SampleError::Labels,
         text: "apiserver_longrunning_requests{verb=\"WATCH".to_owned(),
     };
     for (text, expected, why) in [
-        ("", ReadingError::OfSomethingElse, "nothing"),
-        ("<html>not found</html>", ReadingError::OfSomethingElse, "a page"),
-        ("process_start_time_seconds 1\nup 1\n", ReadingError::OfSomethingElse, "another program's"),
+        ("", ScrapeError::NotKubeApiserver, "nothing"),
+        ("<html>not found</html>", ScrapeError::NotKubeApiserver, "a page"),
+        ("process_start_time_seconds 1\nup 1\n", ScrapeError::NotKubeApiserver, "another program's"),
         ("up 1\napiserver_longrunning_requests{verb=\"WATCH", line(2), "broken off"),
     ] {
-        assert_eq!(Reading::parse(text), Err(expected), "{why}");
+        assert_eq!(Scrape::parse(text), Err(expected), "{why}");
     }
 }
 
 /// A reading with these counts.
-fn reading_of(counts: &[(&str, Counts)]) -> Reading {
+fn reading_of(counts: &[(&str, ResourceCounts)]) -> Scrape {
     let resources = counts.iter().map(|(name, counts)| (ResourceName::parse(name), counts.clone())).collect();
-    Reading { started: 1.0, resources }
+    Scrape { started: 1.0, resources }
 }
 
-fn counts(objects: f64, watches: f64, events: f64, lists: f64, list_seconds: f64) -> Counts {
-    Counts { objects: Some(objects), watches, events, lists, list_seconds, ..Counts::default() }
+fn counts(objects: f64, watches: f64, events: f64, lists: f64, list_seconds: f64) -> ResourceCounts {
+    ResourceCounts { objects: Some(objects), watches, events, lists, list_seconds, ..ResourceCounts::default() }
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn the_share_is_the_mean_of_the_shares_of_what_happened() {
             "lists can outweigh",
         ),
         (
-            vec![("pods", Counts { single_watches: 2.0, ..counts(0.0, 3.0, 0.0, 0.0, 0.0) })],
+            vec![("pods", ResourceCounts { single_watches: 2.0, ..counts(0.0, 3.0, 0.0, 0.0, 0.0) })],
             vec![("pods", 0.0)],
             "watches of nothing cost nothing, and are shown",
         ),
@@ -168,7 +168,7 @@ fn the_share_is_the_mean_of_the_shares_of_what_happened() {
 proptest! {
     #[test]
     fn shares_add_up_to_one(given in prop::collection::vec((0u32..99, 0u32..9, 0u32..99, 0u32..99), 1..9)) {
-        let given: Vec<(String, Counts)> = given
+        let given: Vec<(String, ResourceCounts)> = given
             .into_iter()
             .enumerate()
             .map(|(index, (objects, watches, events, lists))| {
@@ -176,10 +176,10 @@ proptest! {
                 (format!("r{index}"), counts(objects.into(), watches.into(), events.into(), lists.into(), seconds))
             })
             .collect();
-        let given: Vec<(&str, Counts)> = given.iter().map(|(name, counts)| (&**name, counts.clone())).collect();
+        let given: Vec<(&str, ResourceCounts)> = given.iter().map(|(name, counts)| (&**name, counts.clone())).collect();
         let rows = rank(&reading_of(&given), None);
         let sum: f64 = rows.iter().map(|row| row.share).sum();
-        let cost = |counts: &Counts| counts.copies() + counts.events + counts.list_seconds;
+        let cost = |counts: &ResourceCounts| counts.copies() + counts.events + counts.list_seconds;
         let anything = given.iter().any(|(_, counts)| cost(counts) > 0.0);
         prop_assert!((sum - if anything { 1.0 } else { 0.0 }).abs() < 1e-9, "{sum}");
         prop_assert!(rows.windows(2).all(|pair| pair[0].share >= pair[1].share));
@@ -189,13 +189,18 @@ proptest! {
 
 #[test]
 fn the_reason_is_the_greatest_part() {
-    let lists =
-        |lists, list_seconds, fetched, returned| Counts { lists, list_seconds, fetched, returned, ..Counts::default() };
+    let lists = |lists, list_seconds, fetched, returned| ResourceCounts {
+        lists,
+        list_seconds,
+        fetched,
+        returned,
+        ..ResourceCounts::default()
+    };
     for (counts, expected) in [
         (counts(50_000.0, 12.0, 0.0, 0.0, 0.0), "12 watches hold up to 600,000 copies of 50,000 objects"),
         (counts(1.0, 1.0, 0.0, 0.0, 0.0), "1 watch holds up to 1 copy of 1 object"),
         (
-            Counts { single_watches: 9.0, ..counts(50.0, 10.0, 0.0, 0.0, 0.0) },
+            ResourceCounts { single_watches: 9.0, ..counts(50.0, 10.0, 0.0, 0.0, 0.0) },
             "10 watches hold up to 59 copies of 50 objects",
         ),
         (counts(0.0, 2.0, 1_234.0, 0.0, 0.0), "1,234 events went to watches, 2 watches open now"),
@@ -233,19 +238,19 @@ fn the_reason_is_the_greatest_part() {
 fn a_difference_has_the_counters_of_the_time_between_and_the_rest_of_its_end() {
     let earlier = reading_of(&[(
         "pods",
-        Counts { list_bytes: 7.0, fetched: 5.0, returned: 5.0, ..counts(10.0, 1.0, 4.0, 2.0, 1.5) },
+        ResourceCounts { list_bytes: 7.0, fetched: 5.0, returned: 5.0, ..counts(10.0, 1.0, 4.0, 2.0, 1.5) },
     )]);
     let later = reading_of(&[
-        ("pods", Counts { list_bytes: 9.0, fetched: 8.0, returned: 6.0, ..counts(20.0, 3.0, 9.0, 3.0, 2.0) }),
+        ("pods", ResourceCounts { list_bytes: 9.0, fetched: 8.0, returned: 6.0, ..counts(20.0, 3.0, 9.0, 3.0, 2.0) }),
         ("nodes", counts(1.0, 1.0, 1.0, 1.0, 1.0)),
     ]);
     let expected = reading_of(&[
-        ("pods", Counts { list_bytes: 2.0, fetched: 3.0, returned: 1.0, ..counts(20.0, 3.0, 5.0, 1.0, 0.5) }),
+        ("pods", ResourceCounts { list_bytes: 2.0, fetched: 3.0, returned: 1.0, ..counts(20.0, 3.0, 5.0, 1.0, 0.5) }),
         ("nodes", counts(1.0, 1.0, 1.0, 1.0, 1.0)),
     ]);
     assert_eq!(later.since(&earlier), Ok(expected), "what is new counts from nothing");
-    let other = Reading { started: 2.0, ..later };
-    assert_eq!(other.since(&earlier), Err(OfTwoServers));
+    let other = Scrape { started: 2.0, ..later };
+    assert_eq!(other.since(&earlier), Err(DifferentProcesses));
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! One event, as `audit.k8s.io/v1` has it (apiserver `pkg/apis/audit/v1`), at level Metadata.
+//! An `audit.k8s.io/v1` event (apiserver `pkg/apis/audit/v1`) at level Metadata.
 //!
-//! Members stand in upstream's order and are left out where upstream leaves them out, so that whatever reads kube-apiserver's log
-//! reads this one. Times have six digits of a second (apimachinery MicroTime). Nothing here knows a request: see `server`.
+//! Members have upstream's order and are omitted where upstream omits them, so that readers of kube-apiserver's log can read this one.
+//! Times have six digits of a second (apimachinery MicroTime). `server` makes events of requests.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use crate::access::Identity;
 use crate::access::attributes::{Attributes, ResourceAttributes};
 
-/// Annotation: `allow` or `forbid`; absent where it did not come to a decision. Upstream's.
+/// Upstream's annotation: `allow` or `forbid`; absent without a decision.
 pub const DECISION: &str = "authorization.k8s.io/decision";
 
-/// Annotation: the authorizer's reason; upstream's.
+/// Upstream's annotation: the authorizer's reason.
 pub const REASON: &str = "authorization.k8s.io/reason";
 
-/// Annotation: the View that a request came through.
+/// Annotation: the View of a request.
 pub const VIEW: &str = "view.fieldcache.dev/view";
 
 /// The annotation with the reason why that View is not served. The response has it only for callers that may use the View.
@@ -29,25 +29,25 @@ pub const VIEW_PROBLEM: &str = "view.fieldcache.dev/problem";
 const LONGEST: usize = 1024;
 const CUT: &str = "...TRUNCATED";
 
-/// Longer addresses are cut. A URL may have a mebibyte, and who may use a View could fill the disk of the log with a few requests a second.
+/// Longer URIs are cut. A URI can have a mebibyte, so that a user of a View could fill the disk of the log with a few requests a second.
 const LONGEST_URI: usize = 16 << 10;
 
-/// Addresses of a request: all but the last can be made up, and each takes many times as much memory as in the header.
+/// Most addresses of an event. The client chooses all but the last, and each takes many times as much memory as in the header.
 pub const MOST_ADDRESSES: usize = 16;
 
-/// How deep a Status has texts: those of the causes in its details.
+/// Levels of a Status with texts, down to the causes in its details.
 const STATUS_DEPTH: usize = 4;
 
-/// How far a request is.
+/// The stage of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Stage {
-    /// The head of an answer that goes on for long has been sent.
+    /// The head of a long response has been sent.
     ResponseStarted,
-    /// Nothing more will be sent.
+    /// The response has ended.
     ResponseComplete,
 }
 
-/// What a request is about. Empty texts are left out.
+/// The object of a request. Empty members are omitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(missing_docs, reason = "the names are Kubernetes' own")]
@@ -69,36 +69,36 @@ pub struct ObjectReference {
 /// One event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// The id that the answer carries as `Audit-Id`.
+    /// The id, which the response has in the header `Audit-Id`.
     pub audit_id: String,
-    /// How far the request is.
+    /// The stage of the request.
     pub stage: Stage,
-    /// Path and query as they came, with the selectors.
+    /// Path and query of the request.
     pub uri: String,
     /// Kubernetes' verb, or the method in lower case.
     pub verb: String,
-    /// Who asks; `None` where that was not found out.
-    pub user: Option<User>,
-    /// Where the request comes from, the nearest last.
+    /// The caller; `None` if it is not authenticated.
+    pub user: Option<EventUser>,
+    /// Addresses of the client and of proxies, the nearest last.
     pub source_addresses: Vec<String>,
-    /// What the client calls itself.
+    /// The User-Agent header.
     pub user_agent: String,
-    /// What it asks for; `None` for what is no resource.
+    /// Its object; `None` for requests without a resource.
     pub object: Option<ObjectReference>,
-    /// The answer's metav1 Status, as far as it is told; see [`status`] and [`failure`]. `None`: the client went before there was one.
+    /// The metav1 Status of the response, without some members; see [`status`] and [`failure`]. `None`: the client disconnected before.
     pub status: Option<Value>,
-    /// When it came.
+    /// When the request arrived.
     pub received: Timestamp,
-    /// When it got as far as `stage`.
+    /// When it reached `stage`.
     pub reached: Timestamp,
-    /// What else is told, by name.
+    /// Annotations by name.
     pub annotations: BTreeMap<&'static str, String>,
 }
 
-/// A user as events have one. Empty parts are left out.
+/// The user of an event. Empty members are omitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[expect(missing_docs, reason = "the names are Kubernetes' own")]
-pub struct User {
+pub struct EventUser {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub username: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -122,7 +122,7 @@ struct Line<'e> {
     #[serde(rename = "requestURI")]
     request_uri: &'e str,
     verb: &'e str,
-    user: &'e User,
+    user: &'e EventUser,
     #[serde(rename = "sourceIPs", skip_serializing_if = "<[String]>::is_empty")]
     source_ips: &'e [String],
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -138,7 +138,7 @@ struct Line<'e> {
 }
 
 impl Event {
-    /// What the texts take that the caller chooses, in bytes.
+    /// Bytes of the texts that the caller chooses.
     pub fn held_bytes(&self) -> usize {
         let addresses = self.source_addresses.iter().map(|address| size_of::<String>() + address.len());
         let annotations = self.annotations.values().map(String::len);
@@ -182,9 +182,9 @@ impl Event {
         self
     }
 
-    /// As one line of JSON, with its end.
+    /// The event as one line of JSON, with a line end.
     pub fn line(&self) -> Vec<u8> {
-        let nobody = User::default();
+        let nobody = EventUser::default();
         let line = Line {
             kind: "Event",
             api_version: "audit.k8s.io/v1",
@@ -202,16 +202,16 @@ impl Event {
             stage_timestamp: time(self.reached),
             annotations: &self.annotations,
         };
-        // Texts and maps of texts: there is nothing in it that JSON has no form for.
+        // Texts and maps of texts always have a form in JSON.
         let mut text = serde_json::to_vec(&line).unwrap_or_default();
         text.push(b'\n');
         text
     }
 }
 
-impl From<&Identity> for User {
-    fn from(identity: &Identity) -> User {
-        User {
+impl From<&Identity> for EventUser {
+    fn from(identity: &Identity) -> EventUser {
+        EventUser {
             username: identity.user.clone(),
             uid: identity.uid.clone(),
             groups: identity.groups.clone(),
@@ -233,17 +233,17 @@ impl From<&ResourceAttributes> for ObjectReference {
     }
 }
 
-/// What a request is about, if it is about a resource.
+/// The object of a request; `None` without a resource.
 pub fn object_of(attributes: &Attributes) -> Option<ObjectReference> {
     attributes.resource.as_ref().map(ObjectReference::from)
 }
 
-/// The status of an answer that is no Status itself.
+/// The status of a response that is no Status itself.
 pub fn status(code: u16) -> Value {
     json!({ "metadata": {}, "code": code })
 }
 
-/// The status of an answer that is one: all of it but what every Status has.
+/// The status of a response that is a Status: without the members that every Status has.
 pub fn failure(mut document: Value, code: u16) -> Value {
     match document.as_object_mut() {
         Some(members) => {
@@ -255,12 +255,12 @@ pub fn failure(mut document: Value, code: u16) -> Value {
     }
 }
 
-/// What a client calls itself, of bounded length.
+/// A User-Agent header, of bounded length.
 pub fn user_agent(text: &str) -> String {
     cut(text.to_owned())
 }
 
-/// The address of a request, of bounded length.
+/// The URI of a request, of bounded length.
 pub fn uri(text: String) -> String {
     cut_after(LONGEST_URI, text)
 }

@@ -1,10 +1,10 @@
 //! The queue of events, in front of the thread that writes them ([`super::writer`]): no request handler waits in a system call.
 //!
 //! A request that must be audited is answered only after its event is written, which means: after the operating system has taken it.
-//! It is rejected at once if the last write failed. When its response is ready, it takes a [`Place`] in the queue, and its event is
+//! It is rejected at once if the last write failed. When its response is ready, it takes a [`QueuePermit`] in the queue, and its event is
 //! written; if either is not done within some seconds, it is rejected too. No place is held while a request waits for anything else, so
 //! slow requests of one user do not delay others. That is kube-apiserver's mode `blocking-strict`, bounded. Events that show no data (a rejection, the end of a watch whose start was written) do not wait.
-//! They are dropped if the queue is full, and counted and logged then. So are rejections of one caller beyond ten in a second.
+//! If the queue is full, they are dropped, counted and logged. So are rejections of one caller beyond ten in a second.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -18,10 +18,10 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
-pub use super::writer::Counts;
+pub use super::writer::AuditCounters;
 
 use super::event::Event;
-use super::output::{Followed, Output, StandardOutput};
+use super::output::{LogFile, Output, StandardOutput};
 use super::policy::Policy;
 use super::writer::{LogInterval, Message, Writer};
 use crate::access::failure_rate_limiter::{FailureBudget, FailureRateLimiter, OVERFLOW, client_network};
@@ -60,12 +60,12 @@ pub enum OpenError {
     Thread(#[source] io::Error),
 }
 
-/// Where events go.
+/// The audit log.
 #[derive(Debug)]
 pub struct Log {
     policy: Policy,
     queue: mpsc::Sender<Message>,
-    counts: Arc<Counts>,
+    counts: Arc<AuditCounters>,
     logged: Mutex<LogInterval>,
     /// By a hash of the caller: names of users can be long.
     rejections: Mutex<FailureRateLimiter<u64>>,
@@ -75,19 +75,19 @@ pub struct Log {
 
 /// Whose rejected requests are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Rejected {
+pub enum RejectionKey {
     /// An authenticated user.
     User(String),
     /// Everyone else, by address.
     Address(IpAddr),
 }
 
-/// How many events of rejected requests one caller fills the log with: so many at first, and then ten in a second.
+/// Events of rejected requests of one caller: a hundred at first, and then ten in a second.
 const REJECTIONS: FailureBudget = FailureBudget { tries: 100, every: Duration::from_millis(100) };
 
 /// A place in the queue.
 #[derive(Debug)]
-pub struct Place(mpsc::OwnedPermit<Message>);
+pub struct QueuePermit(mpsc::OwnedPermit<Message>);
 
 impl Log {
     /// Writes the events of a policy to a file, or to standard output ([`STANDARD_OUTPUT`]).
@@ -100,14 +100,14 @@ impl Log {
             return Log::to(Box::new(output), policy, QUEUE);
         }
         let path = PathBuf::from(path);
-        let file = Followed::open(&path).map_err(|source| OpenError::File { path, source })?;
+        let file = LogFile::open(&path).map_err(|source| OpenError::File { path, source })?;
         Log::to(Box::new(file), policy, QUEUE)
     }
 
-    /// The same, to any output, with a queue of this length.
+    /// Writes to any output, with a queue of this length.
     pub(super) fn to(output: Box<dyn Output>, policy: Policy, length: usize) -> Result<Log, OpenError> {
         let (queue, waiting) = mpsc::channel(length);
-        let counts = Arc::new(Counts::default());
+        let counts = Arc::new(AuditCounters::default());
         let writer = Writer::new(output, counts.clone());
         thread::Builder::new()
             .name("audit".to_owned())
@@ -129,8 +129,8 @@ impl Log {
         self.policy
     }
 
-    /// What has become of events, and whether more can be written.
-    pub fn counts(&self) -> &Arc<Counts> {
+    /// Counters of events, and whether more can be written.
+    pub fn counts(&self) -> &Arc<AuditCounters> {
         &self.counts
     }
 
@@ -140,12 +140,12 @@ impl Log {
     }
 
     /// A place for an event, within a bounded time. `None`: the request must be rejected.
-    pub async fn place(&self) -> Option<Place> {
+    pub async fn place(&self) -> Option<QueuePermit> {
         if !self.is_writable() {
             return None;
         }
         let permit = async { self.queue.clone().reserve_owned().await.ok() };
-        self.within_wait(permit).await.map(Place)
+        self.within_wait(permit).await.map(QueuePermit)
     }
 
     /// Waits for something that a request needs before its event can be written. `None`: the request must be rejected.
@@ -159,7 +159,7 @@ impl Log {
 
     /// Writes an event; false: it was not written within a bounded time, and the request must be rejected. The event is then left
     /// out, unless its write is in progress at that moment.
-    pub async fn write(&self, place: Place, event: &Event) -> bool {
+    pub async fn write(&self, place: QueuePermit, event: &Event) -> bool {
         let (written, is_written) = oneshot::channel();
         place.0.send(Message::Line { bytes: event.line(), written: Some(written) });
         let is_written = matches!(timeout(self.write_wait, is_written).await, Ok(Ok(())));
@@ -178,10 +178,10 @@ impl Log {
 
     /// Puts the event of a rejected request into the queue, if there is a place and its caller has not been rejected too often.
     /// Otherwise one caller could fill the disk, or have the events of others rotated away.
-    pub fn offer_rejected(&self, event: Event, caller: Rejected) {
+    pub fn offer_rejected(&self, event: Event, caller: RejectionKey) {
         let caller = match caller {
-            Rejected::Address(address) => Rejected::Address(client_network(address)),
-            user @ Rejected::User(_) => user,
+            RejectionKey::Address(address) => RejectionKey::Address(client_network(address)),
+            user @ RejectionKey::User(_) => user,
         };
         let (caller, now) = (self.hasher.hash_one(caller), Instant::now());
         if self.rejections.lock().unwrap_or_else(PoisonError::into_inner).take(caller, now) {

@@ -1,4 +1,4 @@
-//! Where the lines of the audit log go: a file that is known by its path, or standard output.
+//! The destination of the audit log: a file at a path, or standard output.
 //!
 //! Writes are single system calls without a buffer, so that the writer knows which bytes the operating system has taken. Files are
 //! opened so that neither `open` nor a write waits for the reader of a FIFO.
@@ -15,7 +15,7 @@ use rustix::io::Errno;
 /// Permissions of a new file: only the owner reads it, since it names users.
 const FILE_MODE: u32 = 0o600;
 
-/// How to go on with a line of which only a part was written.
+/// How to continue a line of which only a part was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resume {
     /// With the byte after that part.
@@ -54,24 +54,24 @@ impl Output for StandardOutput {
     }
 }
 
-/// A file that is known by its path: if another file has come under the path, it is opened instead. Log rotation needs no signal.
-pub(super) struct Followed {
+/// A file at a path. If the path names another file, that one is opened instead, so that log rotation needs no signal.
+pub(super) struct LogFile {
     path: PathBuf,
     /// `None` until a FIFO has a reader.
     file: Option<File>,
-    /// The length of a regular file after the last write, to notice a change by somebody else.
+    /// The length of a regular file after the last write, to notice a change by another process.
     length: Option<u64>,
 }
 
-impl Followed {
+impl LogFile {
     /// # Errors
     /// The file cannot be opened. A FIFO that has no reader yet is not an error.
-    pub(super) fn open(path: &Path) -> io::Result<Followed> {
+    pub(super) fn open(path: &Path) -> io::Result<LogFile> {
         let file = match open(path) {
             Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => None,
             opened => Some(opened?),
         };
-        Ok(Followed { path: path.to_owned(), file, length: None })
+        Ok(LogFile { path: path.to_owned(), file, length: None })
     }
 
     /// Whether the open file still has the path.
@@ -93,7 +93,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(!is_fifo).append(true).mode(FILE_MODE).custom_flags(flags).open(path)
 }
 
-impl Output for Followed {
+impl Output for LogFile {
     fn prepare(&mut self, is_torn: bool) -> io::Result<Resume> {
         if !self.is_current() {
             // The old file stays open until there is a new one.

@@ -1,43 +1,43 @@
 //! Which requests the audit log contains.
 
-/// Which requests are told.
+/// Which requests are logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// None.
     None,
-    /// Those through Views that are a right of their own, and those through any name of a View that are rejected.
+    /// Requests through Views with `authorization: View`, and rejected requests through any name of a View.
     #[default]
     ViewRights,
-    /// Those through any View.
+    /// Requests through any View.
     Views,
-    /// All but those for health.
+    /// All requests except health checks.
     All,
 }
 
-/// What a request is to a policy.
+/// The class of a request, by which a policy decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
-    /// Through a View that is a right of its own.
+pub enum RequestClass {
+    /// Through a View with `authorization: View`.
     ViewRight,
-    /// Through another View, or through one that is not served.
+    /// Through another View, or through a View that is not served.
     View,
-    /// Through the name of a View, by a caller that is rejected: the same whatever there is of that name, so that neither the work of
-    /// a rejection nor its event depends on it.
+    /// A rejected request through the name of a View. It is the same for every View, also for a missing one, so that neither the work
+    /// of a rejection nor its event depends on the View.
     RejectedView,
-    /// For health: probes come every few seconds and tell nothing.
+    /// A health check: probes arrive every few seconds and are of no interest.
     Health,
-    /// For anything else.
+    /// Any other request.
     Other,
 }
 
 impl Policy {
-    /// Whether such a request is told.
-    pub fn takes(self, subject: Subject) -> bool {
+    /// Whether requests of a class are logged.
+    pub fn contains(self, class: RequestClass) -> bool {
         match self {
             Policy::None => false,
-            Policy::ViewRights => matches!(subject, Subject::ViewRight | Subject::RejectedView),
-            Policy::Views => matches!(subject, Subject::ViewRight | Subject::View | Subject::RejectedView),
-            Policy::All => subject != Subject::Health,
+            Policy::ViewRights => matches!(class, RequestClass::ViewRight | RequestClass::RejectedView),
+            Policy::Views => matches!(class, RequestClass::ViewRight | RequestClass::View | RequestClass::RejectedView),
+            Policy::All => class != RequestClass::Health,
         }
     }
 }

@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
-use super::event::{self, DECISION, ObjectReference, User, VIEW};
-use super::output::{Followed, Output as Destination, Resume};
-use super::writer::{Counts, Message, Writer};
-use super::{Event, Log, Policy, Rejected, Stage, Subject};
+use super::event::{self, DECISION, EventUser, ObjectReference, VIEW};
+use super::output::{LogFile, Output as Destination, Resume};
+use super::writer::{AuditCounters, Message, Writer};
+use super::{Event, Log, Policy, RejectionKey, RequestClass, Stage};
 
 /// Longer than any machine needs.
 const SOON: Duration = Duration::from_secs(60);
@@ -35,7 +35,7 @@ fn event(id: &str) -> Event {
         uri: "/apis/view.fieldcache.dev/v1alpha1/views/blue/proxy/api/v1/pods?fieldSelector=spec.nodeName%3Dn1"
             .to_owned(),
         verb: "list".to_owned(),
-        user: Some(User {
+        user: Some(EventUser {
             username: "system:serviceaccount:team:agent".to_owned(),
             uid: "u-1".to_owned(),
             groups: vec!["system:authenticated".to_owned()],
@@ -113,14 +113,14 @@ fn long_user_agents_are_cut_between_letters() {
 
 #[test]
 fn policies_take_what_they_say() {
-    let subjects = [Subject::ViewRight, Subject::View, Subject::Other, Subject::Health];
+    let subjects = [RequestClass::ViewRight, RequestClass::View, RequestClass::Other, RequestClass::Health];
     for (policy, takes) in [
         (Policy::None, [false, false, false, false]),
         (Policy::ViewRights, [true, false, false, false]),
         (Policy::Views, [true, true, false, false]),
         (Policy::All, [true, true, true, false]),
     ] {
-        assert_eq!(subjects.map(|subject| policy.takes(subject)), takes, "{policy:?}");
+        assert_eq!(subjects.map(|class| policy.contains(class)), takes, "{policy:?}");
     }
     assert_eq!(Policy::default(), Policy::ViewRights);
 }
@@ -252,10 +252,10 @@ async fn rejections_of_one_caller_are_few_and_short_in_the_log() {
             ..event(id)
         }
     };
-    let one = |last: u8| Rejected::Address(IpAddr::from([10, 0, 0, last]));
+    let one = |last: u8| RejectionKey::Address(IpAddr::from([10, 0, 0, last]));
     (0..MANY).for_each(|_| log.offer_rejected(rejected("of-the-flood"), one(1)));
     log.offer_rejected(rejected("of-another-address"), one(2));
-    log.offer_rejected(rejected("of-a-user"), Rejected::User("alice".to_owned()));
+    log.offer_rejected(rejected("of-a-user"), RejectionKey::User("alice".to_owned()));
     tokio::time::advance(Duration::from_secs(1)).await;
     (0..MANY).for_each(|_| log.offer_rejected(rejected("later"), one(1)));
     log.finish().await;
@@ -383,7 +383,7 @@ proptest! {
         }
         let (done, finished) = oneshot::channel();
         queue.try_send(Message::Finish(done)).unwrap();
-        let writer = Writer::new(Box::new(output.clone()), Arc::new(Counts::default()));
+        let writer = Writer::new(Box::new(output.clone()), Arc::new(AuditCounters::default()));
         let thread = std::thread::spawn(move || writer.run(waiting));
         finished.blocking_recv().unwrap();
         drop(queue);
@@ -505,7 +505,7 @@ async fn a_pipe_whose_reader_is_missing_or_has_stopped_rejects_and_loses_nothing
 fn a_torn_line_goes_on_where_the_file_is_as_it_was_left() {
     let folder = Folder::new("torn");
     let path = folder.0.join("audit.log");
-    let mut output = Followed::open(&path).unwrap();
+    let mut output = LogFile::open(&path).unwrap();
     assert_eq!(output.prepare(false).unwrap(), Resume::Continue);
     output.write(b"half of a li").unwrap();
     assert_eq!(output.prepare(true).unwrap(), Resume::Continue);

@@ -1,7 +1,7 @@
-//! The thread that writes the audit log, and what is known of its progress.
+//! The thread that writes the audit log, and its progress.
 //!
-//! A batch is kept until the operating system has taken every byte of it. After a failed write the thread tries again, with growing
-//! pauses, and goes on behind the last byte that was taken: no line is written twice, and none stays incomplete. A line whose request
+//! A batch stays in memory until the operating system has taken every byte of it. After a failed write the thread tries again, with growing
+//! pauses, and continues after the last byte that was taken: no line is written twice, and none stays incomplete. A line whose request
 //! was rejected meanwhile is left out; that request gets a line of its own, with its true result.
 
 #![expect(
@@ -47,9 +47,9 @@ pub(super) enum Message {
     Finish(oneshot::Sender<()>),
 }
 
-/// What has become of events, and whether more can be written now.
+/// Counters of events, and whether more can be written now.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct AuditCounters {
     written: AtomicU64,
     pub(super) dropped: AtomicU64,
     failures: AtomicU64,
@@ -65,7 +65,7 @@ struct Progress {
     error: Option<String>,
 }
 
-impl Counts {
+impl AuditCounters {
     /// Events that were written.
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
@@ -123,12 +123,12 @@ impl LogInterval {
 }
 
 /// A line that is not written yet.
-struct Kept {
+struct PendingLine {
     bytes: Vec<u8>,
     written: Option<oneshot::Sender<()>>,
 }
 
-impl Kept {
+impl PendingLine {
     /// Whether its request no longer waits for it.
     fn is_withdrawn(&self) -> bool {
         self.written.as_ref().is_some_and(oneshot::Sender::is_closed)
@@ -138,25 +138,25 @@ impl Kept {
 /// The state of the thread.
 pub(super) struct Writer {
     output: Box<dyn Output>,
-    counts: Arc<Counts>,
-    kept: VecDeque<Kept>,
-    /// How many bytes of the first kept line are written.
+    counts: Arc<AuditCounters>,
+    pending: VecDeque<PendingLine>,
+    /// How many bytes of the first pending line are written.
     offset: usize,
     finishing: Vec<oneshot::Sender<()>>,
     logged: LogInterval,
 }
 
 impl Writer {
-    pub(super) fn new(output: Box<dyn Output>, counts: Arc<Counts>) -> Writer {
-        let (kept, finishing) = (VecDeque::new(), Vec::new());
-        Writer { output, counts, kept, offset: 0, finishing, logged: LogInterval::default() }
+    pub(super) fn new(output: Box<dyn Output>, counts: Arc<AuditCounters>) -> Writer {
+        let (pending, finishing) = (VecDeque::new(), Vec::new());
+        Writer { output, counts, pending, offset: 0, finishing, logged: LogInterval::default() }
     }
 
-    /// Writes until the queue is closed; what is then kept is given up if it cannot be written.
+    /// Writes until the queue is closed; pending lines are dropped then if they cannot be written.
     pub(super) fn run(mut self, mut waiting: mpsc::Receiver<Message>) {
         let mut pause = FIRST_PAUSE;
         loop {
-            if self.kept.is_empty() {
+            if self.pending.is_empty() {
                 self.counts.progress().since = None;
                 for finished in self.finishing.drain(..) {
                     let _ = finished.send(());
@@ -164,7 +164,7 @@ impl Writer {
                 let Some(message) = waiting.blocking_recv() else { return };
                 self.take(message);
             }
-            let mut length: usize = self.kept.iter().map(|line| line.bytes.len()).sum();
+            let mut length: usize = self.pending.iter().map(|line| line.bytes.len()).sum();
             while length < BATCH
                 && let Ok(message) = waiting.try_recv()
             {
@@ -189,7 +189,7 @@ impl Writer {
         match message {
             Message::Line { bytes, written } => {
                 let length = bytes.len();
-                self.kept.push_back(Kept { bytes, written });
+                self.pending.push_back(PendingLine { bytes, written });
                 length
             }
             Message::Finish(done) => {
@@ -199,13 +199,13 @@ impl Writer {
         }
     }
 
-    /// Writes everything that is kept.
+    /// Writes everything that is pending.
     fn write(&mut self) -> io::Result<()> {
         let is_torn = self.offset > 0;
         let mut is_first = true;
         // Of a torn line the rest must follow, whether its request still waits or not.
-        self.kept.retain(|line| (std::mem::take(&mut is_first) && is_torn) || !line.is_withdrawn());
-        if self.kept.is_empty() {
+        self.pending.retain(|line| (std::mem::take(&mut is_first) && is_torn) || !line.is_withdrawn());
+        if self.pending.is_empty() {
             return Ok(());
         }
         self.counts.progress().since.get_or_insert_with(Instant::now);
@@ -214,10 +214,10 @@ impl Writer {
             Resume::Restart => self.offset = 0,
             Resume::RestartOnNewLine => {
                 self.offset = 0;
-                self.kept.iter_mut().take(1).for_each(|line| line.bytes.insert(0, b'\n'));
+                self.pending.iter_mut().take(1).for_each(|line| line.bytes.insert(0, b'\n'));
             }
         }
-        let batch: Vec<u8> = self.kept.iter().flat_map(|line| &*line.bytes).copied().collect();
+        let batch: Vec<u8> = self.pending.iter().flat_map(|line| &*line.bytes).copied().collect();
         let mut position = self.offset;
         while position < batch.len() {
             match self.output.write(&batch[position..]) {
@@ -243,7 +243,7 @@ impl Writer {
             }
         }
         self.offset += taken;
-        while let Some(line) = self.kept.pop_front_if(|line| line.bytes.len() <= self.offset) {
+        while let Some(line) = self.pending.pop_front_if(|line| line.bytes.len() <= self.offset) {
             self.offset -= line.bytes.len();
             self.counts.written.fetch_add(1, Ordering::Relaxed);
             if let Some(written) = line.written {
@@ -260,10 +260,10 @@ impl Writer {
         self.counts.failures.fetch_add(1, Ordering::Relaxed);
         self.counts.progress().error = Some(error.to_string());
         if self.logged.is_due() {
-            let lines = self.kept.len();
+            let lines = self.pending.len();
             tracing::error!(
                 %error, lines,
-                "the audit log cannot be written: its lines are kept and tried again, and requests that need it get 503"
+                "the audit log cannot be written: its lines stay queued, the write is retried, and requests that need it get 503"
             );
         }
     }

@@ -13,8 +13,8 @@ use super::arguments::AdviseArguments;
 use super::exit::{self, Exit};
 use super::output::{Printed, Table, printed, write_out};
 use super::shared_arguments::Output;
-use crate::advise::reading::{Reading, ResourceName};
-use crate::advise::{Row, duration, number, rank};
+use crate::advise::scrape::{ResourceName, Scrape};
+use crate::advise::{Advice, duration, number, rank};
 use crate::kinds;
 use crate::model::quantity::Bytes;
 use crate::source::connection::{ClusterOptions, Connection, RequestError};
@@ -81,7 +81,7 @@ pub async fn run(arguments: AdviseArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-async fn reading(connection: &Connection) -> anyhow::Result<Reading> {
+async fn reading(connection: &Connection) -> anyhow::Result<Scrape> {
     let url = connection.url();
     let body = match connection.bytes(METRICS, "text/plain").await {
         Err(RequestError::Refused { code: 403, message, .. }) => bail!("{}", forbidden(url, &message)),
@@ -91,7 +91,7 @@ async fn reading(connection: &Connection) -> anyhow::Result<Reading> {
         answered => answered?,
     };
     let text = std::str::from_utf8(&body).with_context(|| format!("the metrics of {url} are no text"))?;
-    Reading::parse(text).with_context(|| format!("{url}{METRICS}"))
+    Scrape::parse(text).with_context(|| format!("{url}{METRICS}"))
 }
 
 /// What to do about the missing right, to be pasted.
@@ -128,11 +128,11 @@ fn time(seconds: f64) -> String {
         .map_or_else(|_| format!("{seconds} s after 1970"), |time| time.to_string())
 }
 
-pub(super) fn text(rows: &[Row], output: Output) -> String {
+pub(super) fn text(rows: &[Advice], output: Output) -> String {
     printed(&rows, output)
 }
 
-impl Printed for &[Row] {
+impl Printed for &[Advice] {
     fn document(&self) -> Value {
         self.iter().map(document).collect()
     }
@@ -146,7 +146,7 @@ impl Printed for &[Row] {
     }
 }
 
-fn table(rows: &[Row], is_wide: bool) -> Table {
+fn table(rows: &[Advice], is_wide: bool) -> Table {
     let mut headers = vec!["RESOURCE", "SHARE", "OBJECTS", "WATCHES", "EVENTS", "LISTS", "LIST TIME"];
     if is_wide {
         headers.extend(["COPIES", "LIST BYTES", "READ", "RETURNED"]);
@@ -184,7 +184,7 @@ fn percent(share: f64) -> String {
     if percent > 0.0 && percent < 1.0 { "<1%".to_owned() } else { format!("{percent:.0}%") }
 }
 
-fn document(row: &Row) -> Value {
+fn document(row: &Advice) -> Value {
     let counts = &row.counts;
     let rounded = |number: f64, digits: f64| (number * digits).round() / digits;
     json!({

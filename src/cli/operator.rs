@@ -3,7 +3,7 @@
 use super::exit::Exit;
 use super::server_arguments::OperatorArguments;
 use crate::audit::Policy;
-use crate::runtime::operator::{self, CertificateOptions, OperatorOptions, OwnCertificateStore};
+use crate::runtime::operator::{self, CertificateOptions, CertificateStorage, OperatorOptions};
 use crate::runtime::source::{SourceOptions, parse_resources};
 use crate::server::tls::CertificateFiles;
 use crate::source::connection::ClusterOptions;
@@ -30,11 +30,11 @@ fn options(arguments: OperatorArguments) -> anyhow::Result<OperatorOptions> {
             files: CertificateFiles { certificate, key },
             authorities: arguments.tls_ca_file,
         },
-        _ => CertificateOptions::Own {
+        _ => CertificateOptions::SelfSigned {
             store: match (arguments.cert_secret, arguments.cert_dir) {
-                (Some(name), _) => OwnCertificateStore::Secret(name),
-                (None, Some(folder)) => OwnCertificateStore::Folder(folder),
-                (None, None) => OwnCertificateStore::Memory,
+                (Some(name), _) => CertificateStorage::Secret(name),
+                (None, Some(folder)) => CertificateStorage::Folder(folder),
+                (None, None) => CertificateStorage::Memory,
             },
             names: arguments.tls_names,
         },

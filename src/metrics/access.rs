@@ -1,4 +1,4 @@
-//! Who was let in: what `access` has counted, shown. Labels are methods, results and kinds of review, nothing of a user.
+//! Metrics of authentication and authorization. Labels are methods, results and kinds of review, nothing of a user.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use prometheus_client::metrics::MetricType;
 use crate::access::counters::{AccessCounters, AttemptResult, AuthenticationMethod, DecisionResult, ReviewKind};
 use crate::access::single_flight::CacheResult;
 
-/// Shows what has been decided.
+/// Exports the counters of `access`.
 #[derive(Debug)]
 pub struct AccessCollector {
     counts: Arc<AccessCounters>,
 }
 
 impl AccessCollector {
-    /// Of these.
+    /// Exports these counters.
     pub fn new(counts: Arc<AccessCounters>) -> AccessCollector {
         AccessCollector { counts }
     }
 }
 
-/// One counter of a family: its labels, and how much.
+/// One counter of a family: its labels and its value.
 type Series<'a> = (Vec<(&'a str, &'a str)>, u64);
 
 fn counters(

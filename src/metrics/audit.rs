@@ -1,4 +1,4 @@
-//! What has become of the audit log: events, and requests that were refused for want of a place in it. No label says whose.
+//! Metrics of the audit log: events, and requests that were rejected because the log was not available. No label names a user.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,22 +7,22 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
-use crate::audit::Counts;
+use crate::audit::AuditCounters;
 
-/// Shows what has become of events.
+/// Exports the counters of the audit log.
 #[derive(Debug)]
-pub struct Audit {
-    counts: Arc<Counts>,
+pub struct AuditCollector {
+    counts: Arc<AuditCounters>,
 }
 
-impl Audit {
-    /// Of this log.
-    pub fn new(counts: Arc<Counts>) -> Audit {
-        Audit { counts }
+impl AuditCollector {
+    /// Exports these counters.
+    pub fn new(counts: Arc<AuditCounters>) -> AuditCollector {
+        AuditCollector { counts }
     }
 }
 
-impl Collector for Audit {
+impl Collector for AuditCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let rows = [("written", self.counts.written()), ("dropped", self.counts.dropped())];
         let help = "Events of the audit log: written, or dropped since the queue was full";
@@ -30,7 +30,7 @@ impl Collector for Audit {
         for (result, count) in rows {
             family.encode_family(&[("result", result)])?.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
         }
-        let help = "Failed writes of the audit log; the events are kept and the write is retried";
+        let help = "Failed writes of the audit log; the events stay queued and the write is retried";
         let mut family = encoder.encode_descriptor("fieldcache_audit_write_failed", help, None, MetricType::Counter)?;
         family.encode_counter::<NoLabelSet, _, u64>(&self.counts.failures(), None)?;
         let help = "Whether the audit log can be written: 1, or 0 after a failed or unfinished write";

@@ -6,9 +6,9 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 /// Shows the version of this program.
 #[derive(Debug)]
-pub(super) struct Build;
+pub(super) struct BuildCollector;
 
-impl Collector for Build {
+impl Collector for BuildCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let gauge = ConstGauge::new(1u64);
         let help = "Always 1; its labels are the version of the program";

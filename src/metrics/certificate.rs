@@ -1,4 +1,4 @@
-//! When the certificate ends with which this server is reached.
+//! When the serving certificate expires.
 
 use std::fmt;
 
@@ -9,25 +9,25 @@ use prometheus_client::metrics::MetricType;
 use crate::access::certificates::CertificateSubject;
 use crate::server::tls::Tls;
 
-/// Shows the certificate of a listener.
+/// Exports the expiry of the certificate of a listener.
 #[derive(Debug)]
-pub struct Certificate {
+pub struct CertificateCollector {
     tls: Tls,
 }
 
-impl Certificate {
-    /// Of the listener with this certificate, or with one that takes its place.
-    pub fn new(tls: Tls) -> Certificate {
-        Certificate { tls }
+impl CertificateCollector {
+    /// Exports the expiry of this certificate, and of its replacements.
+    pub fn new(tls: Tls) -> CertificateCollector {
+        CertificateCollector { tls }
     }
 }
 
-impl Collector for Certificate {
+impl Collector for CertificateCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let help = "When the serving certificate expires, in seconds since 1970";
         let name = "fieldcache_certificate_expiration_timestamp_seconds";
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        // One that cannot be read cannot be served with either.
+        // A certificate that cannot be read cannot be served with either.
         match self.tls.certificate().and_then(|certificate| CertificateSubject::read(&certificate).ok()) {
             Some(subject) => family.encode_gauge(&subject.not_after),
             None => Ok(()),

@@ -1,5 +1,5 @@
-//! Whether this replica leads, and the conditions that it has written to FieldCaches and Views, in the form of kube-state-metrics: one series
-//! for each status, of which one is 1.
+//! Whether this replica leads, and the conditions that it wrote to FieldCaches and Views, in the form of kube-state-metrics: one series for
+//! each status, of which one is 1.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 
-use crate::operator::reported::{Reported, ReportedKind};
-use crate::operator::status::Holds;
+use crate::operator::reported::{ReportedConditions, ReportedKind};
+use crate::operator::status::ConditionStatus;
 
-/// Shows what the controllers have reported.
+/// Exports the conditions that the controllers wrote.
 #[derive(Debug)]
-pub struct Conditions {
-    reported: Arc<Reported>,
+pub struct ConditionsCollector {
+    reported: Arc<ReportedConditions>,
 }
 
-impl Conditions {
-    /// Of these controllers.
-    pub fn new(reported: Arc<Reported>) -> Conditions {
-        Conditions { reported }
+impl ConditionsCollector {
+    /// Exports these conditions.
+    pub fn new(reported: Arc<ReportedConditions>) -> ConditionsCollector {
+        ConditionsCollector { reported }
     }
 }
 
-impl Collector for Conditions {
+impl Collector for ConditionsCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let help = "Whether this replica holds the Lease and writes statuses: 1 or 0";
         let mut family = encoder.encode_descriptor("fieldcache_leader", help, None, MetricType::Gauge)?;
@@ -40,7 +40,7 @@ impl Collector for Conditions {
             let mut family = encoder.encode_descriptor(metric, &help, None, MetricType::Gauge)?;
             for (name, conditions) in self.reported.conditions(kind) {
                 for (condition, holds) in conditions {
-                    for status in [Holds::True, Holds::False, Holds::Unknown] {
+                    for status in [ConditionStatus::True, ConditionStatus::False, ConditionStatus::Unknown] {
                         let labels = [("name", &*name), ("condition", condition), ("status", status.as_str())];
                         family.encode_family(&labels)?.encode_gauge(&i64::from(status == holds))?;
                     }

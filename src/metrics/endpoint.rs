@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 
 use crate::access::authentication::Peer;
 use crate::access::{AccessControl, AuthorizationScope, UnauthenticatedRequest};
-use crate::audit::Counts as AuditCounts;
+use crate::audit::AuditCounters;
 use crate::registry::Registry as Resources;
 use crate::request::{Query, RequestInfo};
 use crate::server::api_error::ApiError;
@@ -24,73 +24,78 @@ use crate::server::listen::Answers;
 use crate::server::negotiate::takes_gzip;
 use crate::server::request_metrics::RequestMetrics;
 
-use super::build::Build;
-use super::format::{Format, encode};
+use super::build::BuildCollector;
+use super::format::{ExpositionFormat, encode};
 use super::{access, audit, limits, process, requests, stores};
 
-/// Who is answered.
+/// Which scrapers are served.
 #[derive(Clone, Debug)]
 pub enum Scrapers {
-    /// Whoever reaches a local server, but no browser where there is a guard.
-    Anybody(Option<Guard>),
-    /// Who is known and may.
-    Known {
-        /// Decides about them, and about the requests that are counted.
+    /// Every client of a local server, except browsers if there is a guard.
+    Anonymous(Option<Guard>),
+    /// Authorized clients.
+    Authorized {
+        /// Authorizes them. Its counters are exported.
         access: Arc<AccessControl>,
-        /// What has become of the audit log, where there is one.
-        audit: Option<Arc<AuditCounts>>,
+        /// Counters of the audit log, if there is one.
+        audit: Option<Arc<AuditCounters>>,
     },
 }
 
-/// Answers `/metrics`.
+/// Serves `/metrics`.
 #[derive(Debug)]
 pub struct Metrics {
     families: Arc<prometheus_client::registry::Registry>,
     scrapers: Scrapers,
-    /// One answer is made at a time; further scrapers wait. Sizes of stores are walked for, which one thread is enough for.
+    /// One response is made at a time; further scrapers wait. It walks stores, for which one thread is enough.
     turn: Mutex<()>,
 }
 
 impl Metrics {
-    /// Of these resources, of the server that counts into `request_metrics` and `limits`, of authentication and authorization where requests are
-    /// authorized, and of these other collectors.
+    /// Collects metrics of the stores of `resources`, of the server that counts into `requests` and `limits`, of authentication and
+    /// authorization if scrapers are authorized, and of `others`.
     pub fn new(
         resources: Arc<Resources>,
-        tally: Arc<RequestMetrics>,
+        requests: Arc<RequestMetrics>,
         limits: Arc<Limits>,
         scrapers: Scrapers,
         others: Vec<Box<dyn Collector>>,
     ) -> Metrics {
         let mut families = prometheus_client::registry::Registry::default();
-        families.register_collector(Box::new(Build));
-        families.register_collector(Box::new(requests::Requests::new(tally)));
-        families.register_collector(Box::new(limits::Used::new(limits, resources.clone())));
-        families.register_collector(Box::new(stores::Stores::new(resources)));
-        if let Scrapers::Known { access, audit } = &scrapers {
+        families.register_collector(Box::new(BuildCollector));
+        families.register_collector(Box::new(requests::RequestsCollector::new(requests)));
+        families.register_collector(Box::new(limits::LimitsCollector::new(limits, resources.clone())));
+        families.register_collector(Box::new(stores::StoresCollector::new(resources)));
+        if let Scrapers::Authorized { access, audit } = &scrapers {
             families.register_collector(Box::new(access::AccessCollector::new(access.counts().clone())));
             if let Some(counts) = audit {
-                families.register_collector(Box::new(audit::Audit::new(counts.clone())));
+                families.register_collector(Box::new(audit::AuditCollector::new(counts.clone())));
             }
         }
         for other in others {
             families.register_collector(other);
         }
-        families.register_collector(Box::new(process::Process));
+        families.register_collector(Box::new(process::ProcessCollector));
         Metrics { families: Arc::new(families), scrapers, turn: Mutex::new(()) }
     }
 
-    /// Everything, now. Walks stores; not for a thread that answers requests.
-    pub fn text(&self, format: Format) -> String {
+    /// All metrics as text. Walks stores, so it must not run on a thread that answers requests.
+    pub fn text(&self, format: ExpositionFormat) -> String {
         encode(&self.families, format)
     }
 
     async fn scraped(&self, headers: &HeaderMap) -> Response<Body> {
-        let format = Format::negotiate(headers);
+        let format = ExpositionFormat::negotiate(headers);
         let _turn = self.turn.lock().await;
         let families = self.families.clone();
         let text = match tokio::task::spawn_blocking(move || encode(&families, format)).await {
             Ok(text) => text,
-            Err(error) => return plain(StatusCode::INTERNAL_SERVER_ERROR, format!("metrics met a defect: {error}\n")),
+            Err(error) => {
+                return plain(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    format!("internal error: collecting metrics failed: {error}\n"),
+                );
+            }
         };
         let pieces = Box::new(std::iter::once(Bytes::from(text)));
         let (body, compressed) = body::finish(pieces, Finish { gzip: takes_gzip(headers), ..Finish::default() });
@@ -103,14 +108,14 @@ impl Metrics {
         response
     }
 
-    /// Decides about a request, whatever it is for: to who is not known it is not told what is here.
+    /// Authorizes a request, whatever its path: callers that are not authorized do not learn which paths exist.
     async fn admit(&self, connection: &ConnectionState, parts: &Parts, info: &RequestInfo) -> Result<(), ApiError> {
         let access = match &self.scrapers {
-            Scrapers::Anybody(None) => return Ok(()),
-            Scrapers::Anybody(Some(guard)) => {
+            Scrapers::Anonymous(None) => return Ok(()),
+            Scrapers::Anonymous(Some(guard)) => {
                 return guard.check(guards::authority(&parts.uri, &parts.headers)?, &parts.headers);
             }
-            Scrapers::Known { access, .. } => access,
+            Scrapers::Authorized { access, .. } => access,
         };
         let known = OnceLock::new();
         let arrived = UnauthenticatedRequest {
@@ -128,12 +133,12 @@ impl Metrics {
         admitted.map(|_| ()).map_err(ApiError::Refused)
     }
 
-    /// Answers one request that came over no connection.
+    /// Answers a request without a connection.
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Body> {
         self.answer_to(&ConnectionState::default(), request).await
     }
 
-    /// Answers one request of a connection, whatever its body.
+    /// Answers a request of a connection. Ignores its body.
     pub async fn answer_to<B>(&self, connection: &ConnectionState, request: Request<B>) -> Response<Body> {
         let (parts, _) = request.into_parts();
         let info = RequestInfo::read(&parts.method, parts.uri.path(), Query::default());
@@ -168,7 +173,7 @@ impl Answers for Metrics {
     }
 
     fn authenticates(&self) -> bool {
-        matches!(self.scrapers, Scrapers::Known { .. })
+        matches!(self.scrapers, Scrapers::Authorized { .. })
     }
 
     fn drain(&self) {}

@@ -1,8 +1,7 @@
-//! OpenMetrics text, or the older text format of Prometheus: which one a scraper takes, and the second made of the first.
+//! OpenMetrics text and the older text format of Prometheus: negotiation, and conversion of the first into the second.
 //!
-//! Prometheus itself asks for OpenMetrics; tools and people who ask for nothing get the text format, which everything
-//! that reads metrics understands. They differ in the name of a counter's family, in units, and in a mark at the end
-//! (OpenMetrics 1.0, "Counter" and "UNIT"; Prometheus "Exposition formats").
+//! Prometheus requests OpenMetrics. Clients that request no format get the text format, which all tools read. The formats differ in the
+//! name of a counter's family, in units, and in a mark at the end (OpenMetrics 1.0, "Counter" and "UNIT"; Prometheus "Exposition formats").
 
 use std::collections::BTreeSet;
 
@@ -12,45 +11,45 @@ use prometheus_client::registry::Registry;
 
 /// A text format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ExpositionFormat {
     /// OpenMetrics 1.0.
     OpenMetrics,
     /// The Prometheus text format 0.0.4.
     Plain,
 }
 
-impl Format {
-    /// What a client gets: OpenMetrics if it names it, without regard to preferences, since who names it reads it.
-    pub fn negotiate(headers: &HeaderMap) -> Format {
+impl ExpositionFormat {
+    /// The format for a client: OpenMetrics if its Accept header names it, whatever its weight.
+    pub fn negotiate(headers: &HeaderMap) -> ExpositionFormat {
         let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let mut ranges = accepted.flat_map(|value| value.split(','));
         let is_named = ranges.any(|range| {
             let mut parts = range.split(';').map(str::trim);
             let name = parts.next().unwrap_or_default();
-            // `q=0` and its longer forms mean "not this one".
+            // `q=0` and its longer forms exclude a format.
             let is_refused = parts.filter_map(|part| part.strip_prefix("q=")).any(|weight| weight.parse() == Ok(0f32));
             name.eq_ignore_ascii_case("application/openmetrics-text") && !is_refused
         });
-        if is_named { Format::OpenMetrics } else { Format::Plain }
+        if is_named { ExpositionFormat::OpenMetrics } else { ExpositionFormat::Plain }
     }
 
     /// Its Content-Type.
     pub fn media_type(self) -> &'static str {
         match self {
-            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
-            Format::Plain => "text/plain; version=0.0.4; charset=utf-8",
+            ExpositionFormat::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            ExpositionFormat::Plain => "text/plain; version=0.0.4; charset=utf-8",
         }
     }
 }
 
 /// All metrics of these families, in a format.
-pub(super) fn encode(families: &Registry, format: Format) -> String {
+pub(super) fn encode(families: &Registry, format: ExpositionFormat) -> String {
     let mut text = String::new();
     // Writing to a string does not fail, and no collector has an error of its own.
     let _ = prometheus_client::encoding::text::encode(&mut text, families);
     match format {
-        Format::OpenMetrics => text,
-        Format::Plain => plain(&text),
+        ExpositionFormat::OpenMetrics => text,
+        ExpositionFormat::Plain => plain(&text),
     }
 }
 

@@ -1,6 +1,6 @@
-//! How far limits are used, how often they were reached, and defects that were contained.
+//! Use of limits, how often they were reached, and contained internal errors.
 //!
-//! One row a limit, named as in `server::limits`; a limit without a maximum has no series of one.
+//! Each limit is named as in `server::limits`. A limit without a maximum has no series of it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use crate::server::limits::Limits;
 use crate::server::limits::connections::MOST_UNSTARTED;
 use crate::server::limits::limit::Limit;
 
-/// Shows the limits of a server and of its registry.
+/// Exports the limits of a server and of its registry.
 #[derive(Debug)]
-pub struct Used {
+pub struct LimitsCollector {
     limits: Arc<Limits>,
     registry: Arc<Registry>,
 }
 
-impl Used {
-    /// Of these.
-    pub fn new(limits: Arc<Limits>, registry: Arc<Registry>) -> Used {
-        Used { limits, registry }
+impl LimitsCollector {
+    /// Exports these limits.
+    pub fn new(limits: Arc<Limits>, registry: Arc<Registry>) -> LimitsCollector {
+        LimitsCollector { limits, registry }
     }
 
-    /// What is used now, and how much there may be.
+    /// The current use of a limit, and its maximum.
     fn of(&self, limit: Limit) -> (u64, Option<u64>) {
         let (lists, settings) = (self.limits.lists().in_flight(), self.limits.settings());
         match limit {
@@ -64,7 +64,7 @@ impl Used {
     }
 }
 
-impl Collector for Used {
+impl Collector for LimitsCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let rows = Limit::ALL.map(|limit| (limit, self.of(limit)));
         let label = |limit: Limit| [("limit", limit.as_str())];

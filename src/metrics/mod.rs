@@ -1,14 +1,22 @@
-//! What an operator of this program watches, in the formats of Prometheus: requests, stores, the process.
+//! Metrics of the program for Prometheus.
 //!
-//! Map: [`requests`] shows what the server has counted, [`limits`] how far its limits are used; [`stores`] asks every loaded store for its
-//! sizes; [`access`] shows what has been decided about who may what, [`conditions`] what the controllers wrote, [`certificate`] when the serving
-//! certificate expires; [`process`] reads `/proc`; [`format`] chooses between OpenMetrics and
-//! the plain text format.
-//! Nothing here is on the way of a request: figures are read when somebody asks for them. Labels name served resources and
-//! their fields, verbs and codes, FieldCaches and Views, never an object that is served, a selector or a user.
+//! | Metrics of | File |
+//! |---|---|
+//! | requests | [`requests`] |
+//! | stores | [`stores`] |
+//! | limits and contained internal errors | [`limits`] |
+//! | authentication and authorization | [`access`] |
+//! | the audit log | [`audit`] |
+//! | the serving certificate | [`certificate`] |
+//! | the Lease and conditions that the controllers wrote | [`conditions`] |
+//! | the process | [`process`] |
 //!
-//! [`Metrics`] answers `/metrics` on a listener of its own, so that what may scrape and what may read objects can differ. In the operator
-//! it asks whoever comes who they are, and the API server whether they may get the nonResourceURL `/metrics`, as every component of Kubernetes does ([`Scrapers`]).
+//! No request updates a metric here: collectors read counters and stores at each scrape. Labels name served resources and their fields, verbs
+//! and codes, FieldCaches and Views, never an object that is served, a selector or a user.
+//!
+//! [`Metrics`] serves `/metrics` on a listener of its own, so that scrapers and readers of objects can have different permissions. In the
+//! operator, it authenticates scrapers and authorizes them for the nonResourceURL `/metrics`, as every component of Kubernetes does
+//! ([`Scrapers`]). [`format`] chooses between OpenMetrics and the plain text format.
 
 pub mod access;
 pub mod audit;

@@ -1,9 +1,8 @@
-//! The process, as every Prometheus client library tells it: CPU, memory, file descriptors, start.
+//! Metrics of the process, as in every Prometheus client library: CPU, memory, file descriptors, start.
 //!
-//! Read from Linux's `/proc` (proc(5)) at each scrape. What is not there, or not as expected, is left out: a figure that
-//! is not known must not be zero.
+//! Read from Linux's `/proc` (proc(5)) at each scrape. Missing and unexpected values are left out: an unknown value must not be zero.
 
-#![expect(clippy::disallowed_methods, reason = "the system is asked through files")]
+#![expect(clippy::disallowed_methods, reason = "/proc is files")]
 
 use std::fmt;
 use std::fs;
@@ -12,13 +11,13 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
-/// Shows this process.
+/// Exports metrics of this process.
 #[derive(Debug)]
-pub struct Process;
+pub struct ProcessCollector;
 
-/// What is known of the process.
+/// Metrics of the process; `None`: unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Figures {
+pub struct ProcessStats {
     /// User and system time, in seconds.
     pub cpu_seconds: Option<f64>,
     /// Seconds since the epoch.
@@ -29,22 +28,22 @@ pub struct Figures {
     pub open_files: Option<u64>,
 }
 
-/// The kernel's tick for times of processes, `USER_HZ`: 100 on every architecture that Rust's Linux targets have. Asking
-/// for it (sysconf) would take unsafe code.
+/// The kernel's tick for times of processes, `USER_HZ`: 100 on every architecture that Rust's Linux targets have. Reading
+/// it (sysconf) would need unsafe code.
 const TICKS_A_SECOND: f64 = 100.0;
 
-impl Figures {
-    /// Of this process, now.
-    pub fn now() -> Figures {
+impl ProcessStats {
+    /// Reads those of this process.
+    pub fn now() -> ProcessStats {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         // The directory that is being read is open too.
         let open_files = fs::read_dir("/proc/self/fd").ok().map(|files| files.count().saturating_sub(1) as u64);
         let texts = [text("/proc/self/stat"), text("/proc/self/status"), text("/proc/stat")];
-        Figures { open_files, ..Figures::read(&texts[0], &texts[1], &texts[2]) }
+        ProcessStats { open_files, ..ProcessStats::read(&texts[0], &texts[1], &texts[2]) }
     }
 
-    /// From the texts of `/proc/self/stat`, `/proc/self/status` and `/proc/stat`.
-    pub fn read(process: &str, status: &str, system: &str) -> Figures {
+    /// Parses the texts of `/proc/self/stat`, `/proc/self/status` and `/proc/stat`.
+    pub fn read(process: &str, status: &str, system: &str) -> ProcessStats {
         // The second field is the program's name in parentheses, which may hold blanks and parentheses.
         let fields: Vec<&str> = process.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
         // proc(5) counts from 1, and the first field here is its third.
@@ -54,13 +53,13 @@ impl Figures {
         let cpu_seconds = ticks(14).zip(ticks(15)).map(|(user, system)| (user + system) / TICKS_A_SECOND);
         let start_seconds = booted.zip(ticks(22)).map(|(booted, ticks)| booted as f64 + ticks / TICKS_A_SECOND);
         let resident_bytes = resident.and_then(|kibibytes| kibibytes.trim().parse::<u64>().ok()?.checked_mul(1024));
-        Figures { cpu_seconds, start_seconds, resident_bytes, open_files: None }
+        ProcessStats { cpu_seconds, start_seconds, resident_bytes, open_files: None }
     }
 }
 
-impl Collector for Process {
+impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let Figures { cpu_seconds, start_seconds, resident_bytes, open_files } = Figures::now();
+        let ProcessStats { cpu_seconds, start_seconds, resident_bytes, open_files } = ProcessStats::now();
         if let Some(seconds) = cpu_seconds {
             let help = "User and system CPU time";
             let mut counter = encoder.encode_descriptor("process_cpu_seconds", help, None, MetricType::Counter)?;

@@ -1,4 +1,4 @@
-//! `fieldcache_request_total` and `fieldcache_request_duration_seconds`: the [`RequestMetrics`] of the server, shown.
+//! `fieldcache_request_total` and `fieldcache_request_duration_seconds`, from the [`RequestMetrics`] of the server.
 //!
 //! The labels are kube-apiserver's for the same metrics, with `path` (how objects were found) and the two booleans that
 //! KEP-4358 plans. Both metrics come from the same counters, so they never disagree.
@@ -17,16 +17,16 @@ const COUNT_HELP: &str = "Requests answered, by verb, resource, HTTP status, how
     where none were looked for) and whether a list or watch came with selectors; a watch is counted when it ends";
 const DURATION_HELP: &str = "Time until the head of the response was ready; of watches, until they ended";
 
-/// Shows what a server has counted.
+/// Exports the counters of a server.
 #[derive(Debug)]
-pub struct Requests {
-    tally: Arc<RequestMetrics>,
+pub struct RequestsCollector {
+    metrics: Arc<RequestMetrics>,
 }
 
-impl Requests {
-    /// Of the server that counts into `request_metrics`.
-    pub fn new(tally: Arc<RequestMetrics>) -> Requests {
-        Requests { tally }
+impl RequestsCollector {
+    /// Exports these counters.
+    pub fn new(metrics: Arc<RequestMetrics>) -> RequestsCollector {
+        RequestsCollector { metrics }
     }
 }
 
@@ -48,9 +48,9 @@ fn with_labels<Answer>(counted: &Counted, use_labels: impl FnOnce(&[(&str, &str)
     ])
 }
 
-impl Collector for Requests {
+impl Collector for RequestsCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let counted = self.tally.counted();
+        let counted = self.metrics.counted();
         let mut family = encoder.encode_descriptor("fieldcache_request", COUNT_HELP, None, MetricType::Counter)?;
         for kind in &counted {
             let requests: u64 = kind.buckets.iter().sum();

@@ -1,7 +1,7 @@
-//! Every loaded store, read when somebody asks: objects, bytes, indexes by field, history, watches.
+//! Metrics of each loaded store: objects, bytes, indexes by field, history, watches.
 //!
-//! A resource that is not loaded has no series, and one that is gone loses them. Label indexes of a store are told
-//! together: the keys of labels are the users' own and without bound.
+//! A resource that is not loaded has no series. The series of a removed resource end. All label indexes of a store have one series together:
+//! users choose label keys, without a bound.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::model::Gvr;
 use crate::registry::{CheckOutcome, LoadState, Registry, Resource};
 use crate::store::{Attribute, Usage};
 
-/// Shows the stores of a registry.
+/// Exports the stores of a registry.
 #[derive(Debug)]
-pub struct Stores {
+pub struct StoresCollector {
     registry: Arc<Registry>,
 }
 
@@ -27,14 +27,14 @@ struct Loaded {
     usage: Usage,
 }
 
-/// One figure of a store: name without prefix, help, where it stands.
+/// One value of a store: name without prefix, help, and how it is read.
 type Gauge = (&'static str, &'static str, fn(&Loaded) -> u64);
 
 const GAUGES: [Gauge; 9] = [
-    ("objects", "Objects held", |store| store.usage.objects),
-    ("json_bytes", "The objects as JSON", |store| store.usage.json_bytes),
-    ("held_bytes", "Compressed objects in memory", |store| store.usage.held_bytes),
-    ("order_bytes", "The sorted index of keys", |store| store.usage.order_bytes),
+    ("objects", "Objects in the store", |store| store.usage.objects),
+    ("json_bytes", "Bytes of the objects as JSON", |store| store.usage.json_bytes),
+    ("held_bytes", "Bytes of the compressed objects in memory", |store| store.usage.held_bytes),
+    ("order_bytes", "Bytes of the sorted index of keys", |store| store.usage.order_bytes),
     ("history_changes", "Changes from which watches can resume", |store| store.usage.history_changes),
     ("history_bytes", "Bytes held only by history", |store| store.usage.history_bytes),
     ("open_watches", "Open watches of clients", |store| store.resource.live.open_watches()),
@@ -48,10 +48,10 @@ const GAUGES: [Gauge; 9] = [
     ),
 ];
 
-impl Stores {
-    /// Of everything that is served.
-    pub fn new(registry: Arc<Registry>) -> Stores {
-        Stores { registry }
+impl StoresCollector {
+    /// Exports the stores of this registry.
+    pub fn new(registry: Arc<Registry>) -> StoresCollector {
+        StoresCollector { registry }
     }
 
     fn loaded(&self) -> Vec<Loaded> {
@@ -103,7 +103,7 @@ fn labels(resource: &Resource) -> [(&str, &str); 3] {
     [(group_label, group), (version_label, version), (resource_label, plural)]
 }
 
-impl Collector for Stores {
+impl Collector for StoresCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let stores = self.loaded();
         for (name, help, figure) in GAUGES {
@@ -135,7 +135,7 @@ impl Collector for Stores {
         }
         let help = "Restarts of the sync of a resource after an internal error";
         let mut family = encoder.encode_descriptor("fieldcache_feed_panics", help, None, MetricType::Counter)?;
-        // One that cannot be loaded for its defect must be seen all the same.
+        // A resource that cannot be loaded because of an internal error must have a series too.
         for resource in self.registry.catalog().copies() {
             let panics = resource.live.panics();
             if panics > 0 || matches!(resource.live.state(), LoadState::Ready(_)) {
@@ -168,7 +168,7 @@ impl Collector for Stores {
                 "Distinct values of an index: of a field, of all labels, of namespaces",
                 false,
             ),
-            ("fieldcache_store_index_bytes", "Values and posting lists of an index", true),
+            ("fieldcache_store_index_bytes", "Bytes of the values and posting lists of an index", true),
         ] {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
             for store in &stores {

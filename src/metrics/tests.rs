@@ -18,17 +18,17 @@ use http_body_util::BodyExt;
 use prometheus_client::collector::Collector;
 use serde_json::json;
 
-use super::certificate::Certificate;
-use super::conditions::Conditions;
-use super::format::Format;
-use super::process::Figures;
+use super::certificate::CertificateCollector;
+use super::conditions::ConditionsCollector;
+use super::format::ExpositionFormat;
+use super::process::ProcessStats;
 use super::{Metrics, Scrapers, format};
 use crate::access::self_signed;
 use crate::crd::Crd;
 use crate::extract::Plan;
 use crate::model::{Gvr, Key, Scope, Version};
-use crate::operator::reported::{MOST_OBJECTS, Reported, ReportedKind};
-use crate::operator::status::{Finding, Holds};
+use crate::operator::reported::{MOST_OBJECTS, ReportedConditions, ReportedKind};
+use crate::operator::status::{ConditionStatus, Finding};
 use crate::query::Access;
 use crate::registry::{
     Catalog, CheckOutcome, LoadState, Registry, Resource, ResourceOrigin, UnreadableNames, VersionInfo,
@@ -93,7 +93,7 @@ fn store(resource: &Resource) -> Store {
 
 /// Shirts are loaded, hats are not; some requests have been answered.
 fn metrics(guard: Option<Guard>) -> (Metrics, Arc<Resource>, Arc<Resource>) {
-    metrics_with(Scrapers::Anybody(guard))
+    metrics_with(Scrapers::Anonymous(guard))
 }
 
 /// The same, for these.
@@ -128,7 +128,7 @@ fn metrics_with(scrapers: Scrapers) -> (Metrics, Arc<Resource>, Arc<Resource>) {
     let other = Outcome { verb: Verb::Get, code: 404, path: None, ..list };
     tally.count(None, Outcome { has_field_selector: false, ..other }, Duration::from_millis(2));
     let limits = Arc::new(Limits::new(LimitSettings { seats: 32, ..LimitSettings::default() }));
-    let others = if matches!(scrapers, Scrapers::Known { .. }) { of_operator() } else { Vec::new() };
+    let others = if matches!(scrapers, Scrapers::Authorized { .. }) { of_operator() } else { Vec::new() };
     (Metrics::new(Arc::new(Registry::new(catalog)), tally, limits, scrapers, others), shirts, hats)
 }
 
@@ -140,12 +140,16 @@ const EXPIRES_AT: u64 = MADE_AT + 90 * 86_400;
 fn of_operator() -> Vec<Box<dyn Collector>> {
     let held = self_signed::renew(MADE_AT, None, &["localhost".to_owned()]).unwrap();
     let (tls, _) = Tls::in_memory(&held.serving.certificate, &held.serving.key, tls::no_client_certificates()).unwrap();
-    let reported = Arc::new(Reported::default());
+    let reported = Arc::new(ReportedConditions::default());
     reported.lead(true);
     let finding = |kind, holds| Finding::new(kind, holds, "Reason", "message");
-    reported.set(ReportedKind::FieldCache, "pods", &[finding("Ready", Holds::True)]);
-    reported.set(ReportedKind::View, "own-node", &[finding("Accepted", Holds::True), finding("Ready", Holds::False)]);
-    vec![Box::new(Certificate::new(tls)), Box::new(Conditions::new(reported))]
+    reported.set(ReportedKind::FieldCache, "pods", &[finding("Ready", ConditionStatus::True)]);
+    reported.set(
+        ReportedKind::View,
+        "own-node",
+        &[finding("Accepted", ConditionStatus::True), finding("Ready", ConditionStatus::False)],
+    );
+    vec![Box::new(CertificateCollector::new(tls)), Box::new(ConditionsCollector::new(reported))]
 }
 
 /// Without the lines of this very process, and with the estimated sizes left open.
@@ -169,7 +173,7 @@ fn lasting(text: &str) -> String {
 fn a_scrape_reads_as_written() {
     let (metrics, shirts, _) = metrics(None);
     let _open = shirts.live.open_watch();
-    for (format, name) in [(Format::Plain, "plain.txt"), (Format::OpenMetrics, "openmetrics.txt")] {
+    for (format, name) in [(ExpositionFormat::Plain, "plain.txt"), (ExpositionFormat::OpenMetrics, "openmetrics.txt")] {
         let text = lasting(&metrics.text(format));
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/metrics/testdata").join(name);
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -184,7 +188,7 @@ fn a_scrape_reads_as_written() {
 #[test]
 fn no_label_carries_what_users_wrote() {
     let (metrics, _, _) = metrics(None);
-    let text = metrics.text(Format::Plain);
+    let text = metrics.text(ExpositionFormat::Plain);
     for word in ["secret", "blue", "tier", "\"a\"", "\"x\""] {
         assert!(!text.contains(word), "{word}: {text}");
     }
@@ -193,13 +197,13 @@ fn no_label_carries_what_users_wrote() {
 #[test]
 fn what_is_not_loaded_or_gone_has_no_series() {
     let (metrics, shirts, hats) = metrics(None);
-    assert!(!metrics.text(Format::Plain).contains("hats"), "it is still loading");
+    assert!(!metrics.text(ExpositionFormat::Plain).contains("hats"), "it is still loading");
     hats.live.count_panic();
     let panicked = "fieldcache_feed_panics_total{group=\"stable.example.com\",version=\"v1\",resource=\"hats\"} 1";
-    let text = metrics.text(Format::Plain);
+    let text = metrics.text(ExpositionFormat::Plain);
     assert!(text.contains(panicked), "what keeps it from loading is shown: {text}");
     shirts.live.end(crate::registry::GoneReason::NotServed);
-    let text = metrics.text(Format::Plain);
+    let text = metrics.text(ExpositionFormat::Plain);
     assert!(!text.lines().any(|line| line.starts_with("fieldcache_store_") && line.contains("shirts")), "{text}");
     assert!(text.contains("fieldcache_request_total{verb=\"LIST\""), "what was answered stays counted: {text}");
 }
@@ -208,7 +212,7 @@ fn what_is_not_loaded_or_gone_has_no_series() {
 fn a_field_that_no_object_has_keeps_its_series() {
     let (metrics, shirts, _) = metrics(None);
     shirts.live.publish(LoadState::Ready(Store::new(HistoryLimits::default()).snapshot()));
-    let text = metrics.text(Format::Plain);
+    let text = metrics.text(ExpositionFormat::Plain);
     let labels = "group=\"stable.example.com\",version=\"v1\",resource=\"shirts\"";
     for (index, field) in [("field", "spec.color"), ("field", "spec.size"), ("label", ""), ("namespace", "")] {
         for figure in ["values", "bytes"] {
@@ -223,7 +227,7 @@ fn the_conditions_of_a_leader_and_its_certificate_are_shown() {
     let families = |others: Vec<Box<dyn Collector>>| {
         let mut families = prometheus_client::registry::Registry::default();
         others.into_iter().for_each(|other| families.register_collector(other));
-        format::encode(&families, Format::Plain)
+        format::encode(&families, ExpositionFormat::Plain)
     };
     let text = families(of_operator());
     let expires = format!("fieldcache_certificate_expiration_timestamp_seconds {EXPIRES_AT}");
@@ -240,10 +244,10 @@ fn the_conditions_of_a_leader_and_its_certificate_are_shown() {
         assert!(text.lines().any(|found| found == line), "{line}: {text}");
     }
 
-    let reported = Arc::new(Reported::default());
-    let shown = || families(vec![Box::new(Conditions::new(reported.clone()))]);
+    let reported = Arc::new(ReportedConditions::default());
+    let shown = || families(vec![Box::new(ConditionsCollector::new(reported.clone()))]);
     assert!(shown().contains("fieldcache_leader 0\n") && !shown().contains("status="), "{}", shown());
-    let ready = [Finding::new("Ready", Holds::True, "Ready", "")];
+    let ready = [Finding::new("Ready", ConditionStatus::True, "Ready", "")];
     reported.lead(true);
     for number in 0..=MOST_OBJECTS {
         reported.set(ReportedKind::View, &format!("view-{number}"), &ready);
@@ -300,20 +304,20 @@ fn who_names_openmetrics_gets_it() {
     let prometheus = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,application/openmetrics-text;\
         version=0.0.1;q=0.4,text/plain;version=1.0.0;q=0.3,*/*;q=0.2";
     for (accept, expected) in [
-        (None, Format::Plain),
-        (Some("*/*"), Format::Plain),
-        (Some("text/plain;version=0.0.4"), Format::Plain),
-        (Some(prometheus), Format::OpenMetrics),
-        (Some("text/html, Application/OpenMetrics-Text"), Format::OpenMetrics),
-        (Some("application/openmetrics-text;q=0, text/plain"), Format::Plain),
-        (Some("application/openmetrics-text; q=0.000"), Format::Plain),
-        (Some("application/openmetrics-textual"), Format::Plain),
+        (None, ExpositionFormat::Plain),
+        (Some("*/*"), ExpositionFormat::Plain),
+        (Some("text/plain;version=0.0.4"), ExpositionFormat::Plain),
+        (Some(prometheus), ExpositionFormat::OpenMetrics),
+        (Some("text/html, Application/OpenMetrics-Text"), ExpositionFormat::OpenMetrics),
+        (Some("application/openmetrics-text;q=0, text/plain"), ExpositionFormat::Plain),
+        (Some("application/openmetrics-text; q=0.000"), ExpositionFormat::Plain),
+        (Some("application/openmetrics-textual"), ExpositionFormat::Plain),
     ] {
         let mut headers = HeaderMap::new();
         if let Some(accept) = accept {
             headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
         }
-        assert_eq!(Format::negotiate(&headers), expected, "{accept:?}");
+        assert_eq!(ExpositionFormat::negotiate(&headers), expected, "{accept:?}");
     }
 }
 
@@ -322,7 +326,7 @@ fn figures_of_the_process_are_read_where_proc_has_them() {
     let stat = "4242 (a ) b) S 1 2 3 0 -1 4194304 900 0 5 0 250 50 7 8 20 0 9 0 12345 99999 2222 18446744073709551615";
     let status = "Name:\ta\nVmPeak:\t   9 kB\nVmRSS:\t    8888 kB\nThreads:\t9\n";
     let system = "cpu  1 2 3\nbtime 1700000000\nprocesses 5\n";
-    let whole = Figures {
+    let whole = ProcessStats {
         cpu_seconds: Some(3.0),
         start_seconds: Some(1_700_000_123.45),
         resident_bytes: Some(8888 * 1024),
@@ -330,13 +334,13 @@ fn figures_of_the_process_are_read_where_proc_has_them() {
     };
     for (texts, expected, why) in [
         ([stat, status, system], whole, "all there, with a name that looks like two fields"),
-        ([stat, status, ""], Figures { start_seconds: None, ..whole }, "no time of boot"),
-        ([stat, "", system], Figures { resident_bytes: None, ..whole }, "no status"),
-        (["", status, system], Figures { cpu_seconds: None, start_seconds: None, ..whole }, "no stat"),
-        (["1 (a) S 1 2", "VmRSS: much kB", "btime long ago"], Figures::default(), "nothing as expected"),
-        (["", "", ""], Figures::default(), "not Linux"),
+        ([stat, status, ""], ProcessStats { start_seconds: None, ..whole }, "no time of boot"),
+        ([stat, "", system], ProcessStats { resident_bytes: None, ..whole }, "no status"),
+        (["", status, system], ProcessStats { cpu_seconds: None, start_seconds: None, ..whole }, "no stat"),
+        (["1 (a) S 1 2", "VmRSS: much kB", "btime long ago"], ProcessStats::default(), "nothing as expected"),
+        (["", "", ""], ProcessStats::default(), "not Linux"),
     ] {
-        assert_eq!(Figures::read(texts[0], texts[1], texts[2]), expected, "{why}");
+        assert_eq!(ProcessStats::read(texts[0], texts[1], texts[2]), expected, "{why}");
     }
 }
 
@@ -344,7 +348,7 @@ fn figures_of_the_process_are_read_where_proc_has_them() {
 #[test]
 fn this_process_has_figures() {
     let held = std::fs::File::open("/proc/self/stat").unwrap();
-    let figures = Figures::now();
+    let figures = ProcessStats::now();
     drop(held);
     assert!(figures.cpu_seconds.is_some_and(|seconds| seconds >= 0.0), "{figures:?}");
     assert!(figures.resident_bytes.is_some_and(|bytes| bytes > 1 << 20), "{figures:?}");

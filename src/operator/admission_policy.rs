@@ -118,7 +118,7 @@ fn typed<Kind: DeserializeOwned>(document: Value) -> Result<Kind, String> {
 }
 
 /// A required policy, and what the cluster has of it.
-struct Followed {
+struct FollowedPolicy {
     required: RequiredPolicy,
     policies: Store<ValidatingAdmissionPolicy>,
     bindings: Store<ValidatingAdmissionPolicyBinding>,
@@ -126,14 +126,14 @@ struct Followed {
     may_read_binding: bool,
 }
 
-/// Which object of a [`Followed`] has changed.
+/// Which object of a [`FollowedPolicy`] has changed.
 #[derive(Clone, Copy)]
 enum Part {
     Policy,
     Binding,
 }
 
-impl Followed {
+impl FollowedPolicy {
     /// `None` until the policy and its binding have been listed once.
     fn state(&self) -> Option<PolicyState> {
         let name = self.required.name();
@@ -183,7 +183,7 @@ pub async fn follow(client: Client, state: watch::Sender<PolicyState>) {
             reflector::follow_strictly::<ValidatingAdmissionPolicyBinding>(client.clone(), named);
         changes.push(policy_changes.map(move |change| (index, Part::Policy, change)).boxed());
         changes.push(binding_changes.map(move |change| (index, Part::Binding, change)).boxed());
-        followed.push(Followed { required, policies, bindings, may_read_policy: true, may_read_binding: true });
+        followed.push(FollowedPolicy { required, policies, bindings, may_read_policy: true, may_read_binding: true });
     }
     let mut changes = select_all(changes);
     while let Some((index, part, change)) = changes.next().await {
@@ -193,7 +193,7 @@ pub async fn follow(client: Client, state: watch::Sender<PolicyState>) {
                 Part::Binding => changed.may_read_binding = change.is_ok(),
             }
         }
-        let Some(now) = together(followed.iter().map(Followed::state)) else { continue };
+        let Some(now) = together(followed.iter().map(FollowedPolicy::state)) else { continue };
         state.send_if_modified(|held| {
             let differs = *held != now;
             if differs {

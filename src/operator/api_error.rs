@@ -38,9 +38,9 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 
 /// The problem that was logged last, so that retries do not log it again.
 #[derive(Debug, Default)]
-pub struct Logged(Option<String>);
+pub struct LastProblem(Option<String>);
 
-impl Logged {
+impl LastProblem {
     /// Whether this problem is another one than the last; it is the last one from now on.
     pub fn is_new(&mut self, problem: &str) -> bool {
         let is_new = self.0.as_deref() != Some(problem);
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_problem_is_new_once() {
-        let mut logged = Logged::default();
+        let mut logged = LastProblem::default();
         assert_eq!(["a", "a", "b", "a"].map(|problem| logged.is_new(problem)), [true, false, true, true]);
         logged.forget();
         assert!(logged.is_new("a"), "it had gone");

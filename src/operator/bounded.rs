@@ -1,4 +1,4 @@
-//! Events of objects, of which no more are kept than there is [`Room`] for.
+//! Events of objects, of which no more are kept than there is [`ObjectBudget`] for.
 //!
 //! What was left out is only in the API server. So when there is room again, for instance because an older object was deleted, all objects
 //! are listed anew.
@@ -12,7 +12,7 @@ use kube::runtime::watcher::{Error, Event};
 use tokio::time::{Instant, sleep_until};
 
 use super::lenient::{Lenient, Replaceable};
-use super::room::{Admitted, Room};
+use super::object_budget::{BudgetChange, ObjectBudget};
 
 /// Objects are listed anew no earlier than this after they were listed, however often older ones come and go.
 pub(super) const LIST_AGAIN_AFTER: Duration = Duration::from_secs(30);
@@ -26,7 +26,7 @@ pub(super) type Events<K> = BoxStream<'static, Result<Event<Lenient<K>>, Error>>
 struct Bounded<K, Begin> {
     events: Events<K>,
     begin: Begin,
-    room: Room,
+    budget: ObjectBudget,
     /// What is kept of a list that is not complete, by name. It is passed on as a whole: who reads events cannot drop an object of a list
     /// again.
     listing: BTreeMap<String, K>,
@@ -48,7 +48,7 @@ pub(super) fn bounded<K: Replaceable + Send + 'static>(
     let state = Bounded {
         events: begin(),
         begin,
-        room: Room::new(K::LIMITS),
+        budget: ObjectBudget::new(K::LIMITS),
         listing: BTreeMap::new(),
         listed: None,
         begun: Instant::now(),
@@ -65,7 +65,7 @@ pub(super) fn bounded<K: Replaceable + Send + 'static>(
                 return Some((Ok(event), (state, shorten)));
             }
             let rest = LIST_AGAIN_AFTER.max(state.took * RESTS);
-            let again = state.listed.filter(|_| state.room.has_room()).map(|listed| listed + rest);
+            let again = state.listed.filter(|_| state.budget.has_space()).map(|listed| listed + rest);
             let event = tokio::select! {
                 event = state.events.next() => event?,
                 () = sleep_until(again.unwrap_or_else(Instant::now)), if again.is_some() => {
@@ -77,11 +77,11 @@ pub(super) fn bounded<K: Replaceable + Send + 'static>(
             match event {
                 Ok(Event::Init) => {
                     (state.listed, state.begun) = (None, Instant::now());
-                    state.room.clear();
+                    state.budget.clear();
                     state.listing.clear();
                 }
                 Ok(Event::InitApply(object)) => {
-                    let Admitted { kept, gone } = state.room.admit(shorten(object));
+                    let BudgetChange { kept, gone } = state.budget.admit(shorten(object));
                     state.listing.extend(kept.into_iter().map(|object| (name(&object), object)));
                     gone.iter().for_each(|object| drop(state.listing.remove(&name(object))));
                 }
@@ -91,13 +91,13 @@ pub(super) fn bounded<K: Replaceable + Send + 'static>(
                     state.ready.extend([Event::Init].into_iter().chain(listed).chain([Event::InitDone]));
                 }
                 Ok(Event::Apply(object)) => {
-                    let Admitted { kept, gone } = state.room.admit(shorten(object));
+                    let BudgetChange { kept, gone } = state.budget.admit(shorten(object));
                     state.ready.extend(kept.into_iter().map(Event::Apply));
                     state.ready.extend(gone.into_iter().map(Event::Delete));
                 }
                 Ok(Event::Delete(object)) => {
                     let object = shorten(object);
-                    state.room.remove(&name(&object));
+                    state.budget.remove(&name(&object));
                     state.listing.remove(&name(&object));
                     state.ready.push_back(Event::Delete(object));
                 }
@@ -124,11 +124,11 @@ mod tests {
     use tokio::time::{Instant, timeout};
 
     use super::super::lenient::{Lenient, Replaceable};
-    use super::super::room::Limits;
+    use super::super::object_budget::ObjectLimits;
     use super::{LIST_AGAIN_AFTER, bounded};
     use crate::kinds::{Absence, FieldCache, View};
 
-    const LIMITS: Limits = Limits::WRITTEN_BY_USERS;
+    const LIMITS: ObjectLimits = ObjectLimits::WRITTEN_BY_USERS;
 
     /// A View of an age, smaller numbers being older, with a spec of about so many bytes.
     fn view(number: usize, second: usize, bytes: usize) -> Lenient<View> {

@@ -9,15 +9,15 @@ use kube::runtime::events::{Recorder, Reporter};
 use kube::runtime::watcher::Config;
 use tokio::sync::watch;
 
-use super::apart::Tasks;
-use super::desired_stores::{self, Wanted};
+use super::controller_tasks::ControllerTasks;
+use super::desired_stores::{self, DesiredStores};
 use super::election::{self, Election};
 use super::replica_state::ReplicaState;
-use super::reported::{Reported, ReportedKind};
+use super::reported::{ReportedConditions, ReportedKind};
 use super::status::FIELD_MANAGER;
-use super::stores::Verdicts;
+use super::stores::FieldCacheResults;
 use super::synced::Synced;
-use super::views::{self, Judged};
+use super::views::{self, ViewResults};
 use super::{admission_policy, field_caches, own_permissions, phases, reflector, selectable_resources};
 use crate::kinds::{FieldCache, SelectableResource};
 use crate::model::Gvr;
@@ -45,7 +45,7 @@ pub struct Operator {
     /// Where Views are reached.
     pub address: views::Address,
     /// What was written, for metrics.
-    pub reported: Arc<Reported>,
+    pub reported: Arc<ReportedConditions>,
 }
 
 /// Runs the controllers until the future is dropped. Each is a task of its own.
@@ -54,31 +54,31 @@ pub async fn run(operator: Operator) {
         operator;
     let (field_caches, field_cache_changes) = reflector::follow::<FieldCache>(client.clone(), Config::default());
     let (views, view_changes) = views::follow(client.clone());
-    let judged = watch::Sender::default();
-    let verdicts = watch::Sender::new(Arc::new(Verdicts::new()));
+    let view_results = watch::Sender::default();
+    let results = watch::Sender::new(Arc::new(FieldCacheResults::new()));
     let policy = watch::Sender::new(admission_policy::unread());
     let replica = ReplicaState {
         registry: registry.clone(),
         definitions: definitions.clone(),
-        verdicts: verdicts.subscribe(),
+        results: results.subscribe(),
         policy: policy.subscribe(),
     };
     let (changed, leading) = (watch::Sender::new(0), watch::Sender::new(false));
-    let written = Written {
+    let written = StatusInputs {
         replica: replica.clone(),
-        judged: judged.subscribe(),
+        view_results: view_results.subscribe(),
         phases: changed.subscribe(),
         address,
         reported,
     };
     let (leads, identity) = (leading.subscribe(), election.identity.clone());
-    let told = Wanted { kept, wanted, store_options, synced: synced.clone() };
-    let mut tasks = Tasks::default();
+    let told = DesiredStores { kept, wanted, store_options, synced: synced.clone() };
+    let mut tasks = ControllerTasks::default();
     let electing = client.clone();
     tasks.start(async move { election::run(electing, election, &leading).await });
     tasks.start(admission_policy::follow(client.clone(), policy.clone()));
-    tasks.start(desired_stores::judge(field_cache_changes, field_caches, definitions, verdicts, told));
-    tasks.start(async move { views::serve(replica, views, view_changes, judged, &synced).await });
+    tasks.start(desired_stores::run(field_cache_changes, field_caches, definitions, results, told));
+    tasks.start(async move { views::serve(replica, views, view_changes, view_results, &synced).await });
     tasks.start(write_while_leading(client.clone(), written, leads, identity));
     tasks.start(phases::follow(registry, changed));
     tasks.start(own_permissions::check(client));
@@ -86,17 +86,22 @@ pub async fn run(operator: Operator) {
 }
 
 /// What statuses are made of.
-struct Written {
+struct StatusInputs {
     replica: ReplicaState,
-    judged: watch::Receiver<Arc<Judged>>,
+    view_results: watch::Receiver<Arc<ViewResults>>,
     phases: watch::Receiver<u64>,
     address: views::Address,
-    reported: Arc<Reported>,
+    reported: Arc<ReportedConditions>,
 }
 
 /// Writes statuses for as long as this replica leads.
-async fn write_while_leading(client: Client, written: Written, mut leading: watch::Receiver<bool>, identity: String) {
-    let Written { replica, judged, phases, address, reported } = written;
+async fn write_while_leading(
+    client: Client,
+    written: StatusInputs,
+    mut leading: watch::Receiver<bool>,
+    identity: String,
+) {
+    let StatusInputs { replica, view_results, phases, address, reported } = written;
     loop {
         reported.lead(false);
         if leading.wait_for(|leads| *leads).await.is_err() {
@@ -107,15 +112,15 @@ async fn write_while_leading(client: Client, written: Written, mut leading: watc
         let recorder = Recorder::new(client.clone(), reporter);
         let (selectable, selectable_changes) =
             reflector::follow::<SelectableResource>(client.clone(), Config::default());
-        let triggers = stream::select(ticks(phases.clone()), ticks(replica.verdicts.clone()));
-        let of_views = stream::select(ticks(phases.clone()), ticks(judged.clone()));
+        let triggers = stream::select(ticks(phases.clone()), ticks(replica.results.clone()));
+        let of_views = stream::select(ticks(phases.clone()), ticks(view_results.clone()));
         let of_views = stream::select(of_views, ticks(address.authorities.clone()));
         let of_views = stream::select(of_views, ticks(replica.policy.clone()));
-        let (served, address) = ((replica.clone(), judged.clone()), address.clone());
+        let (served, address) = ((replica.clone(), view_results.clone()), address.clone());
         tokio::select! {
             () = field_caches::run(client.clone(), replica.clone(), recorder.clone(), reported.clone(), triggers) => {}
             () = views::run(client.clone(), served.0, served.1, (recorder, reported.clone()), address, of_views) => {}
-            () = forget_deleted(&reported, replica.verdicts.clone(), judged.clone()) => {}
+            () = forget_deleted(&reported, replica.results.clone(), view_results.clone()) => {}
             () = selectable_resources::run(client.clone(), replica.clone(), selectable, selectable_changes) => {}
             _ = leading.wait_for(|leads| !*leads) => {}
         }
@@ -124,17 +129,17 @@ async fn write_while_leading(client: Client, written: Written, mut leading: watc
 
 /// Forgets what was written to objects that do not exist any more.
 async fn forget_deleted(
-    reported: &Reported,
-    mut verdicts: watch::Receiver<Arc<Verdicts>>,
-    mut judged: watch::Receiver<Arc<Judged>>,
+    reported: &ReportedConditions,
+    mut results: watch::Receiver<Arc<FieldCacheResults>>,
+    mut view_results: watch::Receiver<Arc<ViewResults>>,
 ) {
     loop {
-        let (field_caches, views) = (verdicts.borrow_and_update().clone(), judged.borrow_and_update().clone());
+        let (field_caches, views) = (results.borrow_and_update().clone(), view_results.borrow_and_update().clone());
         reported.retain(ReportedKind::FieldCache, |name| field_caches.contains_key(name));
         reported.retain(ReportedKind::View, |name| views.contains_key(name));
         let changed = tokio::select! {
-            changed = verdicts.changed() => changed,
-            changed = judged.changed() => changed,
+            changed = results.changed() => changed,
+            changed = view_results.changed() => changed,
         };
         if changed.is_err() {
             return;

@@ -8,7 +8,7 @@ use kube::runtime::reflector::Store;
 use tokio::sync::watch;
 
 use super::settle::settle;
-use super::stores::{Judged, Verdicts, judge_all, named};
+use super::stores::{EvaluatedFieldCaches, FieldCacheResults, evaluate_all, named};
 use super::synced::Synced;
 use crate::kinds::FieldCache;
 use crate::model::Gvr;
@@ -17,7 +17,7 @@ use crate::source::store_options::{StoreOption, StoreOptions};
 
 /// The stores to keep, and who is told of them.
 #[derive(Debug)]
-pub struct Wanted {
+pub struct DesiredStores {
     /// Stores that are kept whatever FieldCaches say.
     pub kept: BTreeSet<Gvr>,
     /// For the source.
@@ -29,12 +29,12 @@ pub struct Wanted {
 }
 
 /// Judges the FieldCaches whenever they or the cluster's resources change, and names the stores to be kept.
-pub async fn judge(
+pub async fn run(
     changes: impl Stream<Item = ()>,
     field_caches: Store<FieldCache>,
     mut definitions: watch::Receiver<Arc<Definitions>>,
-    verdicts: watch::Sender<Arc<Verdicts>>,
-    Wanted { kept, wanted, store_options, synced }: Wanted,
+    results: watch::Sender<Arc<FieldCacheResults>>,
+    DesiredStores { kept, wanted, store_options, synced }: DesiredStores,
 ) {
     let mut changes = std::pin::pin!(changes);
     // Before the FieldCaches have been listed nothing is known of them, which is not the same as that there are none.
@@ -46,13 +46,13 @@ pub async fn judge(
             break;
         }
     }
-    let mut are_judged = false;
-    let mut last = Judged::new();
+    let mut are_evaluated = false;
+    let mut last = EvaluatedFieldCaches::new();
     loop {
         let current = definitions.borrow_and_update().clone();
-        let judged = judge_all(&field_caches.state(), &current, &mut last).await;
+        let evaluated = evaluate_all(&field_caches.state(), &current, &mut last).await;
         wanted.send_if_modified(|wanted| {
-            let found: BTreeSet<Gvr> = named(&judged).union(&kept).cloned().collect();
+            let found: BTreeSet<Gvr> = named(&evaluated).union(&kept).cloned().collect();
             let differs = **wanted != found;
             if differs {
                 *wanted = Arc::new(found);
@@ -60,8 +60,8 @@ pub async fn judge(
             differs
         });
         let mut fields = StoreOptions::default();
-        for store in judged.values().flat_map(|verdict| &verdict.stores) {
-            let option = StoreOption { fields: store.fields.clone(), excerpt: store.excerpt.clone() };
+        for store in evaluated.values().flat_map(|result| &result.stores) {
+            let option = StoreOption { fields: store.fields.clone(), excerpt: store.scope.clone() };
             fields.set(store.gvr.clone(), option);
         }
         store_options.send_if_modified(|held| {
@@ -71,12 +71,12 @@ pub async fn judge(
             }
             differs
         });
-        // That they have been judged is a change, even if there are none.
-        let is_first = !std::mem::replace(&mut are_judged, true);
-        verdicts.send_if_modified(|held| {
-            let differs = is_first || **held != judged;
+        // That they have been evaluated is a change, even if there are none.
+        let is_first = !std::mem::replace(&mut are_evaluated, true);
+        results.send_if_modified(|held| {
+            let differs = is_first || **held != evaluated;
             if differs {
-                *held = Arc::new(judged);
+                *held = Arc::new(evaluated);
             }
             differs
         });

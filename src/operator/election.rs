@@ -2,7 +2,7 @@
 //!
 //! Every replica serves reads; only the leader writes statuses. A holder renews its Lease; the others take it over once it has
 //! not changed for its duration, counted from when they saw it change, so that clocks need not agree. A holder that cannot
-//! renew stops writing before the others can begin. [`judge`] decides and knows no clock; [`run`] does what it says.
+//! renew stops writing before the others can begin. [`lease_action`] decides and knows no clock; [`run`] does what it says.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::api_error::{Logged, described};
+use super::api_error::{LastProblem, described};
 
 /// How a replica takes part.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
 /// What to do about a Lease as it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judgment {
+pub(super) enum LeaseAction {
     /// It is ours: renew it.
     Renew,
     /// Nobody holds it any more: take it.
@@ -51,20 +51,20 @@ pub(super) enum Judgment {
 }
 
 /// Judges a Lease that has not been seen to change for `unchanged`.
-pub(super) fn judge(held: &LeaseSpec, identity: &str, unchanged: Duration) -> Judgment {
+pub(super) fn lease_action(held: &LeaseSpec, identity: &str, unchanged: Duration) -> LeaseAction {
     let holder = held.holder_identity.as_deref().unwrap_or_default();
     let seconds = u64::try_from(held.lease_duration_seconds.unwrap_or_default()).unwrap_or_default();
     if holder == identity {
-        Judgment::Renew
+        LeaseAction::Renew
     } else if holder.is_empty() || unchanged >= Duration::from_secs(seconds) {
-        Judgment::Take
+        LeaseAction::Take
     } else {
-        Judgment::Wait
+        LeaseAction::Wait
     }
 }
 
 /// The Lease after this judgment; its number of transitions counts holders.
-pub(super) fn written(held: Option<&LeaseSpec>, election: &Election, now: MicroTime) -> LeaseSpec {
+pub(super) fn next_lease(held: Option<&LeaseSpec>, election: &Election, now: MicroTime) -> LeaseSpec {
     let is_ours = held.and_then(|held| held.holder_identity.as_ref()) == Some(&election.identity);
     let transitions = held.and_then(|held| held.lease_transitions);
     LeaseSpec {
@@ -87,7 +87,7 @@ pub async fn run(client: Client, election: Election, leading: &watch::Sender<boo
     // What was seen last, and since when it has not changed.
     let mut seen: Option<(LeaseSpec, Instant)> = None;
     let mut renewed = Instant::now();
-    let mut logged = Logged::default();
+    let mut logged = LastProblem::default();
     loop {
         let began = Instant::now();
         let attempt = timeout(election.renew_deadline, step(&leases, &election, &mut seen)).await;
@@ -166,7 +166,7 @@ async fn step(
     let now = || MicroTime(jiff::Timestamp::now());
     let Some(mut lease) = leases.get_opt(&election.name).await? else {
         let metadata = ObjectMeta { name: Some(election.name.clone()), ..ObjectMeta::default() };
-        let lease = Lease { metadata, spec: Some(written(None, election, now())) };
+        let lease = Lease { metadata, spec: Some(next_lease(None, election, now())) };
         return took(leases.create(&PostParams::default(), &lease).await);
     };
     let held = lease.spec.clone().unwrap_or_default();
@@ -175,11 +175,11 @@ async fn step(
         _ => Instant::now(),
     };
     *seen = Some((held.clone(), since));
-    match judge(&held, &election.identity, since.elapsed()) {
-        Judgment::Wait => Ok(false),
-        Judgment::Renew | Judgment::Take => {
+    match lease_action(&held, &election.identity, since.elapsed()) {
+        LeaseAction::Wait => Ok(false),
+        LeaseAction::Renew | LeaseAction::Take => {
             // With the version that was read: of two that take it at once, one is refused.
-            lease.spec = Some(written(Some(&held), election, now()));
+            lease.spec = Some(next_lease(Some(&held), election, now()));
             took(leases.replace(&election.name, &PostParams::default(), &lease).await)
         }
     }

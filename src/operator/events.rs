@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::runtime::events::{Event, EventType, Recorder};
 
-use super::status::{Finding, Holds};
+use super::status::{ConditionStatus, Finding};
 use crate::kinds::conditions::condition;
 
 /// Reasons that pass by themselves.
@@ -16,7 +16,7 @@ const PASSING: [&str; 2] = ["Loading", "NotSynced"];
 const MAX_NOTE: usize = 1000;
 
 /// Tells of a finding if its condition said something else before.
-pub(super) async fn tell(
+pub(super) async fn record(
     recorder: &Recorder,
     about: &ObjectReference,
     held: &[Condition],
@@ -28,7 +28,7 @@ pub(super) async fn tell(
         return;
     }
     let event = Event {
-        type_: if finding.holds == Holds::True { EventType::Normal } else { EventType::Warning },
+        type_: if finding.status == ConditionStatus::True { EventType::Normal } else { EventType::Warning },
         reason: finding.reason.clone(),
         note: Some(finding.message.chars().take(MAX_NOTE).collect()),
         action: action.to_owned(),

@@ -15,13 +15,13 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::api_error::{Logged, described};
+use super::api_error::{LastProblem, described};
 use super::events;
 use super::reflector;
 use super::replica_state::ReplicaState;
-use super::reported::{Reported, ReportedKind};
-use super::status::{FIELD_MANAGER, Finding, Holds, MOST_WRITES, coarse, conditions};
-use super::stores::Verdict;
+use super::reported::{ReportedConditions, ReportedKind};
+use super::status::{ConditionStatus, FIELD_MANAGER, Finding, MOST_WRITES, coarse, conditions};
+use super::stores::FieldCacheResult;
 use crate::kinds::field_cache::object_name;
 use crate::kinds::{FieldCache, FieldCacheStatus};
 use crate::model::Gvr;
@@ -36,20 +36,20 @@ struct Context {
     replica: ReplicaState,
     api: Api<FieldCache>,
     recorder: Recorder,
-    reported: Arc<Reported>,
+    reported: Arc<ReportedConditions>,
     /// Failed writes.
-    logged: Mutex<Logged>,
+    logged: Mutex<LastProblem>,
     /// When the counts of an object were written last, by this leader.
     counted: Mutex<HashMap<String, Instant>>,
 }
 
-/// Writes statuses for as long as it is polled; `phases` has an item whenever a store's phase has changed or another verdict has been
+/// Writes statuses for as long as it is polled; `phases` has an item whenever a store's phase has changed or another result has been
 /// given.
 pub async fn run(
     client: Client,
     replica: ReplicaState,
     recorder: Recorder,
-    reported: Arc<Reported>,
+    reported: Arc<ReportedConditions>,
     phases: impl Stream<Item = ()> + Send + 'static,
 ) {
     let api: Api<FieldCache> = Api::all(client.clone());
@@ -73,21 +73,21 @@ fn after(error: &kube::Error, context: &Context) -> Action {
 
 async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Result<Action, kube::Error> {
     let name = field_cache.name_any();
-    let verdict = context.replica.verdicts.borrow().get(&name).cloned();
-    // The replica's own view may be a moment behind; what it thinks comes as a change of its verdicts.
-    let Some(verdict) = verdict.filter(|verdict| Some(verdict.generation) == field_cache.metadata.generation) else {
+    let result = context.replica.results.borrow().get(&name).cloned();
+    // The replica's own view may be a moment behind; what it thinks comes as a change of its results.
+    let Some(result) = result.filter(|result| Some(result.generation) == field_cache.metadata.generation) else {
         return Ok(Action::requeue(COUNTS_EVERY));
     };
     let held = field_cache.status.clone().unwrap_or_default();
-    let wanted: Vec<&Gvr> = verdict.stores.iter().map(|store| &store.gvr).collect();
+    let wanted: Vec<&Gvr> = result.stores.iter().map(|store| &store.gvr).collect();
     let stores = Stores::of(&context.replica, &wanted);
-    let findings = findings(&verdict, &stores);
+    let findings = findings(&result, &stores);
     let may_count = {
         let counted = context.counted.lock().unwrap_or_else(PoisonError::into_inner);
         held.objects.is_none() || counted.get(&name).is_none_or(|last| last.elapsed() >= COUNTS_EVERY)
     };
     let count = |shown: Option<i64>, real: u64| if may_count { coarse(shown, real) } else { shown.unwrap_or_default() };
-    let is_ready = findings.iter().any(|finding| finding.kind == READY && finding.holds == Holds::True);
+    let is_ready = findings.iter().any(|finding| finding.kind == READY && finding.status == ConditionStatus::True);
     let status = FieldCacheStatus {
         conditions: conditions(&held.conditions, &findings, field_cache.metadata.generation, jiff::Timestamp::now()),
         versions: match &wanted[..] {
@@ -110,11 +110,11 @@ async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Resul
             counted.insert(name.clone(), Instant::now());
         }
         // Where nothing is accepted, both conditions say the same.
-        let is_partial = |finding: &&Finding| finding.holds == Holds::False && !verdict.stores.is_empty();
+        let is_partial = |finding: &&Finding| finding.status == ConditionStatus::False && !result.stores.is_empty();
         let of = |kind| findings.iter().find(|finding: &&Finding| finding.kind == kind);
         let accepted = of(ACCEPTED).filter(is_partial).filter(|finding| finding.reason != MEMORY_LIMIT);
         for finding in [accepted, of(READY), of(PREFERRED_ONLY)] {
-            events::tell(&context.recorder, &field_cache.object_ref(&()), &held.conditions, finding, "Sync").await;
+            events::record(&context.recorder, &field_cache.object_ref(&()), &held.conditions, finding, "Sync").await;
         }
     }
     context.reported.set(ReportedKind::FieldCache, &name, &findings);
@@ -187,62 +187,64 @@ pub fn how_to_permit(gvr: &Gvr) -> String {
 }
 
 /// What a FieldCache's conditions say.
-fn findings(verdict: &Verdict, stores: &Stores) -> Vec<Finding> {
-    let of_all = verdict.problems.first().filter(|_| verdict.stores.is_empty());
+fn findings(result: &FieldCacheResult, stores: &Stores) -> Vec<Finding> {
+    let of_all = result.problems.first().filter(|_| result.stores.is_empty());
     if let Some(problem) = of_all {
-        let refused = |kind| Finding::new(kind, Holds::False, problem.reason, &*problem.message);
-        let synced = Finding::new(SYNCED, Holds::False, "NotAccepted", "nothing is kept: see Accepted");
+        let refused = |kind| Finding::new(kind, ConditionStatus::False, problem.reason, &*problem.message);
+        let synced = Finding::new(SYNCED, ConditionStatus::False, "NotAccepted", "nothing is kept: see Accepted");
         return vec![refused(ACCEPTED), synced, refused(READY)];
     }
-    let names: Vec<String> = verdict.stores.iter().map(|store| store.gvr.to_string()).collect();
+    let names: Vec<String> = result.stores.iter().map(|store| store.gvr.to_string()).collect();
     let kept = names.join(", ");
-    let accepted = match verdict.problems.split_first() {
-        None => Finding::new(ACCEPTED, Holds::True, "Accepted", format!("kept: {kept}")),
+    let accepted = match result.problems.split_first() {
+        None => Finding::new(ACCEPTED, ConditionStatus::True, "Accepted", format!("kept: {kept}")),
         Some((first, _)) => {
-            let named: Vec<&str> = verdict.problems.iter().take(MOST_NAMED).map(|problem| &*problem.message).collect();
-            let more = match verdict.problems.len() - named.len() {
+            let named: Vec<&str> = result.problems.iter().take(MOST_NAMED).map(|problem| &*problem.message).collect();
+            let more = match result.problems.len() - named.len() {
                 0 => String::new(),
                 more => format!("; and {more} more"),
             };
             let message = format!("{}{more}; kept without what is wrong: {kept}", named.join("; "));
-            Finding::new(ACCEPTED, Holds::False, first.reason, message)
+            Finding::new(ACCEPTED, ConditionStatus::False, first.reason, message)
         }
     };
-    let ready = if verdict.problems.is_empty() {
-        Finding::new(READY, Holds::True, "Ready", "get, list and watch are answered from the copy")
+    let ready = if result.problems.is_empty() {
+        Finding::new(READY, ConditionStatus::True, "Ready", "get, list and watch are answered from the copy")
     } else {
         let message = "get, list and watch are answered from the copy, but without what is not accepted: see Accepted";
-        Finding::new(READY, Holds::True, PARTLY_ACCEPTED, message)
+        Finding::new(READY, ConditionStatus::True, PARTLY_ACCEPTED, message)
     };
     let mut findings = match &stores.waiting {
         None => vec![
             accepted,
-            Finding::new(SYNCED, Holds::True, "Synced", "the copy is complete and follows the API server"),
+            Finding::new(SYNCED, ConditionStatus::True, "Synced", "the copy is complete and follows the API server"),
             ready,
         ],
         Some((gvr, reason, message)) => {
             let text = if *reason == FORBIDDEN { message.clone() } else { format!("{gvr}: {message}") };
-            let waiting = |kind| Finding::new(kind, Holds::False, *reason, &*text);
+            let waiting = |kind| Finding::new(kind, ConditionStatus::False, *reason, &*text);
             // How far a load is moves all the time, and is in the metrics.
-            let loading = |kind| Finding::new(kind, Holds::False, *reason, format!("{gvr} is being read"));
+            let loading = |kind| Finding::new(kind, ConditionStatus::False, *reason, format!("{gvr} is being read"));
             let finding = |kind| if *reason == "Loading" { loading(kind) } else { waiting(kind) };
             // What there is no room for is refused as a whole, whatever its spec.
             let accepted = if *reason == MEMORY_LIMIT { waiting(ACCEPTED) } else { accepted };
             // One condition says it at length, the one whose message `kubectl get -o wide` shows.
             let synced = match *reason {
-                FORBIDDEN => Finding::new(SYNCED, Holds::False, FORBIDDEN, format!("{gvr} cannot be read: see Ready")),
+                FORBIDDEN => {
+                    Finding::new(SYNCED, ConditionStatus::False, FORBIDDEN, format!("{gvr} cannot be read: see Ready"))
+                }
                 _ => finding(SYNCED),
             };
             vec![accepted, synced, finding(READY)]
         }
     };
-    findings.extend(older_versions(verdict));
+    findings.extend(older_versions(result));
     findings
 }
 
 /// That versions are kept beside the preferred one, which nobody asked for.
-fn older_versions(verdict: &Verdict) -> Option<Finding> {
-    let (preferred, others) = verdict.stores.split_first().filter(|_| verdict.follows_preferred)?;
+fn older_versions(result: &FieldCacheResult) -> Option<Finding> {
+    let (preferred, others) = result.stores.split_first().filter(|_| result.follows_preferred)?;
     let others: Vec<&str> = others.iter().map(|store| &*store.gvr.version).collect();
     let message = format!(
         "the API server prefers {} now. {} was kept before and is kept too until it is no longer served, because clients may read it: each \
@@ -250,5 +252,6 @@ fn older_versions(verdict: &Verdict) -> Option<Finding> {
         preferred.gvr.version,
         others.join(", "),
     );
-    (!others.is_empty()).then(|| Finding::new(PREFERRED_ONLY, Holds::False, "PreferredVersionChanged", message))
+    (!others.is_empty())
+        .then(|| Finding::new(PREFERRED_ONLY, ConditionStatus::False, "PreferredVersionChanged", message))
 }

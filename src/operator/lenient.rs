@@ -17,7 +17,7 @@ use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, SeqAcc
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::room::Limits;
+use super::object_budget::ObjectLimits;
 use crate::extract::prune::path::most_names;
 use crate::kinds::view::ViewResource;
 use crate::kinds::{Absence, FieldCache, FieldCacheSpec, SelectableResource, View, ViewSpec};
@@ -28,7 +28,7 @@ const MOST_CHARACTERS: usize = 256;
 /// An object that can be kept without its spec.
 pub trait Replaceable: Resource<DynamicType = ()> + DeserializeOwned + Default {
     /// What all objects of the kind may take in memory.
-    const LIMITS: Limits = Limits::NONE;
+    const LIMITS: ObjectLimits = ObjectLimits::NONE;
 
     /// Leaves out the spec, and notes why. Such an object is not served, nor is anything because of it.
     fn drop_spec(&mut self, why: Absence);
@@ -53,7 +53,7 @@ fn length<Spec: Serialize>(spec: &Spec) -> usize {
 }
 
 impl Replaceable for View {
-    const LIMITS: Limits = Limits::WRITTEN_BY_USERS;
+    const LIMITS: ObjectLimits = ObjectLimits::WRITTEN_BY_USERS;
 
     fn drop_spec(&mut self, why: Absence) {
         self.spec = ViewSpec { absent: Some(why), ..ViewSpec::default() };
@@ -110,7 +110,7 @@ fn unknown(place: &str, written: &Value, known: &Value, found: &mut Vec<String>)
 }
 
 impl Replaceable for FieldCache {
-    const LIMITS: Limits = Limits::WRITTEN_BY_USERS;
+    const LIMITS: ObjectLimits = ObjectLimits::WRITTEN_BY_USERS;
 
     fn drop_spec(&mut self, why: Absence) {
         self.spec = FieldCacheSpec { absent: Some(why), ..FieldCacheSpec::default() };

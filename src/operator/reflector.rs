@@ -15,7 +15,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use tokio::time::sleep;
 
-use super::api_error::{Logged, described_watch};
+use super::api_error::{LastProblem, described_watch};
 use super::bounded::bounded;
 use super::lenient::{Lenient, Replaceable};
 
@@ -48,7 +48,7 @@ where
     K: Replaceable + Clone + fmt::Debug + Send + Sync + 'static,
 {
     let (store, writer) = reflector::store();
-    let mut logged = Logged::default();
+    let mut logged = LastProblem::default();
     let followed = watched(client, selected, shorten).reflect(writer).inspect(move |event| log(event, &mut logged));
     (store, followed)
 }
@@ -85,7 +85,7 @@ pub(super) fn shorten_metadata(metadata: &mut ObjectMeta) {
     }
 }
 
-fn log<K: Resource<DynamicType = ()>>(event: &Result<watcher::Event<K>, watcher::Error>, logged: &mut Logged) {
+fn log<K: Resource<DynamicType = ()>>(event: &Result<watcher::Event<K>, watcher::Error>, logged: &mut LastProblem) {
     match event {
         Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => {}
         Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_) | watcher::Event::InitDone) => logged.forget(),
@@ -107,7 +107,7 @@ fn log<K: Resource<DynamicType = ()>>(event: &Result<watcher::Event<K>, watcher:
 pub(super) fn follow_strictly<K>(
     client: Client,
     selected: watcher::Config,
-) -> (Store<K>, impl Stream<Item = Result<(), Forbidden>> + Send)
+) -> (Store<K>, impl Stream<Item = Result<(), NotPermitted>> + Send)
 where
     K: Replaceable + Clone + fmt::Debug + Send + Sync + 'static,
 {
@@ -117,12 +117,12 @@ where
 /// The same of events; `begin` lists and watches anew.
 pub(super) fn strictly<K>(
     mut begin: impl FnMut() -> BoxStream<'static, Result<watcher::Event<K>, watcher::Error>> + Send,
-) -> (Store<K>, impl Stream<Item = Result<(), Forbidden>> + Send)
+) -> (Store<K>, impl Stream<Item = Result<(), NotPermitted>> + Send)
 where
     K: Resource<DynamicType = ()> + Clone + fmt::Debug + Send + Sync + 'static,
 {
     let (store, writer) = reflector::store();
-    let watching = Watching { events: begin(), begin, writer, logged: Logged::default(), delay: Duration::ZERO };
+    let watching = Watching { events: begin(), begin, writer, logged: LastProblem::default(), delay: Duration::ZERO };
     let changes = stream::unfold(watching, |mut watching| async move {
         loop {
             let event = watching.events.next().await?;
@@ -141,7 +141,7 @@ where
                     watching.delay = (delay * 2).clamp(FIRST_DELAY, LONGEST_DELAY);
                     let again = (watching.begin)();
                     watching.events = stream::once(sleep(delay)).flat_map(|()| stream::empty()).chain(again).boxed();
-                    return Some((Err(Forbidden), watching));
+                    return Some((Err(NotPermitted), watching));
                 }
                 Err(_) => {}
             }
@@ -163,13 +163,13 @@ where
     events: BoxStream<'static, Result<watcher::Event<K>, watcher::Error>>,
     begin: Begin,
     writer: Writer<K>,
-    logged: Logged,
+    logged: LastProblem,
     delay: Duration,
 }
 
 /// The API server refuses to show objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Forbidden;
+pub(super) struct NotPermitted;
 
 fn is_forbidden(error: &watcher::Error) -> bool {
     use kube::Error::Api;

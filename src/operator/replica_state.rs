@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::admission_policy::PolicyState;
-use super::stores::Verdicts;
+use super::stores::FieldCacheResults;
 use crate::registry::{Definitions, Registry};
 
 /// What a replica knows; clones share it.
@@ -19,7 +19,7 @@ pub struct ReplicaState {
     /// What the cluster has.
     pub definitions: watch::Receiver<Arc<Definitions>>,
     /// What is thought of them.
-    pub verdicts: watch::Receiver<Arc<Verdicts>>,
+    pub results: watch::Receiver<Arc<FieldCacheResults>>,
     /// Whether the admission policies that protect Views with `authorization: View` are in force.
     pub policy: watch::Receiver<PolicyState>,
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::status::{Finding, Holds};
+use super::status::{ConditionStatus, Finding};
 
 /// Objects of one kind whose conditions are remembered, at most. Users choose how many there are.
 pub const MOST_OBJECTS: usize = 2_000;
@@ -21,19 +21,19 @@ pub enum ReportedKind {
 }
 
 /// A condition as it was written: its type, and whether it holds.
-pub type ReportedCondition = (&'static str, Holds);
+pub type ReportedCondition = (&'static str, ConditionStatus);
 
 type Objects = BTreeMap<String, Vec<ReportedCondition>>;
 
 /// What was written; clones of an Arc of it share it.
 #[derive(Debug, Default)]
-pub struct Reported {
+pub struct ReportedConditions {
     leads: AtomicBool,
     field_caches: Mutex<Objects>,
     views: Mutex<Objects>,
 }
 
-impl Reported {
+impl ReportedConditions {
     fn of(&self, kind: ReportedKind) -> &Mutex<Objects> {
         match kind {
             ReportedKind::FieldCache => &self.field_caches,
@@ -60,7 +60,7 @@ impl Reported {
     pub fn set(&self, kind: ReportedKind, name: &str, findings: &[Finding]) {
         let mut objects = self.of(kind).lock().unwrap_or_else(PoisonError::into_inner);
         if objects.len() < MOST_OBJECTS || objects.contains_key(name) {
-            let conditions = findings.iter().map(|finding| (finding.kind, finding.holds)).collect();
+            let conditions = findings.iter().map(|finding| (finding.kind, finding.status)).collect();
             objects.insert(name.to_owned(), conditions);
         }
     }

@@ -16,12 +16,12 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::apart::compute;
-use super::api_error::{Logged, described};
+use super::api_error::{LastProblem, described};
+use super::controller_tasks::compute;
 use super::replica_state::ReplicaState;
 use super::settle::settle;
-use super::status::{FIELD_MANAGER, Finding, Holds, conditions};
-use super::stores::{Store, Verdicts, unsupported};
+use super::status::{ConditionStatus, FIELD_MANAGER, Finding, conditions};
+use super::stores::{DesiredStore, FieldCacheResults, unsupported};
 use crate::crd::Crd;
 use crate::extract::judge::{Judgement, Judgements};
 use crate::extract::{ExtraField, Field, Origin};
@@ -60,7 +60,7 @@ const PUBLISHED: &str = "Published";
 /// namespace, or one that is refused, or a FieldCache that is accepted.
 pub fn describe(
     definitions: &Definitions,
-    verdicts: &Verdicts,
+    results: &FieldCacheResults,
     judgements: &Judgements,
 ) -> BTreeMap<String, Described> {
     judgements.retain(|name| definitions.crds.contains_key(name));
@@ -69,7 +69,7 @@ pub fn describe(
         names.insert(gvr.group_resource(), (gvr.group.clone(), gvr.resource.clone()));
     }
     let described = names.into_iter().filter_map(|(name, (group, resource))| {
-        let stores = verdicts.get(&name).map_or(&[][..], |verdict| &verdict.stores);
+        let stores = results.get(&name).map_or(&[][..], |result| &result.stores);
         let cached = !stores.is_empty();
         let crd = definitions.crds.get(&name);
         let judgement = crd.map(|crd| judgements.of(crd));
@@ -91,7 +91,9 @@ pub fn describe(
                 cached,
                 accepted: match first.has_collection_path() {
                     true => accepted(&versions),
-                    false => Finding::new(ACCEPTED, Holds::False, "ResourceUnsupported", unsupported(&resource)),
+                    false => {
+                        Finding::new(ACCEPTED, ConditionStatus::False, "ResourceUnsupported", unsupported(&resource))
+                    }
                 },
                 versions,
             };
@@ -111,7 +113,12 @@ fn owner(crd: &Crd) -> OwnerReference {
     }
 }
 
-fn version(name: &str, fields: &[Field], store: Option<&Store>, judgement: Option<&Judgement>) -> ResourceVersion {
+fn version(
+    name: &str,
+    fields: &[Field],
+    store: Option<&DesiredStore>,
+    judgement: Option<&Judgement>,
+) -> ResourceVersion {
     let judged = judgement.and_then(|judgement| judgement.versions.iter().find(|version| version.name == name));
     let rejected = judged.iter().flat_map(|version| &version.rejected).take(MAX_LISTED).map(|rejected| RejectedField {
         json_path: shortened(&rejected.json_path, MAX_TEXT),
@@ -162,12 +169,12 @@ fn shortened(text: &str, most: usize) -> String {
 fn accepted(versions: &[ResourceVersion]) -> Finding {
     let rejected = || versions.iter().flat_map(|version| version.rejected.iter().map(move |field| (version, field)));
     match rejected().next() {
-        None => Finding::new(ACCEPTED, Holds::True, "Accepted", "all fields are right"),
+        None => Finding::new(ACCEPTED, ConditionStatus::True, "Accepted", "all fields are right"),
         Some((version, first)) => {
             let more = rejected().count() - 1;
             let more = if more == 0 { String::new() } else { format!("; and {more} more, see status.versions") };
             let message = format!("version {}, {}: {}{more}", version.name, first.json_path, first.message);
-            Finding::new(ACCEPTED, Holds::False, "FieldsRejected", message)
+            Finding::new(ACCEPTED, ConditionStatus::False, "FieldsRejected", message)
         }
     }
 }
@@ -181,15 +188,15 @@ pub async fn run(
 ) {
     let api: Api<SelectableResource> = Api::all(client);
     let mut changes = std::pin::pin!(changes);
-    let mut logged = Logged::default();
+    let mut logged = LastProblem::default();
     let judgements = Judgements::default();
     let mut again = std::pin::pin!(sleep(Duration::ZERO));
     loop {
         let definitions = replica.definitions.borrow_and_update().clone();
-        let verdicts = replica.verdicts.borrow_and_update().clone();
+        let results = replica.results.borrow_and_update().clone();
         // All definitions that have changed are judged.
         let known = judgements.clone();
-        let wanted = compute(move || describe(&definitions, &verdicts, &known)).await;
+        let wanted = compute(move || describe(&definitions, &results, &known)).await;
         let documents = hashes(&replica, &wanted).await;
         match compare(&api, &held, &wanted, &documents).await.first() {
             None => logged.forget(),
@@ -208,7 +215,7 @@ pub async fn run(
                 }
                 again.set(sleep(PUBLISHED_AFTER));
             }
-            changed = replica.verdicts.changed() => if changed.is_err() { return },
+            changed = replica.results.changed() => if changed.is_err() { return },
             () = &mut again => again.set(sleep(COMPARE_EVERY)),
         }
         if !settle(&mut changes).await {
@@ -341,14 +348,15 @@ fn status(
     let (open_api, published) = match hash {
         Ok(Some(hash)) => {
             let url = format!("/openapi/v3/{}", described.document);
-            let published = Finding::new(PUBLISHED, Holds::True, "Published", format!("the fields are in {url}"));
+            let published =
+                Finding::new(PUBLISHED, ConditionStatus::True, "Published", format!("the fields are in {url}"));
             (Some(OpenApi { url, hash: hash.clone() }), published)
         }
         Ok(None) => {
             let message = format!("the API server has no OpenAPI document for {} yet", described.document);
-            (None, Finding::new(PUBLISHED, Holds::False, "DocumentMissing", message))
+            (None, Finding::new(PUBLISHED, ConditionStatus::False, "DocumentMissing", message))
         }
-        Err(error) => (None, Finding::new(PUBLISHED, Holds::Unknown, "DocumentsUnavailable", error.clone())),
+        Err(error) => (None, Finding::new(PUBLISHED, ConditionStatus::Unknown, "DocumentsUnavailable", error.clone())),
     };
     let field_paths = field_paths(&described.versions);
     SelectableResourceStatus {

@@ -42,8 +42,8 @@ mod tests {
 
     use super::{SETTLE, settle};
     use crate::kinds::{FieldCache, View};
-    use crate::operator::apart::Tasks;
-    use crate::operator::desired_stores::{Wanted, judge};
+    use crate::operator::controller_tasks::ControllerTasks;
+    use crate::operator::desired_stores::{self, DesiredStores};
     use crate::operator::replica_state::ReplicaState;
     use crate::operator::{admission_policy, views};
     use crate::registry::{Catalog, Definitions, Registry};
@@ -54,7 +54,7 @@ mod tests {
     fn delivered(batches: &'static [usize]) -> (BoxStream<'static, ()>, mpsc::Sender<()>) {
         let (sender, receiver) = mpsc::channel(1);
         let (deliver, mut wake) = mpsc::channel(1);
-        let mut tasks = Tasks::default();
+        let mut tasks = ControllerTasks::default();
         tasks.start(async move {
             for batch in batches {
                 for _ in 0..*batch {
@@ -91,8 +91,8 @@ mod tests {
     async fn a_burst_of_changes_of_field_caches_or_views_is_handled_in_a_few_rounds() {
         let (field_caches, mut writer) = reflector::store::<FieldCache>();
         list_none(&mut writer);
-        let (verdicts, definitions) = (watch::Sender::default(), watch::Sender::new(Arc::new(Definitions::default())));
-        let wanted = Wanted {
+        let (results, definitions) = (watch::Sender::default(), watch::Sender::new(Arc::new(Definitions::default())));
+        let wanted = DesiredStores {
             kept: BTreeSet::new(),
             wanted: watch::Sender::default(),
             store_options: watch::Sender::default(),
@@ -101,13 +101,13 @@ mod tests {
         let replica = ReplicaState {
             registry: Arc::new(Registry::new(Catalog::default())),
             definitions: definitions.subscribe(),
-            verdicts: verdicts.subscribe(),
+            results: results.subscribe(),
             policy: watch::Sender::new(admission_policy::unread()).subscribe(),
         };
         let start = Instant::now();
         let (changes, deliver) = delivered(&[MANY]);
         drop(deliver);
-        judge(changes, field_caches, definitions.subscribe(), verdicts.clone(), wanted).await;
+        desired_stores::run(changes, field_caches, definitions.subscribe(), results.clone(), wanted).await;
         assert!(start.elapsed() <= SETTLE * 3, "FieldCaches: {:?}", start.elapsed());
 
         let (views, mut writer) = reflector::store::<View>();

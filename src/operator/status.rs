@@ -15,7 +15,7 @@ pub(super) const MOST_WRITES: u16 = 4;
 
 /// Whether something is so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holds {
+pub enum ConditionStatus {
     /// It is.
     True,
     /// It is not.
@@ -24,13 +24,13 @@ pub enum Holds {
     Unknown,
 }
 
-impl Holds {
+impl ConditionStatus {
     /// As it stands in a condition.
     pub fn as_str(self) -> &'static str {
         match self {
-            Holds::True => "True",
-            Holds::False => "False",
-            Holds::Unknown => "Unknown",
+            ConditionStatus::True => "True",
+            ConditionStatus::False => "False",
+            ConditionStatus::Unknown => "Unknown",
         }
     }
 }
@@ -41,7 +41,7 @@ pub struct Finding {
     /// Its type.
     pub kind: &'static str,
     /// Whether it holds.
-    pub holds: Holds,
+    pub status: ConditionStatus,
     /// For programs.
     pub reason: String,
     /// For people.
@@ -50,8 +50,13 @@ pub struct Finding {
 
 impl Finding {
     /// A condition of this type.
-    pub fn new(kind: &'static str, holds: Holds, reason: impl Into<String>, message: impl Into<String>) -> Finding {
-        Finding { kind, holds, reason: reason.into(), message: message.into() }
+    pub fn new(
+        kind: &'static str,
+        status: ConditionStatus,
+        reason: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Finding {
+        Finding { kind, status, reason: reason.into(), message: message.into() }
     }
 }
 
@@ -63,7 +68,7 @@ pub fn conditions(
     now: jiff::Timestamp,
 ) -> Vec<Condition> {
     let made = |finding: &Finding| {
-        let status = finding.holds.as_str();
+        let status = finding.status.as_str();
         let since = condition(previous, finding.kind)
             .filter(|held| held.status == status)
             .map_or(Time(now), |held| held.last_transition_time.clone());

@@ -1,15 +1,15 @@
 //! What FieldCaches ask for, judged against what the cluster has: which stores to keep, and what to tell their authors.
 //!
-//! Pure: FieldCaches and [`Definitions`] in, verdicts out. Every replica judges alike, so all of them serve the same stores; what the
-//! verdicts look like on the objects is `field_caches`'. A verdict is kept for as long as what it was made of is the same ([`Basis`]).
+//! Pure: FieldCaches and [`Definitions`] in, results out. Every replica judges alike, so all of them serve the same stores; what the
+//! results look like on the objects is `field_caches`'. A result is kept for as long as what it was made of is the same ([`EvaluationInputs`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kube::ResourceExt;
 
-use super::apart::compute;
-use super::room::Limits;
+use super::controller_tasks::compute;
+use super::object_budget::ObjectLimits;
 use crate::builtin::schemas;
 use crate::crd::Crd;
 use crate::extract::extra::{self, Subject};
@@ -18,22 +18,22 @@ use crate::kinds::{Absence, FieldCache, FieldCacheSpec, accept};
 use crate::model::Gvr;
 use crate::registry::{Definition, Definitions, PartialStore};
 
-/// The verdict on one FieldCache.
+/// The result on one FieldCache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct FieldCacheResult {
     /// metadata.generation of what was judged.
     pub generation: i64,
     /// The stores to keep, the preferred version first; empty when it is refused as a whole.
-    pub stores: Vec<Store>,
+    pub stores: Vec<DesiredStore>,
     /// What is wrong. With stores: only some of its fields are left out.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<SpecProblem>,
     /// Whether its author names no version.
     pub follows_preferred: bool,
 }
 
 /// A store that a FieldCache asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Store {
+pub struct DesiredStore {
     /// Of what.
     pub gvr: Gvr,
     /// Its extra fields, those that are right.
@@ -43,33 +43,33 @@ pub struct Store {
     /// The others.
     pub rejected: Vec<extra::Problem>,
     /// Only these objects are kept.
-    pub excerpt: Option<Arc<PartialStore>>,
+    pub scope: Option<Arc<PartialStore>>,
 }
 
 /// Why a FieldCache cannot be as its author wants it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct SpecProblem {
     /// For programs: one word.
     pub reason: &'static str,
     /// For people: where, what, and what to do.
     pub message: String,
 }
 
-impl From<accept::Problem> for Problem {
-    fn from(problem: accept::Problem) -> Problem {
-        Problem { reason: problem.reason.as_str(), message: problem.to_string() }
+impl From<accept::Problem> for SpecProblem {
+    fn from(problem: accept::Problem) -> SpecProblem {
+        SpecProblem { reason: problem.reason.as_str(), message: problem.to_string() }
     }
 }
 
-/// The verdicts, by name.
-pub type Verdicts = BTreeMap<String, Arc<Verdict>>;
+/// The results, by name.
+pub type FieldCacheResults = BTreeMap<String, Arc<FieldCacheResult>>;
 
-/// The last verdicts, by name, and what they were made of.
-pub type Judged = BTreeMap<String, (Basis, Arc<Verdict>)>;
+/// The last results, by name, and what they were made of.
+pub type EvaluatedFieldCaches = BTreeMap<String, (EvaluationInputs, Arc<FieldCacheResult>)>;
 
-/// All that a verdict depends on.
+/// All that a result depends on.
 #[derive(Clone, Debug)]
-pub struct Basis {
+pub struct EvaluationInputs {
     field_cache: Arc<FieldCache>,
     unreadable: Option<String>,
     /// The versions of the resource, with kind and plan.
@@ -77,12 +77,12 @@ pub struct Basis {
     crd: Option<Arc<Crd>>,
 }
 
-impl Basis {
-    fn of(field_cache: &Arc<FieldCache>, definitions: &Definitions) -> Basis {
+impl EvaluationInputs {
+    fn of(field_cache: &Arc<FieldCache>, definitions: &Definitions) -> EvaluationInputs {
         let (spec, name) = (&field_cache.spec, field_cache.spec.object_name());
         let served = definitions.versions(&spec.group, &spec.resource);
         let served = served.into_iter().map(|(gvr, found)| (gvr, found.kind.clone(), found.plan.clone())).collect();
-        Basis {
+        EvaluationInputs {
             field_cache: field_cache.clone(),
             unreadable: definitions.unreadable.get(&name).cloned(),
             served,
@@ -90,9 +90,9 @@ impl Basis {
         }
     }
 
-    /// Whether the verdict must be the same, but for the generation that it names. The status of a FieldCache changes more often than
+    /// Whether the result must be the same, but for the generation that it names. The status of a FieldCache changes more often than
     /// what is read here, and every change of a definition's labels makes the source read it again.
-    fn is_same(&self, other: &Basis) -> bool {
+    fn is_same(&self, other: &EvaluationInputs) -> bool {
         let is_deleted = |field_cache: &FieldCache| field_cache.metadata.deletion_timestamp.is_some();
         let kept = |field_cache: &FieldCache| field_cache.status.as_ref().map(|status| status.versions.clone());
         let (left, right) = (&self.field_cache, &other.field_cache);
@@ -112,54 +112,54 @@ impl Basis {
     }
 }
 
-/// Judges all of them, those of which something has changed. `last` are the last verdicts, and become these. Other tasks go on meanwhile:
+/// Judges all of them, those of which something has changed. `last` are the last results, and become these. Other tasks go on meanwhile:
 /// there can be many, and to judge one can take a second.
-pub async fn judge_all(
+pub async fn evaluate_all(
     field_caches: &[Arc<FieldCache>],
     definitions: &Arc<Definitions>,
-    last: &mut Judged,
-) -> Verdicts {
-    let mut next = Judged::new();
+    last: &mut EvaluatedFieldCaches,
+) -> FieldCacheResults {
+    let mut next = EvaluatedFieldCaches::new();
     for field_cache in field_caches {
         let name = field_cache.name_any();
-        let basis = Basis::of(field_cache, definitions);
+        let basis = EvaluationInputs::of(field_cache, definitions);
         let generation = field_cache.metadata.generation.unwrap_or_default();
-        let verdict = match last.remove(&name).filter(|(made_of, _)| made_of.is_same(&basis)) {
+        let result = match last.remove(&name).filter(|(made_of, _)| made_of.is_same(&basis)) {
             Some((_, kept)) if kept.generation == generation => kept,
-            Some((_, kept)) => Arc::new(Verdict { generation, ..Verdict::clone(&kept) }),
+            Some((_, kept)) => Arc::new(FieldCacheResult { generation, ..FieldCacheResult::clone(&kept) }),
             None => {
                 let (field_cache, definitions) = (field_cache.clone(), definitions.clone());
-                Arc::new(compute(move || judge(&field_cache, &definitions)).await)
+                Arc::new(compute(move || evaluate(&field_cache, &definitions)).await)
             }
         };
-        next.insert(name, (basis, verdict));
+        next.insert(name, (basis, result));
         tokio::task::yield_now().await;
     }
     *last = next;
-    last.iter().map(|(name, (_, verdict))| (name.clone(), verdict.clone())).collect()
+    last.iter().map(|(name, (_, result))| (name.clone(), result.clone())).collect()
 }
 
 /// Everything that is to be kept.
-pub fn named(verdicts: &Verdicts) -> BTreeSet<Gvr> {
-    verdicts.values().flat_map(|verdict| &verdict.stores).map(|store| store.gvr.clone()).collect()
+pub fn named(results: &FieldCacheResults) -> BTreeSet<Gvr> {
+    results.values().flat_map(|result| &result.stores).map(|store| store.gvr.clone()).collect()
 }
 
 /// Judges one.
-pub fn judge(field_cache: &FieldCache, definitions: &Definitions) -> Verdict {
+pub fn evaluate(field_cache: &FieldCache, definitions: &Definitions) -> FieldCacheResult {
     let generation = field_cache.metadata.generation.unwrap_or_default();
     let follows_preferred = field_cache.spec.versions.is_empty();
     match stores(field_cache, definitions) {
         Ok((stores, unserved)) => {
             let problems = unserved.into_iter().chain(rejected(&stores)).collect();
-            Verdict { generation, stores, problems, follows_preferred }
+            FieldCacheResult { generation, stores, problems, follows_preferred }
         }
-        Err(problems) => Verdict { generation, stores: Vec::new(), problems, follows_preferred },
+        Err(problems) => FieldCacheResult { generation, stores: Vec::new(), problems, follows_preferred },
     }
 }
 
 /// The problem of an object without its spec; `crowded_out` is the reason of one of its kind that there is no room for.
-pub(super) fn absent(why: &Absence, crowded_out: &'static str) -> Problem {
-    let Limits { objects, free, excess, longest, .. } = Limits::WRITTEN_BY_USERS;
+pub(super) fn absent(why: &Absence, crowded_out: &'static str) -> SpecProblem {
+    let ObjectLimits { objects, free, excess, longest, .. } = ObjectLimits::WRITTEN_BY_USERS;
     let (reason, message) = match why {
         Absence::Unreadable(reason) => (
             "Unreadable",
@@ -176,7 +176,7 @@ pub(super) fn absent(why: &Absence, crowded_out: &'static str) -> Problem {
             ),
         ),
     };
-    Problem { reason, message }
+    SpecProblem { reason, message }
 }
 
 /// Why a resource cannot be cached.
@@ -188,7 +188,7 @@ pub(super) fn unsupported(resource: &str) -> String {
 }
 
 /// The problems of the fields. One that all versions have is there once; others name their version.
-fn rejected(stores: &[Store]) -> Vec<Problem> {
+fn rejected(stores: &[DesiredStore]) -> Vec<SpecProblem> {
     let is_common = |problem: &extra::Problem| stores.iter().all(|store| store.rejected.contains(problem));
     let mut problems = Vec::new();
     for (index, store) in stores.iter().enumerate() {
@@ -198,16 +198,19 @@ fn rejected(stores: &[Store]) -> Vec<Problem> {
                 true => problem.to_string(),
                 false => format!("version {}: {problem}", store.gvr.version),
             };
-            problems.push(Problem { reason: problem.reason.as_str(), message });
+            problems.push(SpecProblem { reason: problem.reason.as_str(), message });
         }
     }
     problems
 }
 
 /// The stores, and what is wrong with others that they do without.
-fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<(Vec<Store>, Vec<Problem>), Vec<Problem>> {
+fn stores(
+    field_cache: &FieldCache,
+    definitions: &Definitions,
+) -> Result<(Vec<DesiredStore>, Vec<SpecProblem>), Vec<SpecProblem>> {
     let spec = &field_cache.spec;
-    let one = |reason, message: &str| Err(vec![Problem { reason, message: message.to_owned() }]);
+    let one = |reason, message: &str| Err(vec![SpecProblem { reason, message: message.to_owned() }]);
     // A FieldCache that is being deleted asks for nothing any more; there is nothing outside to undo.
     if field_cache.metadata.deletion_timestamp.is_some() {
         return one("Deleting", "the FieldCache is being deleted");
@@ -232,7 +235,7 @@ fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<(Vec<St
     let names: Vec<&str> = served.iter().map(|(gvr, _)| &*gvr.version).collect();
     let kept = field_cache.status.as_ref().map_or(&[][..], |status| &status.versions);
     let (versions, problems) = accept::versions(spec, kept, &names);
-    let problems: Vec<Problem> = problems.into_iter().map(Problem::from).collect();
+    let problems: Vec<SpecProblem> = problems.into_iter().map(SpecProblem::from).collect();
     if versions.is_empty() {
         return Err(problems);
     }
@@ -241,8 +244,8 @@ fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<(Vec<St
     for (gvr, definition) in
         versions.iter().filter_map(|version| served.iter().find(|(gvr, _)| gvr.version == *version))
     {
-        let excerpt = match excerpt(spec, definition) {
-            Ok(excerpt) => excerpt,
+        let scope = match store_scope(spec, definition) {
+            Ok(scope) => scope,
             // An older version that nobody named must not take the preferred one away.
             Err(_) if spec.versions.is_empty() && !stores.is_empty() => continue,
             Err(problems) => return Err(problems),
@@ -253,19 +256,19 @@ fn stores(field_cache: &FieldCache, definitions: &Definitions) -> Result<(Vec<St
         }
         // They have just been accepted for this plan.
         let plan = outcome.fields.extend(&definition.plan).unwrap_or_else(|_| definition.plan.clone());
-        stores.push(Store { gvr: gvr.clone(), fields: outcome.fields, plan, rejected: outcome.problems, excerpt });
+        stores.push(DesiredStore { gvr: gvr.clone(), fields: outcome.fields, plan, rejected: outcome.problems, scope });
     }
     Ok((stores, problems))
 }
 
 /// What the API server is to select. A scope that it cannot select by is refused as a whole: a wider copy is not what was asked for.
-fn excerpt(spec: &FieldCacheSpec, definition: &Definition) -> Result<Option<Arc<PartialStore>>, Vec<Problem>> {
+fn store_scope(spec: &FieldCacheSpec, definition: &Definition) -> Result<Option<Arc<PartialStore>>, Vec<SpecProblem>> {
     if spec.scope.is_none() {
         return Ok(None);
     }
     let selected = accept::scope(spec, &definition.plan);
     let (label_selector, field_selector) =
-        selected.map_err(|problems| problems.into_iter().map(Problem::from).collect::<Vec<_>>())?;
+        selected.map_err(|problems| problems.into_iter().map(SpecProblem::from).collect::<Vec<_>>())?;
     Ok(Some(Arc::new(PartialStore { label_selector, field_selector })))
 }
 

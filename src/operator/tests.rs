@@ -1,8 +1,8 @@
-//! What controllers decide, without a cluster: verdicts, descriptions, conditions, who leads.
+//! What controllers decide, without a cluster: results, descriptions, conditions, who leads.
 
-mod apart;
+mod controller_tasks;
 mod describing;
-mod judging;
+mod evaluation;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::admission_policy::{MANIFEST, NAMES, RequiredPolicy};
-use super::election::{Election, Judgment, judge, written};
+use super::election::{Election, LeaseAction, lease_action, next_lease};
 use super::lenient::{Lenient, Replaceable};
 use super::selectable_resources::describe;
-use super::status::{Finding, Holds, coarse, conditions};
-use super::stores::{self, Problem, Verdicts, named};
+use super::status::{ConditionStatus, Finding, coarse, conditions};
+use super::stores::{self, FieldCacheResults, SpecProblem, named};
 use super::synced::Synced;
-use super::views::{self, Judged};
+use super::views::{self, ViewResults};
 
 use super::reflector::{shorten_metadata, strictly};
 use crate::crd::Crd;
@@ -40,8 +40,12 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
-fn judge_all(field_caches: &[Arc<FieldCache>], definitions: &Definitions) -> Verdicts {
-    block_on(stores::judge_all(field_caches, &Arc::new(definitions.clone()), &mut stores::Judged::new()))
+fn evaluate_all(field_caches: &[Arc<FieldCache>], definitions: &Definitions) -> FieldCacheResults {
+    block_on(stores::evaluate_all(
+        field_caches,
+        &Arc::new(definitions.clone()),
+        &mut stores::EvaluatedFieldCaches::new(),
+    ))
 }
 
 fn shirts() -> Crd {
@@ -160,12 +164,12 @@ fn what_a_field_cache_asks_for_is_judged_by_what_the_cluster_has() {
         ),
     ];
     for (message, name, spec, stores, reason) in rows {
-        let verdicts = judge_all(&[field_cache(name, spec)], &definitions());
-        let wanted: BTreeSet<String> = named(&verdicts).iter().map(Gvr::to_string).collect();
+        let results = evaluate_all(&[field_cache(name, spec)], &definitions());
+        let wanted: BTreeSet<String> = named(&results).iter().map(Gvr::to_string).collect();
         assert_eq!(wanted, stores.iter().map(|store| (*store).to_owned()).collect(), "{message}");
-        let problems = &verdicts[name].problems;
+        let problems = &results[name].problems;
         assert_eq!(problems.first().map(|problem| problem.reason), reason, "{message}: {problems:?}");
-        assert_eq!(verdicts[name].generation, 3, "{message}");
+        assert_eq!(results[name].generation, 3, "{message}");
     }
 }
 
@@ -175,14 +179,14 @@ fn a_resource_is_described_by_all_of_its_fields() {
         json!([{"name": "images", "jsonPath": "$.spec.steps[*].image"}, {"name": "column", "printerColumn": "Image"}]);
     let spec = json!({"group": "stable.example.com", "resource": "shirts", "selectableFields": fields});
     let definitions = definitions();
-    let without = describe(&definitions, &Verdicts::new(), &Judgements::default());
+    let without = describe(&definitions, &FieldCacheResults::new(), &Judgements::default());
     assert_eq!(without.keys().collect::<Vec<_>>(), ["pods", SHIRTS], "ConfigMaps have no fields of their own");
 
-    let verdicts = judge_all(
+    let results = evaluate_all(
         &[field_cache(SHIRTS, spec), field_cache("configmaps", json!({"resource": "configmaps"}))],
         &definitions,
     );
-    let described = describe(&definitions, &verdicts, &Judgements::default());
+    let described = describe(&definitions, &results, &Judgements::default());
     assert_eq!(described.keys().collect::<Vec<_>>(), ["configmaps", "pods", SHIRTS], "what is cached is described too");
     let shirts = &described[SHIRTS];
     assert!(shirts.cached && !described["pods"].cached);
@@ -200,7 +204,7 @@ fn a_resource_is_described_by_all_of_its_fields() {
     assert_eq!(found, expected, "the definition's own fields come first");
     assert_eq!(shirts.versions[1].fields.len(), 1, "the other version is not kept");
     assert_eq!(shirts.versions[0].rejected.len(), 1, "{:?}", shirts.versions[0].rejected);
-    assert_eq!((shirts.accepted.holds, &*shirts.accepted.reason), (Holds::False, "FieldsRejected"));
+    assert_eq!((shirts.accepted.status, &*shirts.accepted.reason), (ConditionStatus::False, "FieldsRejected"));
     assert!(shirts.accepted.message.starts_with("version v1, .spec.none: "), "{}", shirts.accepted.message);
 }
 
@@ -208,9 +212,9 @@ fn a_resource_is_described_by_all_of_its_fields() {
 fn conditions_keep_their_time_for_as_long_as_they_say_the_same() {
     let at = |seconds| jiff::Timestamp::from_second(seconds).unwrap();
     let finding = |holds, message: &str| [Finding::new("Ready", holds, "Because", message)];
-    let first = conditions(&[], &finding(Holds::False, "no"), Some(1), at(10));
-    let second = conditions(&first, &finding(Holds::False, "still no"), Some(2), at(20));
-    let third = conditions(&second, &finding(Holds::True, "yes"), Some(2), at(30));
+    let first = conditions(&[], &finding(ConditionStatus::False, "no"), Some(1), at(10));
+    let second = conditions(&first, &finding(ConditionStatus::False, "still no"), Some(2), at(20));
+    let third = conditions(&second, &finding(ConditionStatus::True, "yes"), Some(2), at(30));
     let times: Vec<i64> =
         [&first, &second, &third].map(|held| held[0].last_transition_time.0.as_second()).into_iter().collect();
     assert_eq!(times, [10, 10, 30]);
@@ -244,15 +248,15 @@ fn held(holder: &str) -> LeaseSpec {
 #[test]
 fn a_lease_is_taken_when_its_holder_says_nothing_any_more() {
     let rows = [
-        ("one", 100, Judgment::Renew, "it is ours, however old it is"),
-        ("two", 14, Judgment::Wait, "another one's, within its time"),
-        ("two", 15, Judgment::Take, "another one's, after it"),
-        ("", 0, Judgment::Take, "given back"),
+        ("one", 100, LeaseAction::Renew, "it is ours, however old it is"),
+        ("two", 14, LeaseAction::Wait, "another one's, within its time"),
+        ("two", 15, LeaseAction::Take, "another one's, after it"),
+        ("", 0, LeaseAction::Take, "given back"),
     ];
     for (holder, seconds, expected, message) in rows {
-        assert_eq!(judge(&held(holder), "one", Duration::from_secs(seconds)), expected, "{message}");
+        assert_eq!(lease_action(&held(holder), "one", Duration::from_secs(seconds)), expected, "{message}");
     }
-    assert_eq!(judge(&LeaseSpec::default(), "one", Duration::ZERO), Judgment::Take, "an empty one");
+    assert_eq!(lease_action(&LeaseSpec::default(), "one", Duration::ZERO), LeaseAction::Take, "an empty one");
 }
 
 #[test]
@@ -266,11 +270,11 @@ fn a_lease_counts_its_holders() {
         retry_period: Duration::from_secs(2),
     };
     let at = |seconds| MicroTime(jiff::Timestamp::from_second(seconds).unwrap());
-    let created = written(None, &election, at(1));
+    let created = next_lease(None, &election, at(1));
     assert_eq!((created.lease_transitions, created.acquire_time), (Some(0), Some(at(1))));
-    let taken = written(Some(&held("two")), &election, at(2));
+    let taken = next_lease(Some(&held("two")), &election, at(2));
     assert_eq!((taken.lease_transitions, &taken.acquire_time), (Some(5), &Some(at(2))));
-    let renewed = written(Some(&taken), &election, at(3));
+    let renewed = next_lease(Some(&taken), &election, at(3));
     assert_eq!((renewed.lease_transitions, renewed.acquire_time), (Some(5), Some(at(2))), "renewed, not acquired");
     assert_eq!(renewed.renew_time, Some(at(3)));
 }
@@ -448,16 +452,16 @@ fn a_problem_that_all_versions_have_is_named_once() {
         "group": "stable.example.com", "resource": "shirts", "versions": ["v1", "v1beta1"],
         "selectableFields": [{"name": "a", "jsonPath": "$.spec.none"}, {"name": "b", "jsonPath": "$.spec.color"}],
     });
-    let verdict = super::stores::judge(&field_cache(SHIRTS, spec), &definitions());
-    assert_eq!((verdict.stores.len(), verdict.problems.len()), (2, 1), "{:?}", verdict.problems);
-    assert!(verdict.problems[0].message.starts_with("spec.selectableFields[0].jsonPath: "), "{:?}", verdict.problems);
+    let result = super::stores::evaluate(&field_cache(SHIRTS, spec), &definitions());
+    assert_eq!((result.stores.len(), result.problems.len()), (2, 1), "{:?}", result.problems);
+    assert!(result.problems[0].message.starts_with("spec.selectableFields[0].jsonPath: "), "{:?}", result.problems);
 }
 
 /// Served without it, such a View would show what its author left out.
 #[test]
 fn a_view_with_a_member_of_a_newer_release_is_not_served() {
     let shirts = field_cache(SHIRTS, json!({"group": "stable.example.com", "resource": "shirts"}));
-    let verdicts = judge_all(&[shirts], &definitions());
+    let results = evaluate_all(&[shirts], &definitions());
     let problems = |resource: serde_json::Value, spec: serde_json::Value| {
         let mut view = json!({
             "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": {"name": "blue"},
@@ -468,7 +472,7 @@ fn a_view_with_a_member_of_a_newer_release_is_not_served() {
             place.extend(members.as_object().unwrap().clone());
         }
         let Lenient(view) = serde_json::from_value::<Lenient<View>>(view).unwrap();
-        match views::judge(&view, &verdicts, &definitions()).outcome {
+        match views::evaluate(&view, &results, &definitions()).outcome {
             Ok(_) => Vec::new(),
             Err(problems) => problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>(),
         }
@@ -517,7 +521,7 @@ fn a_view_with_a_member_of_a_newer_release_is_not_served() {
 #[test]
 fn a_view_with_a_wrong_name_names_what_there_is() {
     let shirts = field_cache(SHIRTS, json!({"group": "stable.example.com", "resource": "shirts"}));
-    let verdicts = judge_all(&[shirts], &definitions());
+    let results = evaluate_all(&[shirts], &definitions());
     let message = |resource: &str, key: &str| {
         let view: View = serde_json::from_value(json!({
             "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": {"name": "blue"},
@@ -527,7 +531,7 @@ fn a_view_with_a_wrong_name_names_what_there_is() {
             }]},
         }))
         .unwrap();
-        views::judge(&view, &verdicts, &definitions()).outcome.unwrap_err().remove(0).message
+        views::evaluate(&view, &results, &definitions()).outcome.unwrap_err().remove(0).message
     };
     let singular = message("shirt", "spec.color");
     assert!(singular.ends_with("; there is shirts.stable.example.com"), "{singular}");
@@ -558,7 +562,7 @@ fn a_summary_of_fields_fits_a_column() {
 #[test]
 fn a_view_that_takes_a_name_without_its_namespace_is_warned_of() {
     let shirts = field_cache(SHIRTS, json!({"group": "stable.example.com", "resource": "shirts"}));
-    let verdicts = judge_all(&[shirts], &definitions());
+    let results = evaluate_all(&[shirts], &definitions());
     let finding = |authorization: &str, values: &[&str]| {
         let keys = ["metadata.name", "metadata.namespace", "spec.color"];
         let fields: Vec<_> = keys.iter().zip(values).map(|(key, value)| json!({"key": key, "value": value})).collect();
@@ -570,7 +574,7 @@ fn a_view_that_takes_a_name_without_its_namespace_is_warned_of() {
             },
         }))
         .unwrap();
-        let definition = views::judge(&view, &verdicts, &definitions()).outcome.unwrap();
+        let definition = views::evaluate(&view, &results, &definitions()).outcome.unwrap();
         views::not_namespaced(&definition).map(|finding| finding.message)
     };
     for (authorization, values, expected) in [
@@ -648,8 +652,8 @@ fn versions_that_were_kept_are_kept_until_they_are_not_served() {
         whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         let mut field_cache = (*field_cache(SHIRTS, whole)).clone();
         field_cache.status = Some(serde_json::from_value(json!({"versions": versions})).unwrap());
-        let verdict = super::stores::judge(&field_cache, &definitions());
-        verdict.stores.iter().map(|store| store.gvr.version.to_string()).collect::<Vec<_>>()
+        let result = super::stores::evaluate(&field_cache, &definitions());
+        result.stores.iter().map(|store| store.gvr.version.to_string()).collect::<Vec<_>>()
     };
     let nothing = json!({});
     for (before, spec, expected, what) in [
@@ -691,7 +695,7 @@ fn nothing_is_kept_of_metadata_that_its_author_makes_long() {
 fn views_that_did_not_change_keep_their_verdicts_until_the_cluster_does() {
     let definitions = Arc::new(definitions());
     let shirts = field_cache("shirts.stable.example.com", json!({"group": "stable.example.com", "resource": "shirts"}));
-    let verdicts = Arc::new(judge_all(std::slice::from_ref(&shirts), &definitions));
+    let results = Arc::new(evaluate_all(std::slice::from_ref(&shirts), &definitions));
     let view = |name: &str| -> View {
         serde_json::from_value(json!({
             "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": {"name": name, "generation": 3},
@@ -699,11 +703,11 @@ fn views_that_did_not_change_keep_their_verdicts_until_the_cluster_does() {
         }))
         .unwrap()
     };
-    let reasons = |judged: &Judged| -> BTreeMap<String, &'static str> {
-        let reason = |outcome: &Result<_, Vec<Problem>>| {
+    let reasons = |view_results: &ViewResults| -> BTreeMap<String, &'static str> {
+        let reason = |outcome: &Result<_, Vec<SpecProblem>>| {
             outcome.as_ref().map_or_else(|problems| problems[0].reason, |_| "served")
         };
-        judged.iter().map(|(name, verdict)| (name.clone(), reason(&verdict.outcome))).collect()
+        view_results.iter().map(|(name, result)| (name.clone(), reason(&result.outcome))).collect()
     };
     let expected = |reasons: [&'static str; 3]| -> BTreeMap<String, &'static str> {
         ["a", "b", "c"].map(str::to_owned).into_iter().zip(reasons).collect()
@@ -711,24 +715,24 @@ fn views_that_did_not_change_keep_their_verdicts_until_the_cluster_does() {
     let mut crowded_out = view("b");
     crowded_out.drop_spec(Absence::CrowdedOut);
     let mut all = vec![Arc::new(view("a")), Arc::new(crowded_out), Arc::new(view("c"))];
-    let last = block_on(views::judge_all(all.clone(), &verdicts, &definitions, None));
-    assert_eq!(reasons(&last.judged), expected(["served", "TooManyViews", "served"]));
+    let last = block_on(views::evaluate_all(all.clone(), &results, &definitions, None));
+    assert_eq!(reasons(&last.view_results), expected(["served", "TooManyViews", "served"]));
     let mut long = view("a");
     long.drop_spec(Absence::TooLong);
     (all[0], all[1]) = (Arc::new(long), Arc::new(view("b")));
-    let last = block_on(views::judge_all(all.clone(), &verdicts, &definitions, Some(last)));
-    assert_eq!(reasons(&last.judged), expected(["TooLarge", "served", "served"]));
-    // Verdicts on other FieldCaches than theirs change nothing.
+    let last = block_on(views::evaluate_all(all.clone(), &results, &definitions, Some(last)));
+    assert_eq!(reasons(&last.view_results), expected(["TooLarge", "served", "served"]));
+    // FieldCacheResults on other FieldCaches than theirs change nothing.
     let hats = field_cache("hats.stable.example.com", json!({"group": "stable.example.com", "resource": "hats"}));
-    let others = Arc::new(judge_all(&[shirts, hats], &definitions));
-    let next = block_on(views::judge_all(all.clone(), &others, &definitions, Some(last.clone())));
-    assert!(next.judged.iter().all(|(name, verdict)| Arc::ptr_eq(verdict, &last.judged[name])));
-    let last = block_on(views::judge_all(all.clone(), &Arc::default(), &definitions, Some(next)));
-    assert_eq!(reasons(&last.judged), expected(["TooLarge", "NotCached", "NotCached"]));
+    let others = Arc::new(evaluate_all(&[shirts, hats], &definitions));
+    let next = block_on(views::evaluate_all(all.clone(), &others, &definitions, Some(last.clone())));
+    assert!(next.view_results.iter().all(|(name, result)| Arc::ptr_eq(result, &last.view_results[name])));
+    let last = block_on(views::evaluate_all(all.clone(), &Arc::default(), &definitions, Some(next)));
+    assert_eq!(reasons(&last.view_results), expected(["TooLarge", "NotCached", "NotCached"]));
     let (pods, gone) = (field_cache("pods", json!({"resource": "pods"})), Arc::new(Definitions::default()));
-    let verdicts = Arc::new(judge_all(&[pods], &gone));
-    let last = block_on(views::judge_all(all, &verdicts, &gone, Some(last)));
-    assert_eq!(reasons(&last.judged), expected(["TooLarge", "ResourceNotFound", "ResourceNotFound"]));
+    let results = Arc::new(evaluate_all(&[pods], &gone));
+    let last = block_on(views::evaluate_all(all, &results, &gone, Some(last)));
+    assert_eq!(reasons(&last.view_results), expected(["TooLarge", "ResourceNotFound", "ResourceNotFound"]));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
-//! Views: judged and served by every replica, described on the objects by the one that leads.
+//! Views: evaluated and served by every replica, described on the objects by the one that leads.
 //!
-//! [`judge`] is pure: Views, the verdicts on FieldCaches and the cluster's resources in, what is served out. A View is served whole or not
+//! [`evaluate`] is pure: Views, the results on FieldCaches and the cluster's resources in, what is served out. A View is served whole or not
 //! at all: one whose selection cannot be read would show too much. What is served is `registry::views`'; there is no finalizer, since
 //! nothing outside has to be undone when a View goes.
 
@@ -21,14 +21,14 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::admission_policy;
-use super::api_error::{Logged, described};
+use super::api_error::{LastProblem, described};
 use super::events;
 use super::reflector;
 use super::replica_state::ReplicaState;
-use super::reported::{Reported, ReportedKind};
+use super::reported::{ReportedConditions, ReportedKind};
 use super::settle::settle;
-use super::status::{FIELD_MANAGER, Finding, Holds, MOST_WRITES, conditions};
-use super::stores::{Problem, Verdicts, absent};
+use super::status::{ConditionStatus, FIELD_MANAGER, Finding, MOST_WRITES, conditions};
+use super::stores::{FieldCacheResults, SpecProblem, absent};
 use super::synced::Synced;
 use crate::extract::prune::copies::ANNOTATIONS;
 use crate::extract::{Plan, Prune};
@@ -52,17 +52,17 @@ const PRUNED: &str = "Pruned";
 /// Only on Views that take a name from their consumers without its namespace.
 const CONSUMER_NAMESPACED: &str = "ConsumerNamespaced";
 
-/// The verdict on one View.
+/// The result on one View.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ViewVerdict {
-    /// metadata.generation of what was judged.
+pub struct ViewResult {
+    /// metadata.generation of the View that was evaluated.
     pub generation: i64,
     /// What is served, or the first things that are wrong.
-    pub outcome: Result<Arc<ViewDefinition>, Vec<Problem>>,
+    pub outcome: Result<Arc<ViewDefinition>, Vec<SpecProblem>>,
 }
 
-/// The verdicts, by name.
-pub type Judged = BTreeMap<String, Arc<ViewVerdict>>;
+/// The results, by name.
+pub type ViewResults = BTreeMap<String, Arc<ViewResult>>;
 
 /// Where Views are reached.
 #[derive(Clone, Debug)]
@@ -91,75 +91,80 @@ pub fn follow(client: Client) -> (Store<View>, impl Stream<Item = ()> + Send) {
     (store, changes.filter_map(move |event| ready(is_change(&event).then_some(()))))
 }
 
-/// What the last verdicts were made of.
+/// What the last results were made of.
 #[derive(Clone)]
-pub(super) struct LastVerdicts {
-    verdicts: Arc<Verdicts>,
+pub(super) struct LastEvaluation {
+    results: Arc<FieldCacheResults>,
     definitions: Arc<Definitions>,
     views: BTreeMap<String, Arc<View>>,
-    pub(super) judged: Arc<Judged>,
+    pub(super) view_results: Arc<ViewResults>,
 }
 
-/// Judges all of them. A View that is what it was keeps its verdict, unless the FieldCaches of what it shows are other ones, or the
+/// Judges all of them. A View that is what it was keeps its result, unless the FieldCaches of what it shows are other ones, or the
 /// cluster's resources are and no FieldCache keeps what it shows. Other tasks go on between one and the next.
-pub(super) async fn judge_all(
+pub(super) async fn evaluate_all(
     all: Vec<Arc<View>>,
-    verdicts: &Arc<Verdicts>,
+    results: &Arc<FieldCacheResults>,
     definitions: &Arc<Definitions>,
-    last: Option<LastVerdicts>,
-) -> LastVerdicts {
-    let mut judged = Judged::new();
+    last: Option<LastEvaluation>,
+) -> LastEvaluation {
+    let mut view_results = ViewResults::new();
     for view in &all {
         let name = view.name_any();
         let kept = last.as_ref().and_then(|last| {
             let is_known = last.views.get(&name).is_some_and(|known| Arc::ptr_eq(known, view));
-            // What is kept is known by the verdicts on FieldCaches alone.
-            let is_of_these = Arc::ptr_eq(&last.definitions, definitions) || shows_only_kept(view, verdicts);
-            let is_alike = is_known && is_of_these && judges_alike(view, &last.verdicts, verdicts);
-            last.judged.get(&name).filter(|_| is_alike)
+            // What is kept is known by the results on FieldCaches alone.
+            let is_of_these = Arc::ptr_eq(&last.definitions, definitions) || shows_only_kept(view, results);
+            let is_alike = is_known && is_of_these && evaluates_alike(view, &last.results, results);
+            last.view_results.get(&name).filter(|_| is_alike)
         });
-        let verdict = match kept {
+        let result = match kept {
             Some(kept) => kept.clone(),
             None => {
                 tokio::task::yield_now().await;
-                Arc::new(judge(view, verdicts, definitions))
+                Arc::new(evaluate(view, results, definitions))
             }
         };
-        judged.insert(name, verdict);
+        view_results.insert(name, result);
     }
     let views = all.into_iter().map(|view| (view.name_any(), view)).collect();
-    LastVerdicts { verdicts: verdicts.clone(), definitions: definitions.clone(), views, judged: Arc::new(judged) }
+    LastEvaluation {
+        results: results.clone(),
+        definitions: definitions.clone(),
+        views,
+        view_results: Arc::new(view_results),
+    }
 }
 
-/// Whether a View cannot be judged otherwise because these verdicts on FieldCaches are other ones.
-fn judges_alike(view: &View, last: &Arc<Verdicts>, verdicts: &Arc<Verdicts>) -> bool {
-    let is_same = |name: &str| last.get(name) == verdicts.get(name);
-    Arc::ptr_eq(last, verdicts)
+/// Whether a View cannot have another result because these results on FieldCaches are other ones.
+fn evaluates_alike(view: &View, last: &Arc<FieldCacheResults>, results: &Arc<FieldCacheResults>) -> bool {
+    let is_same = |name: &str| last.get(name) == results.get(name);
+    Arc::ptr_eq(last, results)
         // The labels of a consumer are read of its Pod.
         || is_same("pods")
             && view.spec.resources.iter().all(|shown| is_same(&object_name(&shown.group, &shown.resource)))
 }
 
 /// Whether FieldCaches keep all that a View shows.
-fn shows_only_kept(view: &View, verdicts: &Verdicts) -> bool {
-    view.spec.resources.iter().all(|shown| kept(&object_name(&shown.group, &shown.resource), verdicts).is_some())
+fn shows_only_kept(view: &View, results: &FieldCacheResults) -> bool {
+    view.spec.resources.iter().all(|shown| kept(&object_name(&shown.group, &shown.resource), results).is_some())
 }
 
 /// The plan of a resource that a FieldCache keeps, in the version that is shown first; another one without a field of the View shows
 /// nothing.
-fn kept<'v>(name: &str, verdicts: &'v Verdicts) -> Option<&'v Plan> {
-    verdicts.get(name)?.stores.first().map(|store| &store.plan)
+fn kept<'v>(name: &str, results: &'v FieldCacheResults) -> Option<&'v Plan> {
+    results.get(name)?.stores.first().map(|store| &store.plan)
 }
 
 /// Judges one.
-pub fn judge(view: &View, verdicts: &Verdicts, definitions: &Definitions) -> ViewVerdict {
+pub fn evaluate(view: &View, results: &FieldCacheResults, definitions: &Definitions) -> ViewResult {
     let spec = &view.spec;
     if let Some(why) = &spec.absent {
         let outcome = Err(vec![absent(why, "TooManyViews")]);
-        return ViewVerdict { generation: view.metadata.generation.unwrap_or_default(), outcome };
+        return ViewResult { generation: view.metadata.generation.unwrap_or_default(), outcome };
     }
     let shown_of = |group: &str, resource: &str| -> Shown {
-        if let Some(plan) = kept(&object_name(group, resource), verdicts) {
+        if let Some(plan) = kept(&object_name(group, resource), results) {
             return Shown::Kept(plan.clone());
         }
         if !definitions.versions(group, resource).is_empty() {
@@ -180,10 +185,10 @@ pub fn judge(view: &View, verdicts: &Verdicts, definitions: &Definitions) -> Vie
         .metadata
         .deletion_timestamp
         .is_some()
-        .then(|| Problem { reason: "Deleting", message: "the View is being deleted".to_owned() });
-    let problems: Vec<Problem> = deleting.into_iter().chain(problems.into_iter().map(Problem::from)).collect();
+        .then(|| SpecProblem { reason: "Deleting", message: "the View is being deleted".to_owned() });
+    let problems: Vec<SpecProblem> = deleting.into_iter().chain(problems.into_iter().map(SpecProblem::from)).collect();
     if !problems.is_empty() {
-        return ViewVerdict { generation, outcome: Err(problems) };
+        return ViewResult { generation, outcome: Err(problems) };
     }
     let mut parts = Vec::with_capacity(spec.resources.len());
     for shown in &spec.resources {
@@ -191,8 +196,9 @@ pub fn judge(view: &View, verdicts: &Verdicts, definitions: &Definitions) -> Vie
             Ok(prune) => prune,
             // `accept::view` reports it already. Without the path, the View would show too much.
             Err(invalid) => {
-                let problem = Problem { reason: accept::Reason::InvalidPath.as_str(), message: invalid.to_string() };
-                return ViewVerdict { generation, outcome: Err(vec![problem]) };
+                let problem =
+                    SpecProblem { reason: accept::Reason::InvalidPath.as_str(), message: invalid.to_string() };
+                return ViewResult { generation, outcome: Err(vec![problem]) };
             }
         };
         parts.push(ViewPart {
@@ -219,7 +225,7 @@ pub fn judge(view: &View, verdicts: &Verdicts, definitions: &Definitions) -> Vie
         },
         is_strong: spec.consistency == Consistency::Strong,
     };
-    ViewVerdict { generation, outcome: Ok(Arc::new(definition)) }
+    ViewResult { generation, outcome: Ok(Arc::new(definition)) }
 }
 
 fn taken(value: ConsumerValue) -> Taken {
@@ -237,28 +243,27 @@ pub async fn serve(
     replica: ReplicaState,
     views: Store<View>,
     changes: impl Stream<Item = ()>,
-    judged: watch::Sender<Arc<Judged>>,
+    view_results: watch::Sender<Arc<ViewResults>>,
     synced: &Synced,
 ) {
-    let ReplicaState { registry, mut definitions, mut verdicts, mut policy, .. } = replica;
+    let ReplicaState { registry, mut definitions, mut results, mut policy, .. } = replica;
     let mut changes = std::pin::pin!(changes);
     let mut last = None;
-    // Before the FieldCaches have been judged no View could be served that selects by their fields, which is not its fault.
-    if verdicts.changed().await.is_err() {
+    // Before the FieldCaches have been evaluated no View could be served that selects by their fields, which is not its fault.
+    if results.changed().await.is_err() {
         return;
     }
     loop {
         let known = views.wait_until_ready().now_or_never().is_some();
         if known {
-            let (verdicts, definitions) =
-                (verdicts.borrow_and_update().clone(), definitions.borrow_and_update().clone());
+            let (results, definitions) = (results.borrow_and_update().clone(), definitions.borrow_and_update().clone());
             let policy = policy.borrow_and_update().clone();
-            let judged_now = judge_all(views.state(), &verdicts, &definitions, last.take()).await;
-            let now = &judged_now.judged;
+            let judged_now = evaluate_all(views.state(), &results, &definitions, last.take()).await;
+            let now = &judged_now.view_results;
             let served: ViewVerdicts = now
                 .iter()
-                .map(|(name, verdict)| {
-                    let outcome = verdict.outcome.clone().map_err(|problems| problems[0].message.clone());
+                .map(|(name, result)| {
+                    let outcome = result.outcome.clone().map_err(|problems| problems[0].message.clone());
                     let outcome = outcome.and_then(|definition| match (definition.rights, &policy) {
                         (ViewRights::View, Err(problem)) => Err(problem.clone()),
                         _ => Ok(definition),
@@ -270,7 +275,7 @@ pub async fn serve(
             if policy != admission_policy::unread() {
                 synced.views_served();
             }
-            judged.send_if_modified(|held| {
+            view_results.send_if_modified(|held| {
                 let differs = *held != *now;
                 if differs {
                     *held = now.clone();
@@ -282,7 +287,7 @@ pub async fn serve(
         tokio::select! {
             change = changes.next() => if change.is_none() { return },
             changed = definitions.changed() => if changed.is_err() { return },
-            changed = verdicts.changed() => if changed.is_err() { return },
+            changed = results.changed() => if changed.is_err() { return },
             changed = policy.changed() => if changed.is_err() { return },
         }
         if !settle(&mut changes).await {
@@ -293,27 +298,27 @@ pub async fn serve(
 
 struct Context {
     replica: ReplicaState,
-    judged: watch::Receiver<Arc<Judged>>,
+    view_results: watch::Receiver<Arc<ViewResults>>,
     api: Api<View>,
     recorder: Recorder,
-    reported: Arc<Reported>,
+    reported: Arc<ReportedConditions>,
     /// Failed writes.
-    logged: Mutex<Logged>,
+    logged: Mutex<LastProblem>,
     address: Address,
 }
 
-/// Writes statuses for as long as it is polled; `triggers` has an item whenever a store's phase, a verdict, the policy or the
+/// Writes statuses for as long as it is polled; `triggers` has an item whenever a store's phase, a result, the policy or the
 /// authorities have changed.
 pub async fn run(
     client: Client,
     replica: ReplicaState,
-    judged: watch::Receiver<Arc<Judged>>,
-    (recorder, reported): (Recorder, Arc<Reported>),
+    view_results: watch::Receiver<Arc<ViewResults>>,
+    (recorder, reported): (Recorder, Arc<ReportedConditions>),
     address: Address,
     triggers: impl Stream<Item = ()> + Send + 'static,
 ) {
     let api: Api<View> = Api::all(client.clone());
-    let context = Context { replica, judged, api, recorder, reported, logged: Mutex::default(), address };
+    let context = Context { replica, view_results, api, recorder, reported, logged: Mutex::default(), address };
     let (store, changes) = reflector::reflected(client, watcher::Config::default(), |_: &mut View| {});
     Controller::for_stream(changes.applied_objects(), store)
         .with_config(Config::default().concurrency(MOST_WRITES))
@@ -333,15 +338,15 @@ fn after(error: &kube::Error, context: &Context) -> Action {
 
 async fn reconcile(view: Arc<View>, context: Arc<Context>) -> Result<Action, kube::Error> {
     let name = view.name_any();
-    let verdict = context.judged.borrow().get(&name).cloned();
-    let Some(verdict) = verdict.filter(|verdict| Some(verdict.generation) == view.metadata.generation) else {
+    let result = context.view_results.borrow().get(&name).cloned();
+    let Some(result) = result.filter(|result| Some(result.generation) == view.metadata.generation) else {
         return Ok(Action::requeue(COMPARE_EVERY));
     };
     let held = view.status.clone().unwrap_or_default();
-    let findings = findings(&verdict, &context.replica);
+    let findings = findings(&result, &context.replica);
     let status = ViewStatus {
         conditions: conditions(&held.conditions, &findings, view.metadata.generation, jiff::Timestamp::now()),
-        endpoint: verdict.outcome.is_ok().then(|| context.address.endpoint(&name)),
+        endpoint: result.outcome.is_ok().then(|| context.address.endpoint(&name)),
     };
     if status != held {
         let patch = json!({
@@ -352,7 +357,7 @@ async fn reconcile(view: Arc<View>, context: Arc<Context>) -> Result<Action, kub
         context.logged.lock().unwrap_or_else(PoisonError::into_inner).forget();
         for kind in [READY, CONSUMER_NAMESPACED] {
             let finding = findings.iter().find(|finding| finding.kind == kind);
-            events::tell(&context.recorder, &view.object_ref(&()), &held.conditions, finding, "Serve").await;
+            events::record(&context.recorder, &view.object_ref(&()), &held.conditions, finding, "Serve").await;
         }
     }
     context.reported.set(ReportedKind::View, &name, &findings);
@@ -360,8 +365,8 @@ async fn reconcile(view: Arc<View>, context: Arc<Context>) -> Result<Action, kub
 }
 
 /// What a View's conditions say.
-fn findings(verdict: &ViewVerdict, replica: &ReplicaState) -> Vec<Finding> {
-    let definition = match &verdict.outcome {
+fn findings(result: &ViewResult, replica: &ReplicaState) -> Vec<Finding> {
+    let definition = match &result.outcome {
         Ok(definition) => definition,
         Err(problems) => {
             let (first, rest) = (&problems[0], problems.len() - 1);
@@ -370,15 +375,16 @@ fn findings(verdict: &ViewVerdict, replica: &ReplicaState) -> Vec<Finding> {
                 rest if problems.len() < MOST_PROBLEMS => format!("; and {rest} more"),
                 _ => "; and more".to_owned(),
             };
-            let refused = |kind| Finding::new(kind, Holds::False, first.reason, format!("{}{more}", first.message));
+            let refused =
+                |kind| Finding::new(kind, ConditionStatus::False, first.reason, format!("{}{more}", first.message));
             return vec![refused(ACCEPTED), refused(READY)];
         }
     };
-    let accepted = Finding::new(ACCEPTED, Holds::True, "Accepted", "everything that it selects by is there");
+    let accepted = Finding::new(ACCEPTED, ConditionStatus::True, "Accepted", "everything that it selects by is there");
     // The admission policies restrict who decides what such a View shows. Without them, any author of Views or FieldCaches could.
     let policy = replica.policy.borrow().clone();
     if let (ViewRights::View, Err(problem)) = (definition.rights, policy) {
-        let ready = Finding::new(READY, Holds::False, "AdmissionPolicyMissing", problem);
+        let ready = Finding::new(READY, ConditionStatus::False, "AdmissionPolicyMissing", problem);
         return [accepted, ready].into_iter().chain(notes(definition)).collect();
     }
     let catalog = replica.registry.catalog();
@@ -392,11 +398,11 @@ fn findings(verdict: &ViewVerdict, replica: &ReplicaState) -> Vec<Finding> {
     };
     let waiting = definition.parts.iter().find(is_waiting);
     let ready = match waiting {
-        None => Finding::new(READY, Holds::True, "Ready", "served at status.endpoint.url"),
+        None => Finding::new(READY, ConditionStatus::True, "Ready", "served at status.endpoint.url"),
         Some(part) => {
             let name = crate::kinds::field_cache::object_name(&part.group, &part.resource);
             let message = format!("the copy of {name} is not complete: see FieldCache {name}");
-            Finding::new(READY, Holds::False, "NotSynced", message)
+            Finding::new(READY, ConditionStatus::False, "NotSynced", message)
         }
     };
     [accepted, ready].into_iter().chain(notes(definition)).collect()
@@ -424,7 +430,7 @@ pub(super) fn not_namespaced(definition: &ViewDefinition) -> Option<Finding> {
              namespace chooses the name, and so what the View shows. Add {{key: metadata.namespace, value: Namespace}}, or another field \
              with the value Namespace"
         );
-        Finding::new(CONSUMER_NAMESPACED, Holds::False, "NamespaceNotSelected", message)
+        Finding::new(CONSUMER_NAMESPACED, ConditionStatus::False, "NamespaceNotSelected", message)
     })
 }
 
@@ -437,6 +443,6 @@ fn pruned(definition: &ViewDefinition) -> Option<Finding> {
              ControllerRevisions, ReplicaSets of earlier templates, and Events",
             ANNOTATIONS.join(", ")
         );
-        Finding::new(PRUNED, Holds::True, "CopiesOmitted", message)
+        Finding::new(PRUNED, ConditionStatus::True, "CopiesOmitted", message)
     })
 }

@@ -10,7 +10,7 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use crate::operator::api_error::{Logged, described_watch};
+use crate::operator::api_error::{LastProblem, described_watch};
 use crate::operator::lenient::Lenient;
 
 const NAMESPACE: &str = "kube-system";
@@ -23,7 +23,7 @@ pub(super) async fn follow(client: Client, mut take: impl FnMut(&Value)) {
     // RBAC grants list and watch by name only for a selector of that one name.
     let named = Config::default().fields(&format!("metadata.name={NAME}"));
     let mut events = watcher(config_maps, named).default_backoff().boxed();
-    let mut logged = Logged::default();
+    let mut logged = LastProblem::default();
     while let Some(event) = events.next().await {
         match event {
             Ok(Event::Apply(Lenient(config_map)) | Event::InitApply(Lenient(config_map))) => {

@@ -2,12 +2,12 @@
 //!
 //! [`serve`] and [`operator`] open what a command needs and make a [`Service`] of it. Its list of tasks, in `service`, is the same for both
 //! commands; a command without the parts of a task does not start it. [`source`] reads a cluster or a folder on a thread of its own, and
-//! other commands read with it too. `own_certificate` keeps the operator's
+//! other commands read with it too. `certificate_renewer` keeps the operator's
 //! self-signed certificate, and `client_authorities` follows those of clients. Options and output are `cli`'s.
 
+mod certificate_renewer;
 mod client_authorities;
 pub mod operator;
-mod own_certificate;
 pub mod resource_name;
 pub mod serve;
 mod service;

@@ -1,6 +1,6 @@
 //! Opens what `fieldcache operator` needs: a server over TLS with authentication and authorization, and the controllers.
 //!
-//! It serves what FieldCaches name, and Views of it; [`crate::operator`] is the controllers, [`crate::access`] stands before every request.
+//! It serves what FieldCaches name, and Views of it; [`crate::operator`] has the controllers, and [`crate::access`] authorizes every request.
 
 #![expect(clippy::disallowed_methods, reason = "the file of --tls-ca-file and the name of the host")]
 
@@ -14,19 +14,19 @@ use anyhow::Context;
 use prometheus_client::collector::Collector;
 use tokio::sync::watch;
 
-use super::own_certificate::{Keeper, OwnCertificate};
+use super::certificate_renewer::{CertificateRenewer, CertificateStore};
 use super::service::{ClusterService, METRICS_ADDRESS, Service, metrics_connections};
 use super::source::{self, SourceLocation, SourceOptions};
 use crate::access::certificates::DeferredClientVerifier;
 use crate::access::{AccessControl, AccessSettings, KnownField};
 use crate::audit::{Log, Policy};
 use crate::extract::Origin;
-use crate::metrics::certificate::Certificate;
-use crate::metrics::conditions::Conditions;
+use crate::metrics::certificate::CertificateCollector;
+use crate::metrics::conditions::ConditionsCollector;
 use crate::metrics::{Metrics, Scrapers};
 use crate::model::Gvr;
 use crate::operator::election::{self, Election};
-use crate::operator::reported::Reported;
+use crate::operator::reported::ReportedConditions;
 use crate::operator::synced::Synced;
 use crate::operator::views::Address;
 use crate::operator::{self, Operator};
@@ -93,9 +93,9 @@ pub enum CertificateOptions {
         authorities: Option<PathBuf>,
     },
     /// A self-signed one.
-    Own {
+    SelfSigned {
         /// Where it is kept.
-        store: OwnCertificateStore,
+        store: CertificateStorage,
         /// DNS names and addresses in it, beside localhost.
         names: Vec<String>,
     },
@@ -103,7 +103,7 @@ pub enum CertificateOptions {
 
 /// Where the self-signed certificate is kept.
 #[derive(Debug)]
-pub enum OwnCertificateStore {
+pub enum CertificateStorage {
     /// In memory.
     Memory,
     /// In files of this folder.
@@ -134,17 +134,18 @@ pub async fn open(options: OperatorOptions) -> anyhow::Result<Service> {
     };
     if options.accept_api_audience {
         tracing::warn!(
-            "--accept-api-audience: tokens made out for the API server are accepted, and whoever sees one here could use it \
-             there; make tokens out for {} where that is possible",
+            "--accept-api-audience: tokens with the audience of the API server are accepted, and a program that sees one here could use it \
+             there; use tokens with the audience {} where that is possible",
             options.audiences.join(" or ")
         );
     }
     let location = SourceLocation::Cluster(options.cluster.clone());
     let upstream = source::upstream(&location).await?.context("the operator needs a cluster")?;
     let connection = Connection::open(&options.cluster).await?;
-    let (own_certificate, tls, authorities) = certificate(options.certificate, &connection, &options.namespace).await?;
+    let (certificate_renewer, tls, authorities) =
+        certificate(options.certificate, &connection, &options.namespace).await?;
     let metrics_listener = metrics_listener.map(|listener| listener.with_tls(tls.shared()));
-    let certificate_metric = Certificate::new(tls.shared());
+    let certificate_metric = CertificateCollector::new(tls.shared());
     let listener = listener.with_tls(tls);
     let address = Address {
         base: options.views_url.unwrap_or_else(|| format!("https://fieldcache.{}.svc", options.namespace)),
@@ -176,7 +177,7 @@ pub async fn open(options: OperatorOptions) -> anyhow::Result<Service> {
         renew_deadline: election::RENEW_DEADLINE,
         retry_period: election::RETRY_PERIOD,
     };
-    let (synced, reported) = (Arc::new(Synced::default()), Arc::new(Reported::default()));
+    let (synced, reported) = (Arc::new(Synced::default()), Arc::new(ReportedConditions::default()));
     let operator = Operator {
         client: connection.client(),
         registry: source.registry.clone(),
@@ -198,7 +199,7 @@ pub async fn open(options: OperatorOptions) -> anyhow::Result<Service> {
         is_complete: Some(Arc::new(move || known.knows(&registry))),
         access: Some(access.clone()),
         audit: audit.clone(),
-        // Nothing is forwarded to it; it is asked how far it is.
+        // Nothing is forwarded to it. It is asked for its newest version.
         upstream: Some(upstream),
         limits: options.limits,
         ..Settings::default()
@@ -207,15 +208,15 @@ pub async fn open(options: OperatorOptions) -> anyhow::Result<Service> {
     let listener = listener.with_connections(server.limits().connections().clone());
     let metrics = metrics_listener.map(|listener| {
         let scrapers =
-            Scrapers::Known { access: access.clone(), audit: audit.as_ref().map(|log| log.counts().clone()) };
+            Scrapers::Authorized { access: access.clone(), audit: audit.as_ref().map(|log| log.counts().clone()) };
         let (tally, limits) = (server.tally().clone(), server.limits().clone());
         let collectors: Vec<Box<dyn Collector>> =
-            vec![Box::new(certificate_metric), Box::new(Conditions::new(reported))];
+            vec![Box::new(certificate_metric), Box::new(ConditionsCollector::new(reported))];
         let metrics = Metrics::new(source.registry.clone(), tally, limits, scrapers, collectors);
         (metrics_connections(listener), metrics)
     });
     let client = connection.client();
-    let cluster = ClusterService { client, access, audit, own_certificate, operator, election, heartbeat, probes };
+    let cluster = ClusterService { client, access, audit, certificate_renewer, operator, election, heartbeat, probes };
     Ok(Service { source, listener, server, metrics, cluster: Some(cluster) })
 }
 
@@ -224,7 +225,7 @@ async fn certificate(
     options: CertificateOptions,
     connection: &Connection,
     namespace: &str,
-) -> anyhow::Result<(Option<OwnCertificate>, Tls, watch::Receiver<Vec<u8>>)> {
+) -> anyhow::Result<(Option<CertificateRenewer>, Tls, watch::Receiver<Vec<u8>>)> {
     match options {
         CertificateOptions::Files { files, authorities } => {
             let tls = Tls::open(files, DeferredClientVerifier::verifier()).await?;
@@ -236,13 +237,13 @@ async fn certificate(
             };
             Ok((None, tls, watch::Sender::new(bundle).subscribe()))
         }
-        CertificateOptions::Own { store, names } => {
-            let keeper = match store {
-                OwnCertificateStore::Memory => Keeper::Memory,
-                OwnCertificateStore::Folder(folder) => Keeper::Folder(folder),
-                OwnCertificateStore::Secret(name) => Keeper::secret(connection.client(), namespace, name),
+        CertificateOptions::SelfSigned { store, names } => {
+            let store = match store {
+                CertificateStorage::Memory => CertificateStore::Memory,
+                CertificateStorage::Folder(folder) => CertificateStore::Folder(folder),
+                CertificateStorage::Secret(name) => CertificateStore::secret(connection.client(), namespace, name),
             };
-            let (own, tls) = OwnCertificate::open(keeper, &names).await?;
+            let (own, tls) = CertificateRenewer::open(store, &names).await?;
             let authorities = own.authorities();
             Ok((Some(own), tls, authorities))
         }

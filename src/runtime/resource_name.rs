@@ -1,10 +1,10 @@
-//! Resources by any name that kubectl takes: plural, singular, kind or short name, with `.GROUP` or `.VERSION.GROUP`.
+//! Resources by any name that kubectl accepts: plural, singular, kind or short name, with `.GROUP` or `.VERSION.GROUP`.
 
 use crate::model::Gvr;
 use crate::registry::Resource;
 use crate::source::discovery::Discovered;
 
-/// What a resource is called.
+/// The names of a resource.
 pub struct Names<'a> {
     gvr: &'a Gvr,
     kind: &'a str,
@@ -27,7 +27,7 @@ impl<'a> From<&'a Discovered> for Names<'a> {
 }
 
 impl Names<'_> {
-    /// Whether this is one of them, in capital or small letters.
+    /// Whether `name` is one of them, ignoring case.
     pub fn contain(&self, name: &str) -> bool {
         let name = name.to_lowercase();
         self.contain_first(&name)

@@ -8,7 +8,7 @@ use prometheus_client::collector::Collector;
 
 use super::service::{METRICS_ADDRESS, Service, metrics_connections};
 use super::source::{self, SourceLocation, SourceOptions};
-use crate::metrics::certificate::Certificate;
+use crate::metrics::certificate::CertificateCollector;
 use crate::metrics::{Metrics, Scrapers};
 use crate::server::guards::Guard;
 use crate::server::health::Check;
@@ -53,7 +53,7 @@ pub async fn open(options: ServeOptions) -> anyhow::Result<Service> {
     let mut collectors: Vec<Box<dyn Collector>> = Vec::new();
     if let Some(files) = options.certificate {
         let tls = Tls::open(files, tls::no_client_certificates()).await?;
-        collectors.push(Box::new(Certificate::new(tls.shared())));
+        collectors.push(Box::new(CertificateCollector::new(tls.shared())));
         listener = listener.with_tls(tls);
     }
     let metrics_listener = match options.metrics_address {
@@ -82,7 +82,7 @@ pub async fn open(options: ServeOptions) -> anyhow::Result<Service> {
     let server = Arc::new(Server::new(source.registry.clone(), settings));
     let listener = listener.with_connections(server.limits().connections().clone());
     let metrics = metrics_listener.map(|listener| {
-        let scrapers = Scrapers::Anybody(Some(Guard::default()));
+        let scrapers = Scrapers::Anonymous(Some(Guard::default()));
         let (tally, limits) = (server.tally().clone(), server.limits().clone());
         let metrics = Metrics::new(source.registry.clone(), tally, limits, scrapers, collectors);
         (metrics_connections(listener), metrics)

@@ -9,8 +9,8 @@ use futures::future::BoxFuture;
 use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::certificate_renewer::CertificateRenewer;
 use super::client_authorities;
-use super::own_certificate::OwnCertificate;
 use super::source::FollowedSource;
 use super::tasks::{OnEnd, Task, Tasks};
 use crate::access::AccessControl;
@@ -53,7 +53,7 @@ pub(super) struct ClusterService {
     pub(super) access: Arc<AccessControl>,
     pub(super) audit: Option<Arc<Log>>,
     /// `None` where the certificate is read from files.
-    pub(super) own_certificate: Option<OwnCertificate>,
+    pub(super) certificate_renewer: Option<CertificateRenewer>,
     pub(super) operator: Operator,
     pub(super) election: Election,
     pub(super) heartbeat: Heartbeat,
@@ -86,7 +86,7 @@ impl Service {
         self.metrics.as_ref().map(|(listener, _)| listener.address())
     }
 
-    /// Runs until SIGINT or SIGTERM, and then until the requests in progress are answered. `status` tells a person how it is.
+    /// Runs until SIGINT or SIGTERM, and then until the requests in progress are answered. `status` shows progress.
     ///
     /// # Errors
     /// Names the task that ended because of an internal error.
@@ -140,7 +140,7 @@ impl Service {
         }));
         tasks.extend(status.map(|status| Task::new("status", OnEnd::Continue, status)));
         if let Some(cluster) = cluster {
-            let ClusterService { client, access, own_certificate, operator, heartbeat, .. } = cluster;
+            let ClusterService { client, access, certificate_renewer, operator, heartbeat, .. } = cluster;
             tasks.extend([
                 Task::new("certificate authorities", OnEnd::Fail, async move {
                     client_authorities::follow(client, |data| access.set_authentication_config(data)).await;
@@ -149,7 +149,7 @@ impl Service {
                 Task::new("heartbeat", OnEnd::Continue, async { match heartbeat.beat().await {} }),
             ]);
             tasks.extend(
-                own_certificate.map(|own| Task::new("certificate", OnEnd::Fail, async move { own.keep().await })),
+                certificate_renewer.map(|own| Task::new("certificate", OnEnd::Fail, async move { own.keep().await })),
             );
         }
         tasks

@@ -36,36 +36,36 @@ pub enum SourceLocation {
 
 /// A source that has been opened: its registry is filled with the first catalog.
 pub struct OpenSource {
-    /// What is served; goes on changing while `following` runs.
+    /// The resources that are served. It changes while `following` is polled.
     pub registry: Arc<Registry>,
-    /// What is read, for people: a folder or a server URL.
+    /// The name of the source in messages: a folder or a server URL.
     pub name: String,
-    /// What is loaded at once and never forgotten.
+    /// Resources that are loaded at once and never unloaded.
     pub pinned: Vec<Gvr>,
-    /// What is known of all resources, served or not; nothing of a folder.
+    /// Definitions of all resources of the cluster, served or not. Empty for a folder.
     pub definitions: watch::Receiver<Arc<Definitions>>,
-    /// Keeps the registry in step with the source; dropped, it stops.
+    /// Updates the registry from the source as long as it is polled.
     pub following: BoxFuture<'static, ()>,
 }
 
-/// How a cluster is followed.
+/// How a source is read.
 #[derive(Clone, Debug)]
 pub struct SourceOptions {
-    /// `--resource`: what is loaded at once and never forgotten.
+    /// `--resource`: resources that are loaded at once and never unloaded.
     pub resources: Vec<String>,
-    /// What is served, and nothing else; `None`: everything, when it is asked for.
+    /// The only resources that are served; `None`: all, loaded at their first request.
     pub named: Option<watch::Receiver<Arc<BTreeSet<Gvr>>>>,
-    /// The extra fields of what is served.
+    /// Extra fields and scopes of stores.
     pub store_options: Option<watch::Receiver<Arc<StoreOptions>>>,
     /// `--max-lag`.
     pub max_lag: Duration,
-    /// `--self-check-interval`; `None`: never, as for a command that reads once.
+    /// `--self-check-interval`; `None`: no check, as for a command that reads once.
     pub self_check: Option<Duration>,
     /// `--history-changes` and `--history-memory`.
     pub history: HistoryLimits,
     /// `--memory-limit`.
     pub memory_limit: Option<Bytes>,
-    /// Says how to grant the permission to list and watch a resource; `None`: in the words for the user of a kubeconfig.
+    /// Explains how to grant the permission to list and watch a resource; `None`: the explanation for the user of a kubeconfig.
     pub how_to_permit: Option<fn(&Gvr) -> String>,
 }
 
@@ -84,24 +84,24 @@ impl Default for SourceOptions {
     }
 }
 
-/// A source that is followed on a thread of its own.
+/// A source that is read on a thread of its own.
 pub struct FollowedSource {
-    /// What is served; goes on changing.
+    /// The resources that are served. It changes while the thread runs.
     pub registry: Arc<Registry>,
-    /// What is read, for people: a folder or a server URL.
+    /// The name of the source in messages: a folder or a server URL.
     pub name: String,
-    /// What is loaded at once and never forgotten.
+    /// Resources that are loaded at once and never unloaded.
     pub pinned: Vec<Gvr>,
-    /// What is known of all resources, served or not; nothing of a folder.
+    /// Definitions of all resources of the cluster, served or not. Empty for a folder.
     pub definitions: watch::Receiver<Arc<Definitions>>,
-    /// Done when the thread has ended, which only a defect can bring about.
+    /// Resolves when the thread has ended, which only an internal error causes.
     pub ended: oneshot::Receiver<()>,
 }
 
-/// Opens the source and follows it on a thread of its own.
+/// Opens the source and reads it on a thread of its own.
 ///
-/// Reading is long work without a pause: a relist, the training of a dictionary. On the threads of the server it would
-/// hold up answers; beside them the kernel shares the processor. And what one thread allocates lies together.
+/// Reading is long work without a pause: a relist, the training of a dictionary. On the threads of the server, it would delay responses.
+/// Beside them, the kernel shares the processor. Memory that one thread allocates is also less fragmented.
 ///
 /// # Errors
 /// As [`open`].
@@ -115,7 +115,7 @@ pub async fn follow(location: SourceLocation, options: SourceOptions) -> anyhow:
         runtime.block_on(async {
             match open(&location, &options).await {
                 Ok(OpenSource { registry, name, pinned, definitions, following }) => {
-                    // Nobody listens any more when the program is ending.
+                    // The receiver is gone when the program is ending.
                     if tell.send(Ok((registry, name, pinned, definitions))).is_ok() {
                         following.await;
                     }
@@ -125,15 +125,16 @@ pub async fn follow(location: SourceLocation, options: SourceOptions) -> anyhow:
         });
     };
     thread::Builder::new().name("source".to_owned()).spawn(read).context("starting the source's thread")?;
-    let (registry, name, pinned, definitions) =
-        opened.await.context("the source met a defect while it was opened")??;
+    let (registry, name, pinned, definitions) = opened
+        .await
+        .context("internal error: the thread of the source ended while it opened the source; the log says why")??;
     Ok(FollowedSource { registry, name, pinned, definitions, ended })
 }
 
-/// Opens the source and reads what it serves.
+/// Opens the source and reads which resources it has.
 ///
 /// # Errors
-/// Says which folder, kubeconfig or cluster, what is wrong and what to do.
+/// Names the folder, kubeconfig or cluster, the problem and the remedy.
 pub async fn open(location: &SourceLocation, options: &SourceOptions) -> anyhow::Result<OpenSource> {
     let memory = Memory::new(options.memory_limit);
     let registry = Arc::new(Registry::with_memory(Catalog::default(), memory));
@@ -143,11 +144,11 @@ pub async fn open(location: &SourceLocation, options: &SourceOptions) -> anyhow:
     }
 }
 
-/// What stands behind the source and answers what we do not; `None` for a folder, which nothing stands behind. Its
-/// connections belong to the runtime that asks, so that forwarded answers do not wait for the source's thread.
+/// A client of the API server of the source, for requests that are forwarded; `None` for a folder. Its connections belong to the runtime
+/// of the caller, so that forwarded responses do not wait for the thread of the source.
 ///
 /// # Errors
-/// Says which kubeconfig, what is wrong and what to do.
+/// Names the kubeconfig, the problem and the remedy.
 pub async fn upstream(location: &SourceLocation) -> anyhow::Result<Option<Arc<dyn Upstream>>> {
     match location {
         SourceLocation::Folder(_) => Ok(None),
@@ -155,10 +156,10 @@ pub async fn upstream(location: &SourceLocation) -> anyhow::Result<Option<Arc<dy
     }
 }
 
-/// `--resource`.
+/// Parses `--resource` of the operator.
 ///
 /// # Errors
-/// Says how one is written.
+/// Explains the format.
 pub fn parse_resources(texts: &[String]) -> anyhow::Result<Vec<Gvr>> {
     let parse = |text: &String| {
         Gvr::parse(text).with_context(|| {
@@ -175,7 +176,7 @@ async fn open_folder(folder: PathBuf, registry: Arc<Registry>) -> anyhow::Result
     let filled = registry.clone();
     let opening = tokio::task::spawn_blocking(move || folder_feeds::FolderFeeds::open(&folder, filled));
     let feeds = opening.await.context("reading the folder")??;
-    // Whoever asks for them has no folder.
+    // Only the operator uses definitions, and it reads no folder.
     let (_, definitions) = watch::channel(Arc::default());
     Ok(OpenSource { registry, name, pinned: Vec::new(), definitions, following: Box::pin(feeds.run()) })
 }
@@ -206,7 +207,7 @@ async fn open_cluster(
     Ok(OpenSource { registry, name, pinned, definitions: cluster.definitions(), following: Box::pin(cluster.run()) })
 }
 
-/// `--resource` of a cluster: of several resources of a name the first of discovery, as in kubectl.
+/// Finds `--resource` in a cluster. Of several resources of a name, discovery's first one is meant, as in kubectl.
 async fn find_resources(connection: &Connection, texts: &[String]) -> anyhow::Result<Vec<Gvr>> {
     if texts.is_empty() {
         return Ok(Vec::new());

@@ -144,5 +144,6 @@ async fn the_config_map_is_followed_through_outages() {
         () = followed => {}
     }
     let requests = requests.load(Ordering::Relaxed);
-    assert!(requests < 60, "no request without a pause: {requests}");
+    // In four minutes. kube's client also repeats each request that reaches no server.
+    assert!(requests < 300, "no request without a pause: {requests}");
 }

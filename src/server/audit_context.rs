@@ -15,8 +15,8 @@ use super::clock::Clock;
 use super::limits::user::User as Sharer;
 use crate::access::failure_rate_limiter::OVERFLOW;
 use crate::access::{AccessError, AuthorizedRequest, Identity};
-use crate::audit::event::{self, DECISION, REASON, User, VIEW_PROBLEM};
-use crate::audit::{Event, Log, Rejected, Stage};
+use crate::audit::event::{self, DECISION, EventUser, REASON, VIEW_PROBLEM};
+use crate::audit::{Event, Log, RejectionKey, Stage};
 use crate::fair_semaphore::FairSemaphore;
 
 /// What upstream says for a reason where it could not be found out whether somebody may.
@@ -177,10 +177,10 @@ impl AuditContext {
     }
 
     /// Whose rejection this is.
-    fn rejected(&self) -> Rejected {
+    fn rejected(&self) -> RejectionKey {
         match self.known.get().filter(|identity| !identity.is_anonymous()) {
-            Some(identity) => Rejected::User(identity.user.clone()),
-            None => Rejected::Address(self.peer.unwrap_or(OVERFLOW)),
+            Some(identity) => RejectionKey::User(identity.user.clone()),
+            None => RejectionKey::Address(self.peer.unwrap_or(OVERFLOW)),
         }
     }
 
@@ -200,7 +200,7 @@ impl AuditContext {
         });
         Event {
             stage,
-            user: self.known.get().map(|identity| User::from(&**identity)),
+            user: self.known.get().map(|identity| EventUser::from(&**identity)),
             status,
             reached: (self.clock)(),
             annotations,

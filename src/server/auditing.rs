@@ -17,7 +17,7 @@ use crate::access::attributes::Attributes;
 use crate::access::authentication::Peer;
 use crate::access::authorization::ALWAYS_ALLOWED;
 use crate::audit::event::{self, MOST_ADDRESSES, VIEW};
-use crate::audit::{Event, Log, Policy, Stage, Subject};
+use crate::audit::{Event, Log, Policy, RequestClass, Stage};
 use crate::registry::views::ViewRights;
 use crate::request::RequestInfo;
 
@@ -49,14 +49,14 @@ impl Auditing<'_> {
             return None;
         }
         let is_rejected = rejected.is_some();
-        let subject = match (&info.view, view.and_then(|view| view.as_ref().ok())) {
-            (Some(_), _) if is_rejected => Subject::RejectedView,
-            (_, Some(through)) if through.view.definition().rights == ViewRights::View => Subject::ViewRight,
-            (Some(_), _) => Subject::View,
-            (None, _) if ALWAYS_ALLOWED.contains(&&*info.path) => Subject::Health,
-            (None, _) => Subject::Other,
+        let class = match (&info.view, view.and_then(|view| view.as_ref().ok())) {
+            (Some(_), _) if is_rejected => RequestClass::RejectedView,
+            (_, Some(through)) if through.view.definition().rights == ViewRights::View => RequestClass::ViewRight,
+            (Some(_), _) => RequestClass::View,
+            (None, _) if ALWAYS_ALLOWED.contains(&&*info.path) => RequestClass::Health,
+            (None, _) => RequestClass::Other,
         };
-        if !log.policy().takes(subject) {
+        if !log.policy().contains(class) {
             return None;
         }
         let attributes = Attributes::of(info).ok();

@@ -9,7 +9,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Writes events so. Spans are left out: there are none.
+/// Writes events in this format. There are no spans.
 pub(super) struct FlatJson;
 
 impl<S, N> FormatEvent<S, N> for FlatJson
@@ -26,7 +26,7 @@ where
     }
 }
 
-/// What an event says, in its order.
+/// The fields of an event, in its order.
 #[derive(Default)]
 struct Fields {
     message: String,

@@ -1,15 +1,15 @@
-//! Logs: tracing-subscriber on stderr, so that stdout stays for what a command answers.
+//! Logs: tracing-subscriber on stderr, so that stdout has the output of commands only.
 //!
-//! Levels: WARN says that something was recovered, ERROR that someone must act, nothing per event above TRACE.
+//! Levels: WARN means that an error is handled, ERROR that a person must act. Only TRACE has lines for single watch events.
 
 mod json;
 
 use tracing_subscriber::EnvFilter;
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
+    /// Text, for people.
     Text,
     /// One flat JSON object a line.
     Json,
@@ -18,7 +18,7 @@ pub enum LogFormat {
 /// Starts logging for the whole process. `filter` is in tracing's directive syntax, such as `info,fieldcache=debug`.
 ///
 /// # Errors
-/// The text of what is wrong with the filter, or that logging was started already.
+/// The filter is invalid, or logging was started before.
 pub fn start(filter: &str, format: LogFormat, colors: bool) -> Result<(), String> {
     let filter = EnvFilter::try_new(filter).map_err(|error| format!("--log {filter:?}: {error}"))?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colors);

@@ -3,9 +3,9 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
+use super::Reviewer;
 use super::admission::{access, cluster};
 use super::certificates::authority;
-use super::Reviewer;
 use crate::access::authentication_config::AuthenticationConfig;
 use crate::access::front_proxy::{described, strip};
 

@@ -8,13 +8,13 @@ use super::super::advise::{forbidden, text};
 use super::super::shared_arguments::Output;
 use super::golden;
 use crate::advise::rank;
-use crate::advise::reading::{Reading, ResourceName};
+use crate::advise::scrape::{ResourceName, Scrape};
 
 const METRICS: &str = include_str!("../../advise/testdata/v1.36.txt");
 
 #[test]
 fn the_tables_are_as_written() {
-    let reading = Reading::parse(METRICS).unwrap();
+    let reading = Scrape::parse(METRICS).unwrap();
     let cached: BTreeSet<ResourceName> = [ResourceName::parse("deployments.apps")].into();
     let rows = rank(&reading, Some(&cached));
     for (output, name) in [

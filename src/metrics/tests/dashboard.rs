@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::metrics_with;
 use super::scrapers::known;
-use crate::metrics::format::Format;
+use crate::metrics::format::ExpositionFormat;
 
 const DASHBOARD: &str = "manifests/components/dashboard/fieldcache.json";
 
@@ -173,7 +173,7 @@ fn judged(exposed: &Exposed, query: &str, legend: &str) -> Vec<String> {
 
 fn scrape() -> Exposed {
     let (metrics, _, _) = metrics_with(known());
-    exposed(&metrics.text(Format::Plain))
+    exposed(&metrics.text(ExpositionFormat::Plain))
 }
 
 fn dashboard() -> Value {

@@ -7,11 +7,11 @@ use http_body_util::BodyExt;
 use serde_json::json;
 
 use super::super::Scrapers;
-use super::super::format::Format;
+use super::super::format::ExpositionFormat;
 use super::metrics_with;
 use crate::access::tests::cluster::Cluster;
 use crate::access::{AuthorizationScope, UnauthenticatedRequest};
-use crate::audit::Counts;
+use crate::audit::AuditCounters;
 use crate::request::{Query, RequestInfo};
 
 /// Of a cluster where prometheus may get /metrics, and nobody anything else.
@@ -24,7 +24,7 @@ fn cluster() -> Arc<Cluster> {
 
 /// Those of an operator with an audit log.
 pub(super) fn known() -> Scrapers {
-    Scrapers::Known { access: cluster().access(), audit: Some(Arc::new(Counts::default())) }
+    Scrapers::Authorized { access: cluster().access(), audit: Some(Arc::new(AuditCounters::default())) }
 }
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn the_operators_metrics_are_for_who_may_get_them() {
 #[tokio::test]
 async fn what_was_decided_about_users_is_shown_without_them() {
     let scrapers = known();
-    let Scrapers::Known { access, .. } = &scrapers else { panic!("an operator's") };
+    let Scrapers::Authorized { access, .. } = &scrapers else { panic!("an operator's") };
     let mut headers = http::HeaderMap::new();
     headers.insert(header::AUTHORIZATION, http::HeaderValue::from_static("Bearer secret-token"));
     let path = "/api/v1/namespaces/secret-namespace/pods";
@@ -68,7 +68,7 @@ async fn what_was_decided_about_users_is_shown_without_them() {
     };
     assert!(access.authorize(&arrived).await.is_err());
     let (metrics, _, _) = metrics_with(scrapers);
-    let text = metrics.text(Format::Plain);
+    let text = metrics.text(ExpositionFormat::Plain);
     for line in [
         "fieldcache_authentication_total{method=\"token\",result=\"success\"} 1",
         "fieldcache_authentication_total{method=\"certificate\",result=\"success\"} 0",

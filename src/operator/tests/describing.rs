@@ -10,7 +10,7 @@ use crate::extract::Plan;
 use crate::extract::judge::Judgements;
 use crate::model::Scope;
 use crate::operator::selectable_resources::describe;
-use crate::operator::stores::Verdicts;
+use crate::operator::stores::FieldCacheResults;
 use crate::registry::{Definition, ResourceOrigin};
 
 /// The path is the key of the list, so the API server rejects an object that has one twice.
@@ -41,7 +41,7 @@ fn paths_that_are_equal_when_they_are_cut_are_described_once() {
     };
     definitions.resources.insert(crd.gvr("v1"), definition);
     definitions.crds.insert(crd.name.clone(), Arc::new(crd));
-    let described = describe(&definitions, &Verdicts::new(), &Judgements::default());
+    let described = describe(&definitions, &FieldCacheResults::new(), &Judgements::default());
     let fields = &described["longs.stable.example.com"].versions[0].fields;
     let lengths: Vec<usize> = fields.iter().map(|field| field.field_path.len()).collect();
     assert_eq!(lengths, [1_024, 6]);

@@ -1,7 +1,7 @@
-//! The certificate that the operator makes for itself: kept in a Secret, in a folder or in memory, and renewed in time.
+//! Renews the operator's self-signed certificate, which is stored in a Secret, in a folder or in memory.
 //!
-//! What is due when is [`crate::access::self_signed`]'s. Replicas share one by a Secret: whoever finds something due first
-//! makes it, and the others take what is there. In a folder or in memory each has its own.
+//! [`crate::access::self_signed`] decides what is due. Replicas share a certificate in a Secret: the first one that finds something due
+//! renews it, and the others load it. In a folder or in memory, each replica has its own.
 
 #![expect(clippy::disallowed_methods, reason = "the folder of --cert-dir and the time of certificates")]
 
@@ -26,15 +26,15 @@ use crate::access::self_signed::{Due, FILES, SelfSignedCertificate, due, renew};
 use crate::operator::api_error::described;
 use crate::server::tls::{Replacer, Tls};
 
-/// How often it is looked at what is due, and what other replicas have made. Clocks are set, so a far time is not waited for in
-/// one piece.
+/// How often this replica checks what is due, and what other replicas have renewed. Clocks change, so it does not sleep until a far
+/// time.
 const LOOK_EVERY: Duration = Duration::from_secs(300);
-/// How often another replica may come first before that is no coincidence any more.
+/// Writes of the Secret that may conflict with other replicas before renewal fails.
 const ATTEMPTS: usize = 5;
 
-/// Where it is kept.
-pub(super) enum Keeper {
-    /// Nowhere: it goes with the process.
+/// Where the certificate is stored.
+pub(super) enum CertificateStore {
+    /// In the memory of this process.
     Memory,
     /// In files of this folder.
     Folder(PathBuf),
@@ -42,16 +42,16 @@ pub(super) enum Keeper {
     Secret(Box<Api<Secret>>, String),
 }
 
-impl Keeper {
+impl CertificateStore {
     /// In a Secret of this namespace.
-    pub(super) fn secret(client: Client, namespace: &str, name: String) -> Keeper {
-        Keeper::Secret(Box::new(Api::namespaced(client, namespace)), name)
+    pub(super) fn secret(client: Client, namespace: &str, name: String) -> CertificateStore {
+        CertificateStore::Secret(Box::new(Api::namespaced(client, namespace)), name)
     }
 }
 
-/// What is held, and who is to know.
-pub(super) struct OwnCertificate {
-    keeper: Keeper,
+/// The current certificate, and who gets its replacements.
+pub(super) struct CertificateRenewer {
+    store: CertificateStore,
     names: Vec<String>,
     held: SelfSignedCertificate,
     replacer: Replacer,
@@ -62,52 +62,57 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-impl OwnCertificate {
-    /// Takes what is kept, if it is of use, and makes what is missing.
+impl CertificateRenewer {
+    /// Loads the stored certificate, if it is valid, and renews what is due.
     ///
     /// # Errors
-    /// Says which folder or Secret cannot be used.
-    pub(super) async fn open(keeper: Keeper, more_names: &[String]) -> anyhow::Result<(OwnCertificate, Tls)> {
+    /// Names the folder or Secret that cannot be used.
+    pub(super) async fn open(
+        store: CertificateStore,
+        more_names: &[String],
+    ) -> anyhow::Result<(CertificateRenewer, Tls)> {
         let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
         names.extend_from_slice(more_names);
-        let held = settled(&keeper, &names).await?;
+        let held = settled(&store, &names).await?;
         let (tls, replacer) =
             Tls::in_memory(&held.serving.certificate, &held.serving.key, DeferredClientVerifier::verifier())?;
         let authorities = watch::Sender::new(bundle(&held));
-        Ok((OwnCertificate { keeper, names, held, replacer, authorities }, tls))
+        Ok((CertificateRenewer { store, names, held, replacer, authorities }, tls))
     }
 
-    /// The certificates by which it is known, PEM, whenever there are others.
+    /// The certificate authorities, PEM; changes when they are renewed.
     pub(super) fn authorities(&self) -> watch::Receiver<Vec<u8>> {
         self.authorities.subscribe()
     }
 
-    /// Renews it whenever that is due, and takes what another replica has made.
+    /// Renews the certificate when that is due, and loads what another replica has renewed.
     pub(super) async fn keep(mut self) -> ! {
         loop {
             sleep(LOOK_EVERY).await;
             if let Err(error) = self.look().await {
                 let problem = format!("{error:#}");
-                tracing::error!(problem, "the serving certificate cannot be renewed, keeping the old one");
+                tracing::error!(problem, "the serving certificate cannot be renewed, serving with the old one");
             }
         }
     }
 
     async fn look(&mut self) -> anyhow::Result<()> {
-        // Another replica may have been first; a folder is this one's own.
-        let is_own = !matches!(self.keeper, Keeper::Secret(..));
+        // Another replica may have renewed a Secret. A folder belongs to this replica.
+        let is_own = !matches!(self.store, CertificateStore::Secret(..));
         if is_own && matches!(due(now(), Some(&self.held), &self.names), Due::Nothing { .. }) {
             return Ok(());
         }
-        let found = match self.keeper {
-            Keeper::Memory => renew(now(), Some(self.held.clone()), &self.names).context("making a certificate")?,
-            Keeper::Folder(_) | Keeper::Secret(..) => settled(&self.keeper, &self.names).await?,
+        let found = match self.store {
+            CertificateStore::Memory => {
+                renew(now(), Some(self.held.clone()), &self.names).context("making a certificate")?
+            }
+            CertificateStore::Folder(_) | CertificateStore::Secret(..) => settled(&self.store, &self.names).await?,
         };
         if found != self.held {
             self.replacer.replace(&found.serving.certificate, &found.serving.key)?;
             self.authorities.send_replace(bundle(&found));
             self.held = found;
-            tracing::info!("serving with a new certificate of our own");
+            tracing::info!("serving with a renewed self-signed certificate");
         }
         Ok(())
     }
@@ -118,32 +123,34 @@ fn bundle(held: &SelfSignedCertificate) -> Vec<u8> {
     held.authorities.iter().map(|authority| &*authority.certificate).collect::<String>().into_bytes()
 }
 
-/// What is kept, renewed if that is due, and kept again.
-async fn settled(keeper: &Keeper, names: &[String]) -> anyhow::Result<SelfSignedCertificate> {
+/// Loads the certificate, renews what is due, and stores the result.
+async fn settled(store: &CertificateStore, names: &[String]) -> anyhow::Result<SelfSignedCertificate> {
     for _ in 0..ATTEMPTS {
-        let (found, version) = match keeper {
-            Keeper::Memory => (None, None),
-            Keeper::Folder(folder) => (read(folder)?, None),
-            Keeper::Secret(api, name) => read_secret(api, name).await?,
+        let (found, version) = match store {
+            CertificateStore::Memory => (None, None),
+            CertificateStore::Folder(folder) => (read(folder)?, None),
+            CertificateStore::Secret(api, name) => read_secret(api, name).await?,
         };
         let held = renew(now(), found.clone(), names).context("making a certificate")?;
         if found.as_ref() == Some(&held) {
             return Ok(held);
         }
-        match keeper {
-            Keeper::Memory => return Ok(held),
-            Keeper::Folder(folder) => return write(folder, &held).map(|()| held),
-            Keeper::Secret(api, name) => {
+        match store {
+            CertificateStore::Memory => return Ok(held),
+            CertificateStore::Folder(folder) => return write(folder, &held).map(|()| held),
+            CertificateStore::Secret(api, name) => {
                 if write_secret(api, name, &held, version).await? {
                     return Ok(held);
                 }
             }
         }
     }
-    bail!("--cert-secret: other replicas keep writing it; is another program doing so too?")
+    bail!(
+        "--cert-secret: other replicas changed the Secret at each attempt to write it; does another program write it too?"
+    )
 }
 
-/// What the Secret holds, if it is of use, and its version, if it is there.
+/// The certificate in the Secret, if it is valid, and the version of the Secret, if it exists.
 async fn read_secret(api: &Api<Secret>, name: &str) -> anyhow::Result<(Option<SelfSignedCertificate>, Option<String>)> {
     let found = api.get_opt(name).await.map_err(|error| unusable(name, "read", &error))?;
     let Some(secret) = found else { return Ok((None, None)) };
@@ -153,7 +160,7 @@ async fn read_secret(api: &Api<Secret>, name: &str) -> anyhow::Result<(Option<Se
     Ok((SelfSignedCertificate::read(&files), secret.metadata.resource_version))
 }
 
-/// Writes the Secret if it is as it was read; false when somebody else came first.
+/// Writes the Secret, unless it has changed since it was read; false if it has.
 async fn write_secret(
     api: &Api<Secret>,
     name: &str,
@@ -204,7 +211,7 @@ fn read(folder: &Path) -> anyhow::Result<Option<SelfSignedCertificate>> {
     Ok(SelfSignedCertificate::read(&files))
 }
 
-/// Each by renaming, so that nobody reads half of one.
+/// Writes each file and renames it, so that readers never see a part of one.
 fn write(folder: &Path, held: &SelfSignedCertificate) -> anyhow::Result<()> {
     let failed = || format!("--cert-dir: {} cannot be written; name a folder of this user", folder.display());
     fs::create_dir_all(folder).with_context(failed)?;

@@ -8,7 +8,7 @@
 //! Of each spec the first bytes are free. What specs have beyond that is bounded together, and the oldest long objects get it first. A long
 //! object that gets none keeps its place without its spec. Older objects that become longer therefore do not affect short ones.
 //!
-//! What is kept does not depend on the order in which objects are listed. [`Room`] is pure. What to do when there is room again is
+//! What is kept does not depend on the order in which objects are listed. [`ObjectBudget`] is pure. What to do when there is room again is
 //! `bounded`'s.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,7 +20,7 @@ use crate::kinds::Absence;
 
 /// What objects of one kind may take.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ObjectLimits {
     /// Objects that have a place.
     pub objects: usize,
     /// Bytes of each spec that are free, as JSON. In memory, a spec takes some ten times as much.
@@ -33,13 +33,18 @@ pub struct Limits {
     pub names: usize,
 }
 
-impl Limits {
+impl ObjectLimits {
     /// Of FieldCaches, and of Views. Together, the specs of one kind take less than 8 MiB.
-    pub const WRITTEN_BY_USERS: Limits =
-        Limits { objects: 2_000, free: 2 << 10, excess: 4 << 20, longest: 64 << 10, names: 10_000 };
+    pub const WRITTEN_BY_USERS: ObjectLimits =
+        ObjectLimits { objects: 2_000, free: 2 << 10, excess: 4 << 20, longest: 64 << 10, names: 10_000 };
     /// Of what fieldcache itself writes, or selects by name.
-    pub const NONE: Limits =
-        Limits { objects: usize::MAX, free: usize::MAX, excess: usize::MAX, longest: usize::MAX, names: usize::MAX };
+    pub const NONE: ObjectLimits = ObjectLimits {
+        objects: usize::MAX,
+        free: usize::MAX,
+        excess: usize::MAX,
+        longest: usize::MAX,
+        names: usize::MAX,
+    };
 }
 
 /// Objects are in this order: those without a time, which kube-apiserver gives to each, are the youngest.
@@ -52,7 +57,7 @@ fn age(metadata: &ObjectMeta) -> Age {
 
 /// What a new or changed object does to what is kept.
 #[derive(Debug)]
-pub struct Admitted<K> {
+pub struct BudgetChange<K> {
     /// What to keep in its place, and then what to keep instead of others.
     pub kept: Vec<K>,
     /// Objects of which nothing is kept any more, with their names alone.
@@ -61,8 +66,8 @@ pub struct Admitted<K> {
 
 /// What is kept of the objects of one kind.
 #[derive(Debug)]
-pub struct Room {
-    limits: Limits,
+pub struct ObjectBudget {
+    limits: ObjectLimits,
     /// Objects that have a place, and what else is known of them. All others are younger.
     placed: BTreeMap<Age, ObjectMeta>,
     /// Those of them that are long and have their specs, and what these have beyond the free bytes.
@@ -78,10 +83,10 @@ pub struct Room {
     has_more: bool,
 }
 
-impl Room {
+impl ObjectBudget {
     /// An empty one.
-    pub fn new(limits: Limits) -> Room {
-        Room {
+    pub fn new(limits: ObjectLimits) -> ObjectBudget {
+        ObjectBudget {
             limits,
             placed: BTreeMap::new(),
             long: BTreeMap::new(),
@@ -95,11 +100,11 @@ impl Room {
 
     /// All objects come anew.
     pub fn clear(&mut self) {
-        *self = Room::new(self.limits);
+        *self = ObjectBudget::new(self.limits);
     }
 
     /// An object that is new or has changed.
-    pub fn admit<K: Replaceable>(&mut self, mut object: K) -> Admitted<K> {
+    pub fn admit<K: Replaceable>(&mut self, mut object: K) -> BudgetChange<K> {
         let name = object.meta().name.clone().unwrap_or_default();
         let was_known = self.remove(&name);
         if object.spec_length() > self.limits.longest {
@@ -114,7 +119,7 @@ impl Room {
         if !self.placed.contains_key(&age) || self.waiting.contains_key(&age) {
             object.drop_spec(Absence::CrowdedOut);
         }
-        let mut admitted = Admitted { kept: vec![object], gone: Vec::new() };
+        let mut admitted = BudgetChange { kept: vec![object], gone: Vec::new() };
         for metadata in lost.into_iter().filter(|metadata| metadata.name.as_ref() != Some(&name)) {
             let mut other = K::default();
             *other.meta_mut() = metadata;
@@ -187,7 +192,7 @@ impl Room {
     }
 
     /// Whether an object that was left out could be kept now. Then all objects are to be read anew.
-    pub fn has_room(&self) -> bool {
+    pub fn has_space(&self) -> bool {
         let has_place = self.placed.len() < self.limits.objects && (!self.named.is_empty() || self.has_more);
         let fits = |(_, excess): (&Age, &usize)| self.excess.saturating_add(*excess) <= self.limits.excess;
         has_place || self.waiting.first_key_value().is_some_and(fits)
@@ -201,7 +206,7 @@ mod tests {
     use kube::ResourceExt;
     use serde_json::json;
 
-    use super::{Limits, Room};
+    use super::{ObjectBudget, ObjectLimits};
     use crate::kinds::View;
     use crate::operator::lenient::Replaceable;
 
@@ -221,11 +226,11 @@ mod tests {
     }
 
     const FREE: usize = 400;
-    const LIMITS: Limits = Limits { objects: 5, free: FREE, excess: 10, longest: 1_000, names: 6 };
+    const LIMITS: ObjectLimits = ObjectLimits { objects: 5, free: FREE, excess: 10, longest: 1_000, names: 6 };
 
     /// The Views with their specs after these have come, and whether there is room for others.
     fn whole(views: &[View]) -> (BTreeSet<String>, bool) {
-        let (mut room, mut whole) = (Room::new(LIMITS), BTreeSet::new());
+        let (mut room, mut whole) = (ObjectBudget::new(LIMITS), BTreeSet::new());
         for view in views {
             let admitted = room.admit(view.clone());
             for view in admitted.kept {
@@ -236,7 +241,7 @@ mod tests {
             }
             whole.retain(|name| !admitted.gone.iter().any(|gone| gone.name_any() == *name));
         }
-        (whole, room.has_room())
+        (whole, room.has_space())
     }
 
     /// All orders of what there is.
@@ -269,23 +274,24 @@ mod tests {
 
     #[test]
     fn an_object_that_changes_or_goes_makes_room_for_those_that_wait() {
-        let mut room = Room::new(LIMITS);
-        let is_whole = |room: &mut Room, second, excess| room.admit(view(second, excess)).kept[0].spec.absent.is_none();
+        let mut room = ObjectBudget::new(LIMITS);
+        let is_whole =
+            |room: &mut ObjectBudget, second, excess| room.admit(view(second, excess)).kept[0].spec.absent.is_none();
         for (second, excess) in [(0, 6), (1, 4), (2, 0)] {
             assert!(is_whole(&mut room, second, excess), "{second}");
         }
         assert!(!is_whole(&mut room, 3, 4), "older ones have all of it");
-        assert!(is_whole(&mut room, 1, 2) && !room.has_room(), "it is shorter, by too little");
+        assert!(is_whole(&mut room, 1, 2) && !room.has_space(), "it is shorter, by too little");
         assert!(!is_whole(&mut room, 4, 2), "it would fit, but an older one waits");
         assert!(is_whole(&mut room, 2, 1), "it has become long, and is older than those that wait");
-        assert!(room.remove("view-1") && !room.has_room());
-        assert!(is_whole(&mut room, 0, 5) && room.has_room(), "the oldest that waits fits");
+        assert!(room.remove("view-1") && !room.has_space());
+        assert!(is_whole(&mut room, 0, 5) && room.has_space(), "the oldest that waits fits");
         assert!(!is_whole(&mut room, 4, 1), "it would fit, but an older one waits");
-        assert!(is_whole(&mut room, 3, 4) && !room.has_room(), "it comes with its spec");
+        assert!(is_whole(&mut room, 3, 4) && !room.has_space(), "it comes with its spec");
         // The same of places.
         assert!(is_whole(&mut room, 5, 0) && !is_whole(&mut room, 6, 0));
-        assert!(room.remove("view-5") && room.has_room());
+        assert!(room.remove("view-5") && room.has_space());
         assert!(!is_whole(&mut room, 7, 0), "an older one waits");
-        assert!(is_whole(&mut room, 1, 0) && !room.has_room(), "it is older than those that wait");
+        assert!(is_whole(&mut room, 1, 0) && !room.has_space(), "it is older than those that wait");
     }
 }

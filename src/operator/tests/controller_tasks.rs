@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 use tower::service_fn;
 
-use crate::operator::apart::{Tasks, compute};
+use crate::operator::controller_tasks::{ControllerTasks, compute};
 use crate::operator::election::Election;
 use crate::operator::views::Address;
 use crate::operator::{Operator, run};
@@ -99,7 +99,7 @@ async fn the_election_and_the_policies_go_on_while_a_controller_is_busy() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_end_with_their_owner_and_a_panic_of_one_is_the_owners() {
     let held = Arc::new(());
-    let mut tasks = Tasks::default();
+    let mut tasks = ControllerTasks::default();
     let of_task = held.clone();
     tasks.start(async move {
         pending::<()>().await;

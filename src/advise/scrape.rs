@@ -1,7 +1,6 @@
-//! What kube-apiserver counts about reading, by resource: one reading, and the difference of two.
+//! Counts of reads by resource, from kube-apiserver's metrics: of one scrape, or the difference of two.
 //!
-//! Metrics come and go with Kubernetes' versions; what is read here was compared with the servers of 1.32, 1.33, 1.36 and
-//! 1.37:
+//! Metrics change between Kubernetes versions. These were compared with the servers of 1.32, 1.33, 1.36 and 1.37:
 //!
 //! | what | metric |
 //! |---|---|
@@ -12,14 +11,14 @@
 //! | bytes of lists | `apiserver_response_sizes` with verb LIST |
 //! | objects that lists read and returned | `apiserver_cache_list_*_objects_total` from the watch cache (before 1.34 by etcd's prefix), and `apiserver_storage_list_*_objects_total` from etcd, since 1.37 from both |
 //!
-//! Subresources are left out: nobody lists them.
+//! Subresources are left out: they are not listed.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::exposition::{self, NoSample, Sample};
+use super::exposition::{self, MetricSample, SampleError};
 
-/// A resource in whatever version.
+/// A resource without its version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceName {
     /// The plural name.
@@ -48,45 +47,45 @@ impl fmt::Display for ResourceName {
     }
 }
 
-/// What is counted of one resource. Numbers are Prometheus' own, so that whole ones are exact up to 2^53.
+/// Counts of one resource, as Prometheus' floats. Whole numbers are exact up to 2^53.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Counts {
-    /// How many there are; `None` when the server could not count them.
+pub struct ResourceCounts {
+    /// Objects; `None`: the server could not count them.
     pub objects: Option<f64>,
-    /// Watches that are open.
+    /// Open watches.
     pub watches: f64,
-    /// Those of them that are of one object by its name.
+    /// Open watches of one object by its name.
     pub single_watches: f64,
     /// Events sent to watches.
     pub events: f64,
     /// Lists answered.
     pub lists: f64,
-    /// The seconds from each list's request to its answer's end, together.
+    /// The sum of the durations of lists, from the request to the end of the response, in seconds.
     pub list_seconds: f64,
-    /// The bytes of their answers.
+    /// Bytes of the responses to lists.
     pub list_bytes: f64,
     /// Objects that were read for lists.
     pub fetched: f64,
-    /// Objects that were returned by them.
+    /// Objects that lists returned.
     pub returned: f64,
 }
 
-impl Counts {
-    /// How many copies of objects the readers behind the watches hold, at most: metrics do not tell selectors.
+impl ResourceCounts {
+    /// Most copies of objects that the clients of watches hold. Metrics do not contain selectors.
     pub fn copies(&self) -> f64 {
         let objects = self.objects.unwrap_or_default();
         objects * (self.watches - self.single_watches).max(0.0) + objects.min(1.0) * self.single_watches
     }
 
-    /// Whether anybody reads it.
+    /// Whether the resource is read.
     pub fn is_read(&self) -> bool {
         self.watches > 0.0 || self.events > 0.0 || self.lists > 0.0
     }
 
-    /// The counters without those of an earlier reading; what is no counter stays.
-    fn since(&self, earlier: &Counts) -> Counts {
+    /// The difference of the counters to an earlier scrape. Gauges stay.
+    fn since(&self, earlier: &ResourceCounts) -> ResourceCounts {
         let difference = |now: f64, before: f64| (now - before).max(0.0);
-        Counts {
+        ResourceCounts {
             events: difference(self.events, earlier.events),
             lists: difference(self.lists, earlier.lists),
             list_seconds: difference(self.list_seconds, earlier.list_seconds),
@@ -100,40 +99,40 @@ impl Counts {
 
 /// The metrics of one API server at one moment, or between two.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reading {
-    /// When the process started, in seconds since 1970; counters begin there. Each process has its own.
+pub struct Scrape {
+    /// The start of the process and of its counters, in seconds since 1970. It identifies the process.
     pub started: f64,
-    /// What is counted.
-    pub resources: BTreeMap<ResourceName, Counts>,
+    /// Counts by resource.
+    pub resources: BTreeMap<ResourceName, ResourceCounts>,
 }
 
-/// Why a text is no reading.
+/// Why a text is not a scrape of a kube-apiserver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReadingError {
-    /// Broken off, or something else altogether.
+pub enum ScrapeError {
+    /// A line is truncated, or it is not in the text format.
     #[error("line {line} of the metrics cannot be read, {cause}: {text}")]
     Line {
         /// From 1.
         line: usize,
-        /// What is wrong.
-        cause: NoSample,
+        /// What is invalid.
+        cause: SampleError,
         /// Its beginning.
         text: String,
     },
-    /// Metrics of something else.
-    #[error("these are no metrics of a kube-apiserver: there is no {STARTED} or no {WATCHES} among them")]
-    OfSomethingElse,
+    /// Metrics of another program.
+    #[error("these are not the metrics of a kube-apiserver: {STARTED} or {WATCHES} is missing")]
+    NotKubeApiserver,
 }
 
-/// Two readings of different processes: nothing can be said about the time between them.
+/// Two scrapes of different processes, whose difference means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the two readings are not of the same API server process, so that their difference means nothing")]
-pub struct OfTwoServers;
+#[error("the two scrapes are of different API server processes, so their difference means nothing")]
+pub struct DifferentProcesses;
 
 const STARTED: &str = "process_start_time_seconds";
 const WATCHES: &str = "apiserver_longrunning_requests";
 
-/// What a sample counts towards.
+/// The count that a sample is added to.
 #[derive(Clone, Copy)]
 enum Target {
     Objects,
@@ -146,7 +145,7 @@ enum Target {
     Returned,
 }
 
-/// The metric's name, what it counts towards, and the verb that its sample must have.
+/// The name of the metric, the count that it is added to, and the verb that its sample must have.
 const METRICS: [(&str, Target, Option<&str>); 13] = [
     ("apiserver_resource_objects", Target::Objects, None),
     ("apiserver_storage_objects", Target::Objects, None),
@@ -172,16 +171,16 @@ enum Named {
     Prefix(String),
 }
 
-impl Reading {
+impl Scrape {
     /// Reads the whole text.
     ///
     /// # Errors
-    /// [`ReadingError`].
-    pub fn parse(text: &str) -> Result<Reading, ReadingError> {
+    /// [`ScrapeError`].
+    pub fn parse(text: &str) -> Result<Scrape, ScrapeError> {
         let mut started = None;
-        let mut reading = Reading::default();
+        let mut scrape = Scrape::default();
         let mut saw_watches = false;
-        // What they mean is known when all resources are.
+        // These are resolved when all resources are known.
         let mut later = Vec::new();
         for (index, line) in text.lines().enumerate() {
             let name = exposition::name(line);
@@ -189,7 +188,7 @@ impl Reading {
             if metric.is_none() && name != STARTED {
                 continue;
             }
-            let sample = exposition::sample(line).map_err(|cause| ReadingError::Line {
+            let sample = exposition::sample(line).map_err(|cause| ScrapeError::Line {
                 line: index + 1,
                 cause,
                 text: line.chars().take(120).collect(),
@@ -207,7 +206,7 @@ impl Reading {
             let is_single = sample.label("scope") == Some("resource");
             match named(&sample) {
                 Some(Named::Resource(resource)) => {
-                    add(reading.resources.entry(resource).or_default(), *target, sample.value, is_single);
+                    add(scrape.resources.entry(resource).or_default(), *target, sample.value, is_single);
                 }
                 Some(other) => later.push((other, *target, sample.value)),
                 None => {}
@@ -216,38 +215,38 @@ impl Reading {
         for (named, target, value) in later {
             let found = match named {
                 Named::Resource(resource) => Some(resource),
-                Named::Kind(group, kind) => by_kind(&reading.resources, &group, &kind),
-                Named::Prefix(prefix) => by_prefix(&reading.resources, &prefix),
+                Named::Kind(group, kind) => by_kind(&scrape.resources, &group, &kind),
+                Named::Prefix(prefix) => by_prefix(&scrape.resources, &prefix),
             };
             if let Some(resource) = found {
-                add(reading.resources.entry(resource).or_default(), target, value, false);
+                add(scrape.resources.entry(resource).or_default(), target, value, false);
             }
         }
         match started {
-            Some(started) if saw_watches => Ok(Reading { started, ..reading }),
-            _ => Err(ReadingError::OfSomethingElse),
+            Some(started) if saw_watches => Ok(Scrape { started, ..scrape }),
+            _ => Err(ScrapeError::NotKubeApiserver),
         }
     }
 
-    /// What was counted since an earlier reading.
+    /// The counts since an earlier scrape.
     ///
     /// # Errors
-    /// [`OfTwoServers`].
-    pub fn since(&self, earlier: &Reading) -> Result<Reading, OfTwoServers> {
+    /// [`DifferentProcesses`].
+    pub fn since(&self, earlier: &Scrape) -> Result<Scrape, DifferentProcesses> {
         if self.started != earlier.started {
-            return Err(OfTwoServers);
+            return Err(DifferentProcesses);
         }
-        let nothing = Counts::default();
-        let difference = |(resource, counts): (&ResourceName, &Counts)| {
+        let nothing = ResourceCounts::default();
+        let difference = |(resource, counts): (&ResourceName, &ResourceCounts)| {
             (resource.clone(), counts.since(earlier.resources.get(resource).unwrap_or(&nothing)))
         };
-        Ok(Reading { started: self.started, resources: self.resources.iter().map(difference).collect() })
+        Ok(Scrape { started: self.started, resources: self.resources.iter().map(difference).collect() })
     }
 }
 
-fn add(counts: &mut Counts, target: Target, value: f64, is_single: bool) {
+fn add(counts: &mut ResourceCounts, target: Target, value: f64, is_single: bool) {
     match target {
-        // Two metrics tell the same number; minus one says that counting failed.
+        // Two metrics have the same number. Minus one means that counting failed.
         Target::Objects if value >= 0.0 => counts.objects = Some(value.max(counts.objects.unwrap_or_default())),
         Target::Objects => {}
         Target::Watches => {
@@ -265,9 +264,9 @@ fn add(counts: &mut Counts, target: Target, value: f64, is_single: bool) {
     }
 }
 
-fn named(sample: &Sample<'_>) -> Option<Named> {
+fn named(sample: &MetricSample<'_>) -> Option<Named> {
     match (sample.label("group"), sample.label("resource"), sample.label("kind"), sample.label("resource_prefix")) {
-        // Requests outside of any resource have an empty one.
+        // Requests without a resource have an empty one.
         (_, Some(""), ..) => None,
         (Some(group), Some(resource), ..) => Some(Named::Resource(ResourceName::new(resource, group))),
         (None, Some(name), ..) => Some(Named::Resource(ResourceName::parse(name))),
@@ -277,9 +276,8 @@ fn named(sample: &Sample<'_>) -> Option<Named> {
     }
 }
 
-/// The resource of a kind, by the rule that Kubernetes itself guesses with (`meta.UnsafeGuessKindToResource`), if there is such a
-/// one.
-fn by_kind(resources: &BTreeMap<ResourceName, Counts>, group: &str, kind: &str) -> Option<ResourceName> {
+/// The resource of a kind, guessed as Kubernetes does (`meta.UnsafeGuessKindToResource`), if it exists.
+fn by_kind(resources: &BTreeMap<ResourceName, ResourceCounts>, group: &str, kind: &str) -> Option<ResourceName> {
     let singular = kind.to_lowercase();
     let guess = match singular.as_str() {
         "endpoints" => singular,
@@ -292,9 +290,9 @@ fn by_kind(resources: &BTreeMap<ResourceName, Counts>, group: &str, kind: &str) 
     Some(ResourceName::new(&guess, group)).filter(|guess| resources.contains_key(guess))
 }
 
-/// The resource behind a prefix: custom resources have their group in it; built-in ones have only their plural, and a few
-/// their name of long ago (`SpecialDefaultResourcePrefixes` of pkg/kubeapiserver).
-fn by_prefix(resources: &BTreeMap<ResourceName, Counts>, prefix: &str) -> Option<ResourceName> {
+/// The resource of a prefix. Custom resources have their group in it. Built-in ones have only their plural, and a few a historical name
+/// of it (`SpecialDefaultResourcePrefixes` of pkg/kubeapiserver).
+fn by_prefix(resources: &BTreeMap<ResourceName, ResourceCounts>, prefix: &str) -> Option<ResourceName> {
     let plural = match prefix {
         "controllers" => "replicationcontrollers",
         "ingress" => "ingresses",
@@ -307,7 +305,7 @@ fn by_prefix(resources: &BTreeMap<ResourceName, Counts>, prefix: &str) -> Option
         },
     };
     let is_built_in = |group: &str| !group.contains('.') || group.ends_with(".k8s.io");
-    // Only what is stored is counted, and no plural is stored twice.
+    // Only stored resources are counted, and no plural is stored twice.
     let mut stored = resources.iter().filter(|(_, counts)| counts.objects.is_some()).map(|(resource, _)| resource);
     stored.find(|resource| resource.resource == plural && is_built_in(&resource.group)).cloned()
 }

@@ -1,17 +1,17 @@
-//! Tasks that do not wait for each other: the election and the admission policies must go on while a controller computes.
+//! ControllerTasks that do not wait for each other: the election and the admission policies must go on while a controller computes.
 //!
-//! Futures that are joined in one task are polled one after the other. So each controller is a task of its own ([`Tasks`]), and work whose
+//! Futures that are joined in one task are polled one after the other. So each controller is a task of its own ([`ControllerTasks`]), and work whose
 //! length users choose is done on another thread ([`compute`]).
 
 use std::panic::resume_unwind;
 
 use tokio::task::{JoinError, JoinSet};
 
-/// Tasks that end with their owner.
+/// ControllerTasks that end with their owner.
 #[derive(Default)]
-pub(super) struct Tasks(JoinSet<()>);
+pub(super) struct ControllerTasks(JoinSet<()>);
 
-impl Tasks {
+impl ControllerTasks {
     /// Starts one.
     pub(super) fn start(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.0.spawn(task);

@@ -1,4 +1,4 @@
-//! Verdicts on FieldCaches that are kept, and what of them Views depend on.
+//! FieldCacheResults on FieldCaches that are kept, and what of them Views depend on.
 
 use std::sync::Arc;
 
@@ -8,15 +8,19 @@ use super::{SHIRTS, block_on, definitions, field_cache, shirts};
 use crate::crd::Crd;
 use crate::extract::Plan;
 use crate::kinds::{FieldCache, View};
-use crate::operator::stores::{Judged, Verdict, judge_all};
+use crate::operator::stores::{EvaluatedFieldCaches, FieldCacheResult, evaluate_all};
 use crate::operator::views;
 use crate::registry::Definitions;
 
-fn judge(field_cache: &Arc<FieldCache>, definitions: &Definitions, last: &mut Judged) -> Arc<Verdict> {
+fn evaluate(
+    field_cache: &Arc<FieldCache>,
+    definitions: &Definitions,
+    last: &mut EvaluatedFieldCaches,
+) -> Arc<FieldCacheResult> {
     let all = [field_cache.clone()];
-    let verdicts = block_on(judge_all(&all, &Arc::new(definitions.clone()), last));
-    assert_eq!((verdicts.len(), last.len()), (1, 1));
-    verdicts[SHIRTS].clone()
+    let results = block_on(evaluate_all(&all, &Arc::new(definitions.clone()), last));
+    assert_eq!((results.len(), last.len()), (1, 1));
+    results[SHIRTS].clone()
 }
 
 fn spec(more: &Value) -> Value {
@@ -62,9 +66,9 @@ fn changed<T: Clone>(value: &T, change: impl FnOnce(&mut T)) -> T {
 fn a_verdict_is_kept_while_what_it_was_made_of_is_the_same() {
     let (first, known) = (field_cache(SHIRTS, spec(&json!({}))), definitions());
     let whole = |change: fn(&mut FieldCache)| Arc::new(changed(&*first, change));
-    let mut last = Judged::new();
-    let verdict = judge(&first, &known, &mut last);
-    assert_eq!((verdict.stores.len(), verdict.stores[0].fields.len()), (1, 1));
+    let mut last = EvaluatedFieldCaches::new();
+    let result = evaluate(&first, &known, &mut last);
+    assert_eq!((result.stores.len(), result.stores[0].fields.len()), (1, 1));
     let kept = [
         ("the same", first.clone(), known.clone()),
         ("definitions that were read again", first.clone(), with_crd(shirts())),
@@ -85,7 +89,7 @@ fn a_verdict_is_kept_while_what_it_was_made_of_is_the_same() {
         ),
     ];
     for (what, field_cache, known) in kept {
-        assert!(Arc::ptr_eq(&judge(&field_cache, &known, &mut last), &verdict), "{what}");
+        assert!(Arc::ptr_eq(&evaluate(&field_cache, &known, &mut last), &result), "{what}");
     }
     let another = changed(&shirts(), |crd| {
         crd.generation = 2;
@@ -122,16 +126,16 @@ fn a_verdict_is_kept_while_what_it_was_made_of_is_the_same() {
         ("no definition", first.clone(), Definitions::default(), "ResourceNotFound"),
     ];
     for (what, field_cache, known, reason) in anew {
-        let before = judge(&first, &definitions(), &mut last);
-        let verdict = judge(&field_cache, &known, &mut last);
-        assert!(!Arc::ptr_eq(&verdict, &before), "{what}");
-        assert_eq!(verdict.problems.first().map_or("", |problem| problem.reason), reason, "{what}");
-        assert_eq!(Some(verdict.generation), field_cache.metadata.generation, "{what}");
-        assert_eq!(*verdict, crate::operator::stores::judge(&field_cache, &known), "{what}");
+        let before = evaluate(&first, &definitions(), &mut last);
+        let result = evaluate(&field_cache, &known, &mut last);
+        assert!(!Arc::ptr_eq(&result, &before), "{what}");
+        assert_eq!(result.problems.first().map_or("", |problem| problem.reason), reason, "{what}");
+        assert_eq!(Some(result.generation), field_cache.metadata.generation, "{what}");
+        assert_eq!(*result, crate::operator::stores::evaluate(&field_cache, &known), "{what}");
     }
-    let own = judge(&first, &with_crd(fields), &mut last);
+    let own = evaluate(&first, &with_crd(fields), &mut last);
     assert!(own.stores[0].plan.resolve("images").is_ok(), "the definition has other fields of its own");
-    assert!(block_on(judge_all(&[], &Arc::default(), &mut last)).is_empty() && last.is_empty(), "it was deleted");
+    assert!(block_on(evaluate_all(&[], &Arc::default(), &mut last)).is_empty() && last.is_empty(), "it was deleted");
 }
 
 /// The catalog of the cluster is another one with each patch of a definition.
@@ -149,21 +153,21 @@ fn views_of_what_field_caches_keep_are_not_judged_again_when_definitions_are_rea
         )
     };
     let all = vec![view("a", "shirts"), view("b", "hats")];
-    let (first, mut last) = (field_cache(SHIRTS, spec(&json!({}))), Judged::new());
+    let (first, mut last) = (field_cache(SHIRTS, spec(&json!({}))), EvaluatedFieldCaches::new());
     let known = Arc::new(definitions());
-    let verdicts = Arc::new(block_on(judge_all(std::slice::from_ref(&first), &known, &mut last)));
-    let judged = block_on(views::judge_all(all.clone(), &verdicts, &known, None));
-    assert!(judged.judged["a"].outcome.is_ok() && judged.judged["b"].outcome.is_err());
+    let results = Arc::new(block_on(evaluate_all(std::slice::from_ref(&first), &known, &mut last)));
+    let before = block_on(views::evaluate_all(all.clone(), &results, &known, None));
+    assert!(before.view_results["a"].outcome.is_ok() && before.view_results["b"].outcome.is_err());
     let known = Arc::new(with_crd(shirts()));
-    let verdicts = Arc::new(block_on(judge_all(std::slice::from_ref(&first), &known, &mut last)));
-    let again = block_on(views::judge_all(all.clone(), &verdicts, &known, Some(judged.clone())));
-    let is_kept = |name: &str| Arc::ptr_eq(&again.judged[name], &judged.judged[name]);
+    let results = Arc::new(block_on(evaluate_all(std::slice::from_ref(&first), &known, &mut last)));
+    let again = block_on(views::evaluate_all(all.clone(), &results, &known, Some(before.clone())));
+    let is_kept = |name: &str| Arc::ptr_eq(&again.view_results[name], &before.view_results[name]);
     assert_eq!((is_kept("a"), is_kept("b")), (true, false), "whether b is served depends on what there is");
     let known = Arc::new(with_crd(changed(&shirts(), |crd| {
         crd.generation = 2;
         crd.versions[0].schema.clone_from(&bare().versions[0].schema);
     })));
-    let verdicts = Arc::new(block_on(judge_all(&[first], &known, &mut last)));
-    let again = block_on(views::judge_all(all, &verdicts, &known, Some(again)));
-    assert!(again.judged["a"].outcome.is_err(), "the field is gone");
+    let results = Arc::new(block_on(evaluate_all(&[first], &known, &mut last)));
+    let again = block_on(views::evaluate_all(all, &results, &known, Some(again)));
+    assert!(again.view_results["a"].outcome.is_err(), "the field is gone");
 }
