@@ -1,8 +1,7 @@
-//! `fieldcache advise`: which resources a cache would save most for.
+//! `fieldcache advise`: which resources would benefit most from caching.
 //!
-//! Asks kube-apiserver for its metrics, once or twice, and for the FieldCaches there are; [`crate::advise`] judges. What an answer
-//! does not say (whose counters, since when, what could not be known) goes to standard error, so that standard output is
-//! the table alone.
+//! Reads kube-apiserver's metrics, once or twice, and the FieldCaches. [`crate::advise`] ranks the resources. Notes about the counters
+//! (of which server, since when, what is unknown) go to standard error, so that standard output has the table alone.
 
 use std::collections::BTreeSet;
 
@@ -19,15 +18,15 @@ use crate::kinds;
 use crate::model::quantity::Bytes;
 use crate::source::connection::{ClusterOptions, Connection, RequestError};
 
-/// How many rows a person looks at.
+/// Rows of a table without `--all`.
 const SHOWN: usize = 20;
 
 const METRICS: &str = "/metrics";
 
-/// Prints the resources that are read, the most costly first.
+/// Prints the resources that are read, the most expensive first.
 ///
 /// # Errors
-/// The metrics cannot be had or read, or are of another server the second time.
+/// The metrics cannot be read, or the second time they are of another process.
 pub async fn run(arguments: AdviseArguments) -> anyhow::Result<Exit> {
     let options = ClusterOptions {
         kubeconfig: arguments.kubeconfig.clone(),
@@ -39,7 +38,7 @@ pub async fn run(arguments: AdviseArguments) -> anyhow::Result<Exit> {
     let counted = match arguments.duration {
         None => {
             exit::note(&format!(
-                "counted by the API server that answered ({}) since its start, {}; others count for themselves. --for 30s counts what happens now",
+                "counted by one API server ({}) since its start, {}; each API server has its own counters. --for 30s counts from now on",
                 connection.url(),
                 time(first.started)
             ));
@@ -47,11 +46,11 @@ pub async fn run(arguments: AdviseArguments) -> anyhow::Result<Exit> {
         }
         Some(wait) => {
             let length = duration(wait.as_secs_f64());
-            exit::note(&format!("counting for {length} what the API server that answers ({}) does", connection.url()));
+            exit::note(&format!("counting for {length} at one API server ({})", connection.url()));
             tokio::time::sleep(wait).await;
             reading(&connection).await?.since(&first).map_err(|error| {
                 anyhow::anyhow!(
-                    "{error}: it was started anew, or others stand behind {}; --server URL asks one of them",
+                    "{error}: it was restarted, or there are several behind {}; --server URL selects one of them",
                     connection.url()
                 )
             })?
@@ -60,16 +59,16 @@ pub async fn run(arguments: AdviseArguments) -> anyhow::Result<Exit> {
     let cached = match field_caches(&connection).await {
         Ok(cached) => Some(cached),
         Err(error) => {
-            exit::note(&format!("what is cached already is not known: {error}"));
+            exit::note(&format!("FieldCaches cannot be read, so CACHED is unknown: {error}"));
             None
         }
     };
     let rows = rank(&counted, cached.as_ref());
     if rows.is_empty() {
-        exit::note("nothing was read");
+        exit::note("no resource was read");
     } else if rows.iter().all(|row| row.counts.objects.unwrap_or_default() <= 0.0) {
         exit::note(
-            "objects are not counted yet: an API server does that a minute after its start, and then once a minute",
+            "objects are not counted yet: an API server counts them a minute after its start, and then every minute",
         );
     }
     let is_table = matches!(arguments.output, Output::Table | Output::Wide);
@@ -86,18 +85,18 @@ async fn reading(connection: &Connection) -> anyhow::Result<Scrape> {
     let body = match connection.bytes(METRICS, "text/plain").await {
         Err(RequestError::Refused { code: 403, message, .. }) => bail!("{}", forbidden(url, &message)),
         Err(RequestError::Refused { code: 404 | 405, .. }) => {
-            bail!("{url} has no {METRICS}: it is no kube-apiserver; name one with --kubeconfig or --server")
+            bail!("{url} has no {METRICS}: it is not a kube-apiserver; name one with --kubeconfig or --server")
         }
         answered => answered?,
     };
-    let text = std::str::from_utf8(&body).with_context(|| format!("the metrics of {url} are no text"))?;
+    let text = std::str::from_utf8(&body).with_context(|| format!("the metrics of {url} are not UTF-8"))?;
     Scrape::parse(text).with_context(|| format!("{url}{METRICS}"))
 }
 
-/// What to do about the missing right, to be pasted.
+/// The error for a missing permission, with commands to paste.
 pub(super) fn forbidden(url: &str, message: &str) -> String {
     format!(
-        "cluster {url} does not let you read its metrics: {message}; who may grant rights there can do it with
+        "cluster {url} does not permit you to read its metrics: {message}; an administrator can grant the permission with
 
 kubectl create clusterrole metrics-reader --verb=get --non-resource-url={METRICS}
 kubectl create clusterrolebinding metrics-reader --clusterrole=metrics-reader --user=YOU
@@ -110,14 +109,14 @@ rules:
     )
 }
 
-/// What FieldCaches name; nothing where there is no such kind.
+/// The resources of FieldCaches; empty if the kind is not installed.
 async fn field_caches(connection: &Connection) -> Result<BTreeSet<ResourceName>, RequestError> {
     let path = format!("/apis/{}/{}/fieldcaches", kinds::GROUP, kinds::VERSION);
     let list = match connection.json(&path, "application/json").await {
         Err(RequestError::Refused { code: 404, .. }) => return Ok(BTreeSet::new()),
         answered => answered?,
     };
-    // Its name is that of its resource; the API server sees to that.
+    // The name of a FieldCache is that of its resource; the API server validates that.
     let names = list["items"].as_array().into_iter().flatten().filter_map(|item| item["metadata"]["name"].as_str());
     Ok(names.map(ResourceName::parse).collect())
 }

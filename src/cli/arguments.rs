@@ -1,4 +1,4 @@
-//! What was typed. Types only; what they mean is checked where they are used.
+//! The commands and their options. Each command checks what its options mean.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::server::params::go_duration;
 
 /// Field-filtered informer caches for Kubernetes.
 ///
-/// Reads CustomResourceDefinitions, keeps one indexed copy of the objects and serves it on the ordinary Kubernetes
-/// wire: point kubectl or any client at it and select by field.
+/// Reads CustomResourceDefinitions, caches objects in indexed stores and serves them with the Kubernetes API: point
+/// kubectl or any other client at it and select by field.
 #[derive(Debug, Parser)]
 #[command(name = "fieldcache", version, max_term_width = 100, disable_help_subcommand = true)]
 pub struct Arguments {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -28,28 +28,28 @@ pub struct Arguments {
 pub enum Command {
     /// Serve a folder of manifests, or a cluster, to kubectl and every other client
     Serve(Box<ServeArguments>),
-    /// Judge the selectableFields of CustomResourceDefinitions as kube-apiserver would, offline
+    /// Validate selectableFields in CRD files offline, with kube-apiserver's rules
     Check(CheckArguments),
     /// Show which fields are selectable
     Fields(FieldsArguments),
     /// Write the generated OpenAPI document
     Openapi(OpenapiArguments),
-    /// Serve what FieldCaches name in the cluster, over TLS, to whoever may see it
+    /// Run in the cluster: cache the resources of FieldCaches and serve them over TLS to authorized users
     Operator(OperatorArguments),
-    /// Print a kubeconfig with which any client reads through a View
+    /// Print a kubeconfig for reading through a View
     Kubeconfig(KubeconfigArguments),
-    /// Say for which resources a cache would save most, from kube-apiserver's metrics
+    /// Show which resources would benefit most from caching (uses kube-apiserver metrics)
     Advise(AdviseArguments),
-    /// Query with sort, count and facets (not there yet)
+    /// Query with sort, count and facets (not implemented yet)
     #[command(hide = true)]
     Get(Later),
-    /// Say where a Pod may run, and why not elsewhere
+    /// Show where a Pod can run, and why not elsewhere
     Place(Box<PlaceArguments>),
     /// Print the CustomResourceDefinitions of fieldcache's own kinds
     Crds(CrdsArguments),
 }
 
-/// Whatever follows a command that is not there yet.
+/// The options of a command that is not implemented yet.
 #[derive(Debug, Args)]
 pub struct Later {
     /// Ignored.
@@ -60,7 +60,7 @@ pub struct Later {
 /// `fieldcache check`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit code: 0 when every CustomResourceDefinition is accepted, 1 when one is refused, 2 for an unreadable file."
+    after_help = "Exit code: 0 when every CustomResourceDefinition is accepted, 1 when one is rejected, 2 when a file cannot be read."
 )]
 pub struct CheckArguments {
     /// Files with CustomResourceDefinitions, YAML or JSON; - reads standard input
@@ -74,7 +74,7 @@ pub struct CheckArguments {
 /// `fieldcache fields`.
 #[derive(Debug, Args)]
 pub struct FieldsArguments {
-    /// A resource: plural, singular, kind or short name, with .VERSION.GROUP or .GROUP where needed; default: all that have fields
+    /// A resource: plural, singular, kind or short name, with .VERSION.GROUP or .GROUP where needed; default: all resources with fields
     pub resource: Option<String>,
     /// What to read.
     #[command(flatten)]
@@ -87,11 +87,11 @@ pub struct FieldsArguments {
 /// `fieldcache kubeconfig`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "It needs the right to get the View, and the View must be Ready. The cluster in the kubeconfig is the View's endpoint; user and namespace are those of the context that is read, with file names made absolute.
+    after_help = "It needs the permission to get the View, and the View must be Ready. The cluster of the kubeconfig is the View's endpoint. User and namespace are those of the current context, with absolute file names.
 
-The operator knows people by what their kubeconfig shows:
-- A client certificate works as it is, and nothing else is copied.
-- A token must be made out for the audience fieldcache.dev, which those for the API server are not. In a Pod, mount one (projected volume, serviceAccountToken, this audience) and name its file with --token-file. Elsewhere, --service-account asks for one of a ServiceAccount; it is good for an hour.
+The operator authenticates users by the credentials in the kubeconfig:
+- A client certificate is copied, and nothing else.
+- A token must have the audience fieldcache.dev; tokens for the API server are rejected. In a Pod, mount one (projected volume, serviceAccountToken, this audience) and name its file with --token-file. Elsewhere, --service-account requests one for a ServiceAccount, valid for an hour.
 
 Examples:
   fieldcache kubeconfig blue-shirts > blue.kubeconfig
@@ -104,22 +104,22 @@ Examples:
 pub struct KubeconfigArguments {
     /// The View
     pub view: String,
-    /// The cluster that has the View, and who asks; default: KUBECONFIG, ~/.kube/config or the Pod's service account
+    /// The cluster that has the View, and the credentials; default: KUBECONFIG, ~/.kube/config or the Pod's service account
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// A context of the kubeconfig other than its current one
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// Another way to the View's endpoint, such as a port-forward; the View's path is put behind it unless it has one
+    /// Another address of the View's endpoint, such as a port-forward; the View's path is appended unless it has one
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
-    /// The user shows the token in this file, which is read again when it changes
+    /// Use the token in this file, which clients read again when it changes
     #[arg(long, value_name = "FILE", conflicts_with = "service_account")]
     pub token_file: Option<PathBuf>,
-    /// The user shows a token of this ServiceAccount, made out now: needs the right to create serviceaccounts/token
+    /// Embed a new token for this ServiceAccount: needs the permission to create serviceaccounts/token
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub service_account: Option<String>,
-    /// Copies the credentials of the user as they are, although the operator rejects tokens for the API server and whoever receives one can use it there
+    /// Copy the credentials of the user unchanged, although the operator rejects tokens for the API server, and a server that receives one can use it there
     #[arg(long, conflicts_with_all = ["service_account", "token_file"])]
     pub allow_api_server_credentials: bool,
     /// How to print
@@ -130,9 +130,9 @@ pub struct KubeconfigArguments {
 /// `fieldcache advise`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Counted for each resource: the objects there are; open watches, whose readers each hold a copy of up to all of them; events sent to watches; lists, and the time they took. SHARE is the mean of three shares of the whole: of the copies, of the events, of the time of lists. Counters begin with the start of the API server that answers; others count for themselves.
+    after_help = "Counts for each resource: objects; open watches, whose clients each hold a copy of up to all objects; events sent to watches; lists and their duration. SHARE is the mean of three shares: of copies, of events and of the duration of lists. Counters start with the API server that responds; each API server has its own.
 
-It needs the right to get /metrics.
+It needs the permission to get /metrics.
 
 Examples:
   fieldcache advise
@@ -145,10 +145,10 @@ pub struct AdviseArguments {
     /// A context of the kubeconfig other than its current one
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// Another server URL than the kubeconfig's, such as that of one of several API servers; without credentials unless --kubeconfig is given
+    /// A server URL instead of the kubeconfig's, such as that of one of several API servers; without credentials unless --kubeconfig is given
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
-    /// Count what happens in this time instead of since the start of the API server
+    /// Count for this time instead of since the start of the API server
     #[arg(long = "for", value_name = "DURATION", value_parser = go_duration)]
     pub duration: Option<Duration>,
     /// Show all resources instead of the first 20

@@ -1,5 +1,5 @@
-//! `fieldcache check`: judges CustomResourceDefinitions offline, as kube-apiserver would, and warns of what it would
-//! take and then not answer.
+//! `fieldcache check`: validates CustomResourceDefinitions offline, with kube-apiserver's rules, and warns of fields that it would accept
+//! and not serve.
 
 #![expect(clippy::disallowed_methods, reason = "reads the files that were named")]
 
@@ -18,7 +18,7 @@ use crate::crd::Crd;
 use crate::extract::judge::{self, Cause, Judgement};
 use crate::manifest::yaml::{Form, documents};
 
-/// Judges every CustomResourceDefinition in the files; other kinds are passed over.
+/// Validates every CustomResourceDefinition in the files and skips other kinds.
 ///
 /// # Errors
 /// A file that cannot be read or parsed, or no CustomResourceDefinition in any of them.
@@ -58,10 +58,10 @@ fn list(arguments: &CheckArguments) -> String {
     arguments.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// One judged definition.
+/// A definition and its validation.
 struct Checked {
     file: String,
-    /// Its place among the documents of the file, from 1.
+    /// Its position among the documents of the file, from 1.
     document: usize,
     line: usize,
     name: String,
@@ -121,7 +121,7 @@ impl Checked {
         })
     }
 
-    /// The verdict and what is wrong; the wide form lists the fields of each version too.
+    /// The result and its causes. The wide form also lists the fields of each version.
     fn text(&self, is_wide: bool) -> String {
         let verdict = match self.judgement.causes.len() {
             0 => format!("accepted, selectable fields: {}", self.fields),

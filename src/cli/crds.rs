@@ -7,7 +7,7 @@ use super::exit::Exit;
 use super::output::{Printed, Table, printed, write_out};
 use crate::kinds::definitions;
 
-/// Prints them.
+/// Prints the definitions.
 ///
 /// # Errors
 /// A closed pipe and the like.

@@ -1,4 +1,4 @@
-//! How a command ends: 0 done, 1 the answer is no, 2 an error; and how an error is printed.
+//! Exit codes (0: done, 1: the result is negative, 2: error), and how errors are printed.
 
 #![expect(clippy::print_stderr, reason = "this is where errors reach a person")]
 
@@ -13,9 +13,9 @@ use super::program::Program;
 pub enum Exit {
     /// 0: done.
     Done,
-    /// 1: it worked, and the answer is no.
+    /// 1: the command succeeded, and its result is negative.
     No,
-    /// 2: it did not work.
+    /// 2: the command failed.
     Failed,
 }
 
@@ -29,7 +29,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Prints an error with its causes. A closed pipe is success: the reader (`head`) had enough.
+/// Prints an error with its causes. A closed pipe is success: the reader, such as `head`, needs no more.
 pub fn failed(error: &anyhow::Error, program: Program) -> Exit {
     let closed_pipe = error
         .chain()
@@ -42,7 +42,7 @@ pub fn failed(error: &anyhow::Error, program: Program) -> Exit {
     Exit::Failed
 }
 
-/// Prints what clap has to say: help and version are answers, everything else is an error.
+/// Prints a message of clap: help and version are results, everything else is an error.
 pub fn usage(error: &clap::Error) -> Exit {
     let answered = !error.use_stderr();
     if error.print().is_err() {
@@ -51,7 +51,7 @@ pub fn usage(error: &clap::Error) -> Exit {
     if answered { Exit::Done } else { Exit::Failed }
 }
 
-/// Tells a person something beside the answer, which goes to standard output.
+/// Prints a note to standard error, beside the result on standard output.
 pub fn note(text: &str) {
     eprintln!("note: {}", printable(text));
 }

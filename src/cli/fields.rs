@@ -1,4 +1,4 @@
-//! `fieldcache fields`: which fields are selectable, as kube-apiserver and this server take them.
+//! `fieldcache fields`: which fields are selectable in kube-apiserver and in this server.
 
 use anyhow::bail;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::registry::{Catalog, Resource};
 use crate::runtime::resource_name::Names;
 use crate::runtime::source::{self, SourceOptions};
 
-/// Prints the fields of one resource, or of all that have some.
+/// Prints the fields of one resource, or of all resources with fields.
 ///
 /// # Errors
 /// The source cannot be read, or serves no such resource.

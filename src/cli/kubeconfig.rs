@@ -1,9 +1,9 @@
-//! `fieldcache kubeconfig`: a kubeconfig with which any client reads through a View.
+//! `fieldcache kubeconfig`: a kubeconfig for reading through a View.
 //!
-//! The cluster in it is the View's endpoint. The user is the one with whom the View was read: client certificates are good
-//! at the operator as they are. Tokens are not, unless they are made out for its audience, and are not copied; such a one comes from a file
-//! that the kubelet keeps ([`KubeconfigArguments::token_file`]) or is asked for here
-//! ([`KubeconfigArguments::service_account`]). It does not try the View out, and writes no file: that is the shell's.
+//! Its cluster is the View's endpoint, and its user is the one that read the View. Client certificates are copied. Tokens are not, because the
+//! operator accepts only tokens with its own audience. Such a token comes from a file that the kubelet updates
+//! ([`KubeconfigArguments::token_file`]), or is requested here ([`KubeconfigArguments::service_account`]). The command does not connect to
+//! the View and writes no file.
 
 use anyhow::{Context, anyhow, bail};
 use http::Uri;
@@ -22,10 +22,10 @@ use crate::operator::api_error::described;
 use crate::source::connection::{ClusterOptions, Connection, RequestError};
 use crate::source::kubeconfig::{Identity, identity};
 
-/// Prints it.
+/// Prints the kubeconfig.
 ///
 /// # Errors
-/// The View cannot be read, is not ready or is nowhere served; or the credentials cannot be had. Each says what to do.
+/// The View cannot be read, is not ready or has no endpoint; or there are no valid credentials. Each error names the remedy.
 pub async fn run(arguments: KubeconfigArguments) -> anyhow::Result<Exit> {
     let options =
         ClusterOptions { kubeconfig: arguments.kubeconfig.clone(), context: arguments.context.clone(), server: None };
@@ -34,13 +34,13 @@ pub async fn run(arguments: KubeconfigArguments) -> anyhow::Result<Exit> {
     let endpoint = endpoint(&view, &arguments.view)?;
     let mut own = identity(&options)?;
     if let Some(file) = &arguments.token_file {
-        // Not where it points to now: the kubelet exchanges links.
+        // Links are not resolved: the kubelet replaces them.
         let file = std::path::absolute(file).with_context(|| format!("--token-file {}", file.display()))?;
         own.user = json!({ "tokenFile": file });
     } else if let Some(account) = &arguments.service_account {
         own.user = json!({ "token": token(&connection, account).await? });
     }
-    let place = Place::of(endpoint, arguments.server.as_deref())?;
+    let place = ViewServer::of(endpoint, arguments.server.as_deref())?;
     if !place.encrypted {
         exit::note(&format!("{} is not encrypted, so no credentials are written for it", place.server));
     } else if arguments.token_file.is_none() && arguments.service_account.is_none() {
@@ -50,23 +50,23 @@ pub async fn run(arguments: KubeconfigArguments) -> anyhow::Result<Exit> {
         }
     }
     let document = document(&arguments.view, &place, own);
-    write_out(&printed(&Written(document), arguments.output))?;
+    write_out(&printed(&PrintedKubeconfig(document), arguments.output))?;
     Ok(Exit::Done)
 }
 
-/// Asks for the View.
+/// Reads the View.
 async fn read(connection: &Connection, name: &str) -> anyhow::Result<View> {
     let is_name = |text: &str| {
         !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-' || letter == '.')
     };
     if !is_name(name) {
-        bail!("{name:?} is no name of a View: names are lower case letters, digits, '-' and '.'");
+        bail!("{name:?} is not a valid name of a View: names are lower case letters, digits, '-' and '.'");
     }
     let path = format!("/apis/{}/{}/views/{name}", kinds::GROUP, kinds::VERSION);
     let document = match connection.json(&path, "application/json").await {
         Err(RequestError::Refused { code: 404, message, .. }) if message.contains(&format!("{name:?}")) => {
             bail!(
-                "there is no View {name:?} in cluster {}: `kubectl get views` lists those there are",
+                "there is no View {name:?} in cluster {}: `kubectl get views` lists all Views",
                 connection.url()
             )
         }
@@ -76,10 +76,10 @@ async fn read(connection: &Connection, name: &str) -> anyhow::Result<View> {
         ),
         answered => answered?,
     };
-    serde_json::from_value(document).with_context(|| format!("View {name:?} is not as this program knows Views"))
+    serde_json::from_value(document).with_context(|| format!("View {name:?} cannot be read by this release"))
 }
 
-/// Where a View is served, if it is.
+/// The endpoint of a View, if it is ready.
 pub(super) fn endpoint<'a>(view: &'a View, name: &str) -> anyhow::Result<&'a Endpoint> {
     let status = view.status.as_ref();
     let condition = |kind: &str| status?.conditions.iter().find(|condition| condition.type_ == kind);
@@ -98,7 +98,7 @@ pub(super) fn endpoint<'a>(view: &'a View, name: &str) -> anyhow::Result<&'a End
             ready.message
         ),
         None => bail!(
-            "View {name:?} is not ready: no operator has looked at it yet; `kubectl -n fieldcache-system get pods` shows whether one runs"
+            "View {name:?} is not ready: no operator has processed it yet; `kubectl -n fieldcache-system get pods` shows whether one runs"
         ),
     }
     status.and_then(|status| status.endpoint.as_ref()).with_context(|| {
@@ -106,9 +106,9 @@ pub(super) fn endpoint<'a>(view: &'a View, name: &str) -> anyhow::Result<&'a End
     })
 }
 
-/// Where the kubeconfig points to.
+/// The server of the kubeconfig.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ViewServer {
     server: String,
     /// PEM in base64.
     authority: Option<Value>,
@@ -117,10 +117,10 @@ pub(super) struct Place {
     encrypted: bool,
 }
 
-impl Place {
-    /// The View's endpoint, reached through `server` if there is one: that takes the View's path unless it has its own, and
-    /// shows the certificate of the endpoint, for it is a way to it.
-    pub(super) fn of(endpoint: &Endpoint, server: Option<&str>) -> anyhow::Result<Place> {
+impl ViewServer {
+    /// The View's endpoint, or `server` instead. `server` gets the View's path unless it has a path, and is expected to present the certificate
+    /// of the endpoint.
+    pub(super) fn of(endpoint: &Endpoint, server: Option<&str>) -> anyhow::Result<ViewServer> {
         let own: Uri = parse(&endpoint.url).with_context(|| format!("the View's endpoint {:?}", endpoint.url))?;
         let way: Uri = match server {
             Some(server) => parse(server).with_context(|| format!("--server {server:?}"))?,
@@ -131,7 +131,7 @@ impl Place {
         let (scheme, authority) = (way.scheme_str().unwrap_or_default(), way.authority());
         let server = format!("{scheme}://{}{path}", authority.map(http::uri::Authority::as_str).unwrap_or_default());
         let encrypted = scheme == "https";
-        Ok(Place {
+        Ok(ViewServer {
             server: server.trim_end_matches('/').to_owned(),
             authority: endpoint.ca_bundle.as_ref().filter(|_| encrypted).map(|bundle| json!(bundle)),
             name: Some(host(&own)).filter(|name| encrypted && *name != host(&way)),
@@ -144,21 +144,21 @@ fn parse(text: &str) -> anyhow::Result<Uri> {
     let url: Uri = text.parse()?;
     match (url.scheme_str(), url.host()) {
         (Some("http" | "https"), Some(_)) => Ok(url),
-        _ => bail!("is no URL such as https://127.0.0.1:8443"),
+        _ => bail!("not a URL such as https://127.0.0.1:8443"),
     }
 }
 
-/// As it stands in certificates: an IPv6 address without its brackets.
+/// The host as in certificates: an IPv6 address without its brackets.
 fn host(url: &Uri) -> String {
     url.host().unwrap_or_default().trim_matches(['[', ']']).to_owned()
 }
 
-/// What of the user's own credentials goes into a kubeconfig for another server: a client certificate, which proves who its user is without
-/// showing a secret. Anything else is for the API server alone: whoever receives it can use it there.
+/// The part of the user's credentials for a kubeconfig of another server: a client certificate, which authenticates its user without
+/// disclosing a secret. Other credentials are for the API server alone: a server that receives them can use them there.
 ///
 /// # Errors
-/// There is no certificate but something else, and that is not explicitly allowed.
-pub(super) fn credentials(mut user: Value, place: &Place, allows_others: bool) -> anyhow::Result<Value> {
+/// There are other credentials and no certificate, and they are not explicitly allowed.
+pub(super) fn credentials(mut user: Value, place: &ViewServer, allows_others: bool) -> anyhow::Result<Value> {
     const CERTIFICATE: [&str; 2] = ["client-certificate", "client-certificate-data"];
     const KEY: [&str; 2] = ["client-key", "client-key-data"];
     const OTHERS: [&str; 6] = ["exec", "auth-provider", "token", "tokenFile", "username", "password"];
@@ -182,7 +182,7 @@ pub(super) fn credentials(mut user: Value, place: &Place, allows_others: bool) -
 }
 
 /// The kubeconfig.
-pub(super) fn document(view: &str, place: &Place, own: Identity) -> Value {
+pub(super) fn document(view: &str, place: &ViewServer, own: Identity) -> Value {
     let name = format!("fieldcache-{view}");
     let mut cluster = json!({ "server": place.server });
     if let Some(authority) = &place.authority {
@@ -207,9 +207,9 @@ pub(super) fn document(view: &str, place: &Place, own: Identity) -> Value {
 }
 
 /// A kubeconfig, to be printed. As in `kubectl config get-contexts`, names are those of contexts.
-pub(super) struct Written(pub(super) Value);
+pub(super) struct PrintedKubeconfig(pub(super) Value);
 
-impl Printed for Written {
+impl Printed for PrintedKubeconfig {
     fn document(&self) -> Value {
         self.0.clone()
     }
@@ -237,7 +237,7 @@ impl Printed for Written {
     }
 }
 
-/// A token of a ServiceAccount, `NAMESPACE/NAME`, for the operator; for as long as the API server gives one by itself.
+/// Requests a token of a ServiceAccount, `NAMESPACE/NAME`, for the operator, with the API server's default lifetime.
 async fn token(connection: &Connection, account: &str) -> anyhow::Result<String> {
     let Some((namespace, name)) = account.split_once('/').filter(|(namespace, name)| {
         let is_part = |part: &str| !part.is_empty() && !part.contains('/');
@@ -257,5 +257,5 @@ async fn token(connection: &Connection, account: &str) -> anyhow::Result<String>
             described(&error)
         )
     })?;
-    answer.status.and_then(|status| status.token).context("the API server answered without a token")
+    answer.status.and_then(|status| status.token).context("the response of the API server has no token")
 }

@@ -1,7 +1,7 @@
-//! `--max-...`, `--memory-limit`, `--history-...`: how much there may be, and the files that the process may have open for it.
+//! `--max-...`, `--memory-limit`, `--history-...`, and the limit of open files of the process.
 //!
-//! What limits do stands in `server::limits` and `registry`. Here the limit of open files is raised as far as it may be, as Go
-//! programs do at their start: connections are refused with a word only while the process can still accept them.
+//! `server::limits` and `registry` apply the limits. The limit of open files is raised as far as possible, as Go programs do at their start:
+//! the server can reject a connection with a message only while the process can accept it.
 
 use clap::Args;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -10,7 +10,7 @@ use crate::model::quantity::Bytes;
 use crate::server::limits::limit::{LimitSettings, default_seats};
 use crate::store::HistoryLimits;
 
-/// Open files for everything but connections of clients: the source's, requests that are handed on, metrics, the runtime.
+/// Open files beside connections of clients: the source, forwarded requests, metrics, the runtime.
 const OTHER_FILES: u64 = 512;
 
 /// The largest request body, in bytes.
@@ -20,25 +20,25 @@ const MOST_OF_A_BODY: u64 = 3 << 20;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArguments {
-    /// Most connections of clients at a time; further ones are told so and closed. With authentication, connections without
+    /// Most connections of clients at a time; further ones are closed with a message. With authentication, connections without
     /// credentials have a quarter of them, and so has one address while half are open
     #[arg(long, value_name = "COUNT", default_value = "8192", value_parser = at_least_one)]
     pub max_connections: u64,
     /// Most watches of one user at a time (without authentication: of one address); further ones get 429
     #[arg(long, value_name = "COUNT", default_value = "30000", value_parser = at_least_one)]
     pub max_watches_per_user: u64,
-    /// Seats: pieces of work, of about a millisecond each, that are begun before waiting requests are compared by user again;
+    /// Seats: units of work, of about a millisecond each, in progress before waiting requests are ordered by user;
     /// further requests wait, 128 for each seat and user, then 429. Default: 16 for each processor
     #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
     pub max_seats: Option<u64>,
-    /// Most large lists (over 4Mi) answered at a time; further ones take turns, four times as many of each user wait, then 429
+    /// Most large lists (over 4Mi) in progress at a time; further ones take turns, four times as many of each user wait, then 429
     #[arg(long, value_name = "COUNT", default_value = "100", value_parser = at_least_one)]
     pub max_lists: u64,
-    /// Most bytes of large lists answered at a time, as for --max-lists
+    /// Most bytes of large lists in progress at a time, as for --max-lists
     #[arg(long, value_name = "QUANTITY", default_value = "16Gi", value_parser = Bytes::parse)]
     pub max_list_bytes: Bytes,
-    /// Most bytes of watches that are written and not read by clients; beyond it the watches of the slowest readers end, those
-    /// of the user with the most first
+    /// Most bytes of watches that clients have not read; beyond it, the watches of the slowest clients end, those of the user
+    /// with the most first
     #[arg(long, value_name = "QUANTITY", default_value = "256Mi", value_parser = Bytes::parse)]
     pub max_unread_bytes: Bytes,
     /// Most request bodies in memory at a time; a user may have as many as are free, further ones get 429
@@ -47,13 +47,13 @@ pub struct LimitArguments {
     /// Most bytes of request bodies in memory at a time, as for --max-bodies
     #[arg(long, value_name = "QUANTITY", default_value = "64Mi", value_parser = at_least_two_bodies)]
     pub max_body_bytes: Bytes,
-    /// Load no further copy while those that are loaded hold as much, history included; none is evicted. Default: no limit
+    /// Load no further store while the loaded ones take this much, including history; none is evicted. Default: no limit
     #[arg(long, value_name = "QUANTITY", value_parser = Bytes::parse)]
     pub memory_limit: Option<Bytes>,
-    /// Changes that each copy of a cluster's resource remembers, for watches that resume and lists of the past [default: 102400]
+    /// Changes in the history of each store of a cluster's resource, for watches that resume and lists of the past [default: 102400]
     #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
     pub history_changes: Option<u64>,
-    /// Memory for the previous states of these changes in each copy; the oldest are forgotten first [default: 64Mi]
+    /// Memory for the previous states of these changes in each store; the oldest are dropped first [default: 64Mi]
     #[arg(long, value_name = "QUANTITY", value_parser = Bytes::parse)]
     pub history_memory: Option<Bytes>,
 }
@@ -83,13 +83,13 @@ fn at_least_two_bodies(text: &str) -> Result<Bytes, String> {
 }
 
 impl LimitArguments {
-    /// The first option that says something of history.
+    /// The first option about history that is set.
     pub fn history_option(&self) -> Option<&'static str> {
         let changes = self.history_changes.map(|_| "--history-changes");
         changes.or(self.history_memory.map(|_| "--history-memory"))
     }
 
-    /// How much history each copy keeps.
+    /// Limits of the history of each store.
     pub fn history(&self) -> HistoryLimits {
         let usual = HistoryLimits::default();
         HistoryLimits {
@@ -98,7 +98,7 @@ impl LimitArguments {
         }
     }
 
-    /// What the server may use, with no more connections than the process can have; what is less than was asked for is told.
+    /// The limits of the server, with no more connections than the process can open. Logs a warning if these are fewer than requested.
     pub fn settings(&self) -> LimitSettings {
         let connections = connections(self.max_connections, open_files(self.max_connections + OTHER_FILES));
         if connections < self.max_connections {
@@ -126,14 +126,14 @@ fn count(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// How many connections fit, of those that are wanted, when so many files may be open; `None`: any number.
+/// How many of the requested connections fit into the limit of open files; `None`: no limit.
 pub(super) fn connections(wanted: u64, open_files: Option<u64>) -> u64 {
     let Some(open_files) = open_files else { return wanted };
-    // Where even the others have hardly room, half of what there is.
+    // If the limit is low, half of it.
     wanted.min(open_files.saturating_sub(OTHER_FILES).max(open_files / 2)).max(1)
 }
 
-/// How many files the process may have open, after that was raised to what is wanted or as far as it may be.
+/// The limit of open files, after it was raised to `wanted` or as far as possible.
 fn open_files(wanted: u64) -> Option<u64> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let current = current?;

@@ -1,9 +1,8 @@
-//! The command line: what was typed, checked settings, one file a command, exit codes.
+//! The command line: options, output and exit codes, with one file for each command.
 //!
-//! Map: [`arguments`] are the commands and their options, [`program`] the name under which; [`exit`] is how a command ends; [`source`] turns `--dir`, `--kubeconfig`
-//! and `--server` into something to read, [`limits`] what may be used into numbers; [`output`] prints tables, JSON and YAML; [`serve`],
-//! [`operator`] (with `own_certificate`), [`check`], [`fields`], [`openapi`], [`kubeconfig`], [`advise`], [`place`] and [`crds`] are the commands. Commands that the design names and that
-//! are not there yet say so: see [`run`].
+//! [`arguments`] are the commands and their options, [`server_arguments`] those of `serve` and `operator`, [`shared_arguments`] and [`limits`]
+//! those of several commands. [`program`] is the name by which the program was started, [`exit`] how a command ends, and [`output`] prints
+//! tables, JSON and YAML. [`crate::runtime`] runs what serves. Planned commands report that they are not implemented yet: see [`run`].
 
 pub mod advise;
 pub mod arguments;
@@ -34,8 +33,8 @@ use arguments::{Arguments, Command};
 use exit::Exit;
 use program::Program;
 
-/// Runs a command line, program name included, and says how the process ends. Under the name `kubectl-fieldcache` the
-/// program is a kubectl plugin; its commands are the same.
+/// Runs a command line, whose first argument is the name of the program, and returns how the process ends. Under the name
+/// `kubectl-fieldcache`, the program is a kubectl plugin with the same commands.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let program = Program::of(arguments.first().map(OsString::as_os_str));
@@ -55,13 +54,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
         Command::Fields(arguments) => runtime.block_on(fields::run(arguments)),
         Command::Openapi(arguments) => runtime.block_on(openapi::run(arguments)),
         Command::Operator(arguments) => runtime.block_on(operator::run(arguments)),
-        Command::Get(_) => not_there("get", "use kubectl against `fieldcache serve`"),
+        Command::Get(_) => not_implemented("get", "use kubectl against `fieldcache serve`"),
         Command::Kubeconfig(arguments) => runtime.block_on(kubeconfig::run(arguments)),
         Command::Advise(arguments) => runtime.block_on(advise::run(arguments)),
         Command::Place(arguments) => runtime.block_on(place::run(*arguments)),
         Command::Crds(arguments) => crds::run(&arguments),
     };
-    // Feeds and watches may still be running; a command that has answered does not wait for them.
+    // Syncs and watches may still run; the command does not wait for them.
     runtime.shutdown_background();
     match result {
         Ok(exit) => exit,
@@ -69,6 +68,6 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     }
 }
 
-fn not_there(command: &str, instead: &str) -> anyhow::Result<Exit> {
-    Err(anyhow::anyhow!("`fieldcache {command}` is not there yet; {instead}"))
+fn not_implemented(command: &str, instead: &str) -> anyhow::Result<Exit> {
+    Err(anyhow::anyhow!("`fieldcache {command}` is not implemented yet; {instead}"))
 }

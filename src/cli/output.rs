@@ -60,10 +60,10 @@ pub trait Printed {
     /// The one document of json and yaml, with the same content.
     fn document(&self) -> Value;
 
-    /// For people, with a line end after each line. The wide form shows more.
+    /// The table for people, with a line end after each line. The wide form shows more.
     fn table(&self, is_wide: bool) -> String;
 
-    /// What name shows, a line each: names that other commands take, of objects as kubectl prints them.
+    /// The names of `-o name`, which other commands accept; names of objects are as kubectl prints them.
     fn names(&self) -> Vec<String>;
 }
 
@@ -80,13 +80,13 @@ pub fn printed(result: &impl Printed, output: Output) -> String {
     }
 }
 
-/// A JSON document in which controls that JSON permits in strings, such as DEL, are escaped: the value stays, and no terminal follows them.
+/// A JSON document in which controls that JSON permits in strings, such as DEL, are escaped: the value stays the same, and terminals do not interpret them.
 pub fn json(text: &str) -> Cow<'_, str> {
     shown(text, |character, shown| shown.push_str(&format!("\\u{:04x}", u32::from(character))))
 }
 
-/// A text without characters that control a terminal: authors of definitions and Views choose texts that are printed for others. They are
-/// shown as `^[` and the like, as kubectl shows them; line ends and tabs stay.
+/// A text without characters that control a terminal, because authors of definitions and Views choose texts that are printed for others.
+/// Such characters are shown as `^[` and the like, as kubectl shows them; line ends and tabs stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
     shown(text, |character, shown| match u8::try_from(character) {
         Ok(byte) if byte.is_ascii() => shown.extend(['^', char::from(byte ^ 0x40)]),
@@ -111,7 +111,7 @@ fn shown(text: &str, control: impl Fn(char, &mut String)) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Writes an answer to standard output as it is; see [`printed`] for what others wrote.
+/// Writes a text to standard output unchanged; see [`printed`] for texts of others.
 ///
 /// # Errors
 /// A closed pipe and the like; see `exit::failed`.

@@ -1,8 +1,7 @@
-//! What the program is called: `fieldcache`, or `kubectl fieldcache` when kubectl runs it as a plugin.
+//! The name of the program: `fieldcache`, or `kubectl fieldcache` when kubectl runs it as a plugin.
 //!
-//! kubectl finds plugins by the names of files, so that the name under which this program was started tells which of the
-//! two it is. Only words differ: help, usage, examples and the remedies in errors name what can be typed. Commands and
-//! their options are the same.
+//! kubectl finds plugins by the names of files, so the name by which this program was started decides. Only texts differ: help, usage,
+//! examples and errors name what users can type. Commands and options are the same.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -17,7 +16,7 @@ const PLUGIN_FILE: &str = "kubectl-fieldcache";
 /// How the program was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// By its own name, or by any that kubectl does not look for.
+    /// By its own name, or by another one that is not a plugin.
     Itself,
     /// By kubectl, or under the name by which kubectl finds it.
     Plugin,
@@ -32,7 +31,7 @@ impl Program {
         }
     }
 
-    /// What people type to start it.
+    /// What users type to start it.
     pub fn name(self) -> &'static str {
         match self {
             Program::Itself => "fieldcache",

@@ -1,4 +1,4 @@
-//! `fieldcache serve`: checks the options, tells a person what to paste, and shows progress.
+//! `fieldcache serve`: checks the options, prints commands to paste, and shows progress.
 
 #![expect(clippy::print_stderr, reason = "progress is for the person at the terminal")]
 
@@ -25,9 +25,9 @@ use crate::server::settings::Consistency;
 use crate::server::tls::CertificateFiles;
 use crate::store::Snapshot;
 
-/// How often progress is looked at.
+/// How often progress is updated.
 const PROGRESS_STEP: Duration = Duration::from_millis(250);
-/// How long the greeting waits for pinned resources, so that its example has a value that is there.
+/// How long the greeting waits for pinned resources, so that its example has a value that exists.
 const GREETING_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Runs until SIGINT or SIGTERM.
@@ -39,7 +39,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     for (option, address) in addresses {
         if let Some(address) = address.filter(|address| !address.ip().is_loopback()) {
             bail!(
-                "{option} {address} is not a loopback address: `serve` answers without credentials, so it listens on this machine only; use 127.0.0.1"
+                "{option} {address} is not a loopback address: `serve` has no authentication, so it listens on this machine only; use 127.0.0.1"
             );
         }
     }
@@ -97,13 +97,13 @@ fn options(arguments: ServeArguments) -> ServeOptions {
     }
 }
 
-/// How this server is reached.
+/// The addresses of this server.
 pub(super) struct Reached {
-    /// Where.
+    /// Of the API.
     pub(super) address: SocketAddr,
     /// The file of the certificate; `None` for plain HTTP.
     pub(super) certificate: Option<PathBuf>,
-    /// Where the metrics are, if anywhere.
+    /// Of the metrics, if they are served.
     pub(super) metrics: Option<SocketAddr>,
 }
 
@@ -113,12 +113,12 @@ impl Reached {
         format!("{scheme}://{}", self.address)
     }
 
-    /// The certificate is its own authority here: curl and Go take the server's own one for an anchor, whoever signed it.
+    /// The certificate is its own authority here: curl and Go accept the server's own certificate as a trust anchor.
     fn curl(&self) -> String {
         self.with_authority("curl".to_owned(), "--cacert")
     }
 
-    /// Over TLS kubectl insists on some credentials and asks for a user name without; any will do, none are looked at.
+    /// Over TLS, kubectl prompts for a user name if it has no credentials. The server ignores them.
     fn kubectl(&self) -> String {
         let token = if self.certificate.is_some() { " --token none" } else { "" };
         self.with_authority(format!("kubectl --server {}{token}", self.url()), "--certificate-authority")
@@ -132,13 +132,13 @@ impl Reached {
     }
 }
 
-/// A text as a shell reads it as one word.
+/// Quotes a text as one word of a shell.
 fn shell_word(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+:@%".contains(&byte);
     if text.bytes().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// Prints where it listens, how much is loaded, and commands to paste.
+/// Prints the addresses, how much is loaded, and commands to paste.
 async fn greet(registry: &Registry, (source, pinned): (&str, &[Gvr]), reached: &Reached) {
     let catalog = registry.catalog();
     let example = match timeout(GREETING_PATIENCE, first_loaded(&catalog, pinned)).await {
@@ -157,7 +157,7 @@ pub(super) async fn first_loaded(catalog: &Catalog, pinned: &[Gvr]) -> Option<(A
     let mut wanted: Vec<&Arc<Resource>> = catalog
         .resources()
         .filter(|resource| {
-            // One that is pinned is about to be loaded.
+            // A pinned one will be loaded.
             let is_wanted = match resource.live.state() {
                 LoadState::Gone(_) => false,
                 LoadState::Idle => pinned.contains(&resource.gvr),
@@ -179,7 +179,7 @@ pub(super) async fn first_loaded(catalog: &Catalog, pinned: &[Gvr]) -> Option<(A
     None
 }
 
-/// How much is loaded, in a sentence.
+/// A sentence about how much is loaded.
 fn loaded(catalog: &Catalog) -> String {
     let (mut resources, mut objects, mut is_on_demand) = (0, 0, false);
     for resource in catalog.resources() {
@@ -237,8 +237,7 @@ pub(super) fn greeting(
     text
 }
 
-/// A field and the value that most objects have in it; values that a shell or a selector would have to quote are passed
-/// over.
+/// A field and its most frequent value. Values that need quotes in a shell or a selector are skipped.
 pub(super) fn example_selector(resource: &Resource, snapshot: &Snapshot) -> Option<(String, String)> {
     let mut best: BTreeMap<u64, (String, String)> = BTreeMap::new();
     for (index, field) in resource.plan.fields().iter().enumerate() {
@@ -254,7 +253,7 @@ pub(super) fn example_selector(resource: &Resource, snapshot: &Snapshot) -> Opti
     best.pop_last().map(|(_, found)| found)
 }
 
-/// On a terminal, one line that is written over while resources load, and one that stays when one is loaded.
+/// On a terminal, shows a line that is overwritten while resources load, and one that stays for each loaded resource.
 async fn show_progress(registry: &Registry) {
     if !std::io::stderr().is_terminal() {
         return;

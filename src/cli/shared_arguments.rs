@@ -28,7 +28,7 @@ pub struct SourceArguments {
 }
 
 impl SourceArguments {
-    /// What they name.
+    /// The source that they name.
     pub fn location(&self) -> SourceLocation {
         match &self.dir {
             Some(folder) => SourceLocation::Folder(folder.clone()),
@@ -36,7 +36,7 @@ impl SourceArguments {
         }
     }
 
-    /// The cluster that they name, where they name no folder.
+    /// The cluster that they name, if they name no folder.
     pub fn cluster(&self) -> ClusterOptions {
         ClusterOptions {
             kubeconfig: self.kubeconfig.clone(),
@@ -49,22 +49,22 @@ impl SourceArguments {
 /// What is logged.
 #[derive(Clone, Debug, Args)]
 pub struct LogArguments {
-    /// How much to log; debug has a line for each request, with the id that its answer carries as Audit-Id
+    /// How much to log; debug has a line for each request, with the id in the Audit-Id header of its response
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: LogLevelArgument,
     /// Which log lines to show, in tracing's syntax, instead of a level
     #[arg(long, value_name = "FILTER", conflicts_with = "log_level")]
     pub log: Option<String>,
-    /// How log lines look
+    /// The format of log lines
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormatArgument,
 }
 
 impl LogArguments {
-    /// Logs from now on.
+    /// Starts logging.
     ///
     /// # Errors
-    /// Says what is wrong with the filter.
+    /// The filter is invalid.
     pub fn start(&self) -> Result<(), String> {
         let format = match self.log_format {
             LogFormatArgument::Text => LogFormat::Text,
@@ -77,7 +77,7 @@ impl LogArguments {
             LogLevelArgument::Debug => "debug",
             LogLevelArgument::Trace => "trace",
         };
-        // Of libraries only what is wrong, and not what kube says of each answer that is an error: that is logged where it is handled.
+        // Libraries log problems only. kube is silent, since its errors are logged where they are handled.
         let others = if level == "error" { "error" } else { "warn" };
         let filter = self
             .log
@@ -90,28 +90,28 @@ impl LogArguments {
 /// How much is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogLevelArgument {
-    /// What went wrong for good
+    /// Errors that need attention
     Error,
-    /// The same, and what is tried again
+    /// Also problems that are retried
     Warn,
-    /// The same, and what changed
+    /// Also changes
     Info,
-    /// The same, and each request
+    /// Also each request
     Debug,
     /// Everything
     Trace,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum LogFormatArgument {
-    /// For people
+    /// Text, for people
     Text,
-    /// One JSON object a line
+    /// One JSON object in each line
     Json,
 }
 
-/// How an answer is printed.
+/// How a result is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// Columns for people
@@ -122,7 +122,7 @@ pub enum Output {
     Json,
     /// The same as one YAML document
     Yaml,
-    /// Names only, one a line, as other commands take them
+    /// Names only, one in each line, as other commands accept them
     Name,
 }
 

@@ -3,7 +3,7 @@
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-use super::super::kubeconfig::{Place, Written, credentials, document, endpoint};
+use super::super::kubeconfig::{ViewServer, PrintedKubeconfig, credentials, document, endpoint};
 use super::super::output::printed;
 use super::super::shared_arguments::Output;
 use crate::kinds::{Endpoint, View};
@@ -101,7 +101,7 @@ fn the_cluster_is_the_endpoint_or_a_way_to_it() {
         ),
     ] {
         let endpoint = Endpoint { url: url.to_owned(), ca_bundle: bundle() };
-        let place = Place::of(&endpoint, server).unwrap();
+        let place = ViewServer::of(&endpoint, server).unwrap();
         let own = Identity { user: json!({ "token": "t" }), namespace: None };
         let document = document("blue", &place, own);
         assert_eq!(document["clusters"][0], json!({ "name": "fieldcache-blue", "cluster": expected }), "{why}");
@@ -111,7 +111,7 @@ fn the_cluster_is_the_endpoint_or_a_way_to_it() {
     }
     let endpoint = Endpoint { url: VIEW.to_owned(), ca_bundle: None };
     for server in ["127.0.0.1:8443", "ftp://a", "https://", "a b", "/apis"] {
-        let error = format!("{:#}", Place::of(&endpoint, Some(server)).unwrap_err());
+        let error = format!("{:#}", ViewServer::of(&endpoint, Some(server)).unwrap_err());
         assert!(error.contains("--server") && error.contains(server), "{server}: {error}");
     }
 }
@@ -128,10 +128,10 @@ fn the_whole_document_is_a_kubeconfig() {
         "contexts": [{ "name": "fieldcache-blue", "context": { "cluster": "fieldcache-blue", "user": "fieldcache-blue", "namespace": "team-a" } }],
         "current-context": "fieldcache-blue",
     });
-    assert_eq!(document("blue", &Place::of(&endpoint, None).unwrap(), own), expected);
-    let read = kube::config::Kubeconfig::from_yaml(&printed(&Written(expected.clone()), Output::Yaml)).unwrap();
+    assert_eq!(document("blue", &ViewServer::of(&endpoint, None).unwrap(), own), expected);
+    let read = kube::config::Kubeconfig::from_yaml(&printed(&PrintedKubeconfig(expected.clone()), Output::Yaml)).unwrap();
     assert_eq!(serde_json::to_value(read).unwrap(), expected, "as kube-rs reads it");
-    let text = |output| printed(&Written(expected.clone()), output);
+    let text = |output| printed(&PrintedKubeconfig(expected.clone()), output);
     assert_eq!(text(Output::Name), "fieldcache-blue\n");
     let [table, wide] = [Output::Table, Output::Wide].map(text);
     assert!(table.ends_with(" team-a\n") && wide.ends_with(" https://a:1\n"), "{wide}");
@@ -139,7 +139,7 @@ fn the_whole_document_is_a_kubeconfig() {
 
 #[test]
 fn tokens_for_the_api_server_are_not_copied() {
-    let place = Place::of(&Endpoint { url: "https://a:1".to_owned(), ca_bundle: None }, None).unwrap();
+    let place = ViewServer::of(&Endpoint { url: "https://a:1".to_owned(), ca_bundle: None }, None).unwrap();
     let certificate = json!({ "client-certificate-data": "x", "client-key-data": "y" });
     for (user, allowed, expected, why) in [
         (certificate.clone(), false, Ok(certificate.clone()), "a certificate"),

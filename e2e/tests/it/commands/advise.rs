@@ -82,12 +82,12 @@ async fn advice_comes_from_kube_apiservers_own_counters() -> Result<()> {
         Ok(finished)
     })
     .await?;
-    ensure!(granted.stderr.contains("what is cached already is not known"), "{granted:?}");
+    ensure!(granted.stderr.contains("CACHED is unknown"), "{granted:?}");
     ensure!(granted.stdout.lines().skip(1).all(|line| line.contains("   ?   ")), "{granted:?}");
 
     // What is no kube-apiserver says so.
     let own = format!("--server {}", stage.control_plane.etcd_address());
-    administrator.fail(&format!("fieldcache advise {own}"), 2, &["no metrics of a kube-apiserver"]).await?;
+    administrator.fail(&format!("fieldcache advise {own}"), 2, &["not the metrics of a kube-apiserver"]).await?;
 
     let cache = repository("manifests/walk-through/shirts-cache.yaml");
     administrator.succeed(&format!("kubectl apply -f {cache}")).await?;
