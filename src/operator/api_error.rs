@@ -1,8 +1,8 @@
-//! What an error of the API server says to people: its message, without the structure around it, and not again at each retry.
+//! Errors of the API server as text: the message without the structure around it, logged once and not at each retry.
 
 use kube::runtime::watcher;
 
-/// The message of an error response; for other errors what the library says, with its causes.
+/// The message of an error response; other errors with their causes.
 pub fn described(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
@@ -10,7 +10,7 @@ pub fn described(error: &kube::Error) -> String {
     }
 }
 
-/// The same of objects that are followed.
+/// The same for errors of a watch.
 pub fn described_watch(error: &watcher::Error) -> String {
     match error {
         watcher::Error::InitialListFailed(error)
@@ -41,7 +41,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 pub struct LastProblem(Option<String>);
 
 impl LastProblem {
-    /// Whether this problem is another one than the last; it is the last one from now on.
+    /// Records a problem, and returns whether it differs from the last one.
     pub fn is_new(&mut self, problem: &str) -> bool {
         let is_new = self.0.as_deref() != Some(problem);
         if is_new {
@@ -50,7 +50,7 @@ impl LastProblem {
         is_new
     }
 
-    /// It works again: the next problem is a new one.
+    /// Forgets the problem after a success.
     pub fn forget(&mut self) {
         self.0 = None;
     }

@@ -1,7 +1,7 @@
-//! Events of objects, of which no more are kept than there is [`ObjectBudget`] for.
+//! Events of the objects that fit into an [`ObjectBudget`].
 //!
-//! What was left out is only in the API server. So when there is room again, for instance because an older object was deleted, all objects
-//! are listed anew.
+//! Objects that do not fit are only in the API server. When there is space again, for instance because an older object was deleted, all
+//! objects are listed again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -14,10 +14,10 @@ use tokio::time::{Instant, sleep_until};
 use super::lenient::{Lenient, Replaceable};
 use super::object_budget::{BudgetChange, ObjectBudget};
 
-/// Objects are listed anew no earlier than this after they were listed, however often older ones come and go.
+/// The shortest time between two lists, however often older objects are created and deleted.
 pub(super) const LIST_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
-/// How many times as long as the last list took no other one begins: changes of other objects wait for the end of a list.
+/// No list begins for this many times the duration of the last one, since changes of other objects wait for the end of a list.
 const RESTS: u32 = 50;
 
 /// What a watcher reports of objects.
@@ -27,10 +27,10 @@ struct Bounded<K, Begin> {
     events: Events<K>,
     begin: Begin,
     budget: ObjectBudget,
-    /// What is kept of a list that is not complete, by name. It is passed on as a whole: who reads events cannot drop an object of a list
-    /// again.
+    /// The objects of a list that is not complete, by name. They are passed on together, since readers of events cannot drop an object of
+    /// a list again.
     listing: BTreeMap<String, K>,
-    /// When the last list was complete; `None` while there is one.
+    /// When the last list was complete; `None` during a list.
     listed: Option<Instant>,
     /// When the last list began.
     begun: Instant,
@@ -40,7 +40,7 @@ struct Bounded<K, Begin> {
     ready: VecDeque<Event<K>>,
 }
 
-/// The events of what is kept. `begin` lists and watches; `shorten` drops what is not read of an object.
+/// The events of the objects that fit. `begin` lists and watches; `shorten` drops parts of an object that are not read.
 pub(super) fn bounded<K: Replaceable + Send + 'static>(
     mut begin: impl FnMut() -> Events<K> + Send,
     mut shorten: impl FnMut(&mut K) + Send,

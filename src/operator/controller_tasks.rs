@@ -1,13 +1,13 @@
-//! ControllerTasks that do not wait for each other: the election and the admission policies must go on while a controller computes.
+//! Runs controllers independently: the election and the admission policies must continue while another controller computes.
 //!
-//! Futures that are joined in one task are polled one after the other. So each controller is a task of its own ([`ControllerTasks`]), and work whose
-//! length users choose is done on another thread ([`compute`]).
+//! Futures that are joined in one task are polled one after the other. So each controller is a task of its own ([`ControllerTasks`]), and work
+//! whose length users choose runs on another thread ([`compute`]).
 
 use std::panic::resume_unwind;
 
 use tokio::task::{JoinError, JoinSet};
 
-/// ControllerTasks that end with their owner.
+/// Tasks that are aborted with their owner.
 #[derive(Default)]
 pub(super) struct ControllerTasks(JoinSet<()>);
 
@@ -27,7 +27,7 @@ impl ControllerTasks {
     }
 }
 
-/// Computes on a thread that may be busy for long, and meanwhile lets other tasks go on.
+/// Computes on a blocking thread, while other tasks continue.
 pub(super) async fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
@@ -38,7 +38,7 @@ pub(super) async fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send +
     }
 }
 
-/// Goes on with the panic of a task. A task that was cancelled belongs to a process that ends.
+/// Resumes the panic of a task. Cancelled tasks belong to a process that ends.
 fn unwind(error: JoinError) {
     if let Ok(panic) = error.try_into_panic() {
         resume_unwind(panic);

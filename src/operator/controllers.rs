@@ -24,27 +24,27 @@ use crate::model::Gvr;
 use crate::registry::{Definitions, Registry};
 use crate::source::store_options::StoreOptions;
 
-/// What the controllers of a replica are made of.
+/// The parts of the controllers of a replica.
 pub struct Operator {
-    /// The cluster, with the rights of manifests/.
+    /// A client with the permissions of manifests/.
     pub client: Client,
-    /// What is served.
+    /// The resources that are served.
     pub registry: Arc<Registry>,
-    /// What the cluster has.
+    /// Definitions of the resources of the cluster.
     pub definitions: watch::Receiver<Arc<Definitions>>,
-    /// Who writes.
+    /// How the leader is elected.
     pub election: Election,
-    /// Stores that are kept whatever FieldCaches say.
+    /// Resources with a store whatever FieldCaches define.
     pub kept: BTreeSet<Gvr>,
-    /// The stores to keep.
+    /// The resources that have a store.
     pub wanted: watch::Sender<Arc<BTreeSet<Gvr>>>,
-    /// Their extra fields.
+    /// Extra fields and scopes of the stores.
     pub store_options: watch::Sender<Arc<StoreOptions>>,
-    /// What readiness waits for.
+    /// The state of readiness.
     pub synced: Arc<Synced>,
-    /// Where Views are reached.
+    /// The URL of Views.
     pub address: views::Address,
-    /// What was written, for metrics.
+    /// Written conditions, for metrics.
     pub reported: Arc<ReportedConditions>,
 }
 
@@ -85,7 +85,7 @@ pub async fn run(operator: Operator) {
     tasks.run().await;
 }
 
-/// What statuses are made of.
+/// The inputs of statuses.
 struct StatusInputs {
     replica: ReplicaState,
     view_results: watch::Receiver<Arc<ViewResults>>,
@@ -94,7 +94,7 @@ struct StatusInputs {
     reported: Arc<ReportedConditions>,
 }
 
-/// Writes statuses for as long as this replica leads.
+/// Writes statuses as long as this replica is the leader.
 async fn write_while_leading(
     client: Client,
     written: StatusInputs,
@@ -127,7 +127,7 @@ async fn write_while_leading(
     }
 }
 
-/// Forgets what was written to objects that do not exist any more.
+/// Drops the conditions of objects that were deleted.
 async fn forget_deleted(
     reported: &ReportedConditions,
     mut results: watch::Receiver<Arc<FieldCacheResults>>,

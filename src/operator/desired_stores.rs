@@ -15,20 +15,20 @@ use crate::model::Gvr;
 use crate::registry::Definitions;
 use crate::source::store_options::{StoreOption, StoreOptions};
 
-/// The stores to keep, and who is told of them.
+/// Who receives the stores that FieldCaches define.
 #[derive(Debug)]
 pub struct DesiredStores {
-    /// Stores that are kept whatever FieldCaches say.
+    /// Resources with a store whatever FieldCaches define.
     pub kept: BTreeSet<Gvr>,
-    /// For the source.
+    /// The resources that have a store, for the source.
     pub wanted: watch::Sender<Arc<BTreeSet<Gvr>>>,
-    /// For the source too: their extra fields.
+    /// Extra fields and scopes of the stores, for the source.
     pub store_options: watch::Sender<Arc<StoreOptions>>,
     /// For readiness.
     pub synced: Arc<Synced>,
 }
 
-/// Judges the FieldCaches whenever they or the cluster's resources change, and names the stores to be kept.
+/// Evaluates the FieldCaches whenever they or the cluster's resources change, and publishes the stores that they define.
 pub async fn run(
     changes: impl Stream<Item = ()>,
     field_caches: Store<FieldCache>,
@@ -37,7 +37,7 @@ pub async fn run(
     DesiredStores { kept, wanted, store_options, synced }: DesiredStores,
 ) {
     let mut changes = std::pin::pin!(changes);
-    // Before the FieldCaches have been listed nothing is known of them, which is not the same as that there are none.
+    // Until the FieldCaches are listed, they are unknown, which is not the same as none.
     loop {
         if changes.next().await.is_none() {
             return;
@@ -71,7 +71,7 @@ pub async fn run(
             }
             differs
         });
-        // That they have been evaluated is a change, even if there are none.
+        // The first evaluation is a change, even without FieldCaches.
         let is_first = !std::mem::replace(&mut are_evaluated, true);
         results.send_if_modified(|held| {
             let differs = is_first || **held != evaluated;

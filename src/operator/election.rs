@@ -1,8 +1,8 @@
-//! Who writes: one replica at a time, by a Lease of coordination.k8s.io, as client-go's leader election has it.
+//! Leader election by a Lease of coordination.k8s.io, as in client-go.
 //!
-//! Every replica serves reads; only the leader writes statuses. A holder renews its Lease; the others take it over once it has
-//! not changed for its duration, counted from when they saw it change, so that clocks need not agree. A holder that cannot
-//! renew stops writing before the others can begin. [`lease_action`] decides and knows no clock; [`run`] does what it says.
+//! Every replica serves reads; only the leader writes statuses. The holder renews its Lease. Another replica takes the Lease over if it has
+//! not changed for its duration, measured since that replica saw it change, so that clocks need not agree. A holder that cannot renew stops
+//! writing before another one can begin. [`lease_action`] decides without a clock, and [`run`] acts.
 
 use std::time::Duration;
 
@@ -15,42 +15,42 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::api_error::{LastProblem, described};
 
-/// How a replica takes part.
+/// The settings of the election.
 #[derive(Clone, Debug)]
 pub struct Election {
     /// Namespace of the Lease.
     pub namespace: String,
     /// Name of the Lease.
     pub name: String,
-    /// Who this replica is: unique among them, such as its Pod's name.
+    /// The name of this replica, unique among replicas, such as its Pod's name.
     pub identity: String,
-    /// How long others wait for a holder that says nothing any more.
+    /// How long others wait for a holder that does not renew.
     pub lease_duration: Duration,
     /// A holder that has not renewed for this long stops writing; shorter than the lease.
     pub renew_deadline: Duration,
-    /// How often a Lease is renewed, and looked at by the others.
+    /// How often the holder renews the Lease, and others read it.
     pub retry_period: Duration,
 }
 
-/// client-go's numbers.
+/// See [`Election::lease_duration`]. These are client-go's defaults.
 pub const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// See [`Election::renew_deadline`].
 pub const RENEW_DEADLINE: Duration = Duration::from_secs(10);
 /// See [`Election::retry_period`].
 pub const RETRY_PERIOD: Duration = Duration::from_secs(2);
 
-/// What to do about a Lease as it stands.
+/// What to do about a Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeaseAction {
-    /// It is ours: renew it.
+    /// This replica holds it: renew it.
     Renew,
-    /// Nobody holds it any more: take it.
+    /// It is released or expired: take it.
     Take,
-    /// Somebody else holds it.
+    /// Another replica holds it.
     Wait,
 }
 
-/// Judges a Lease that has not been seen to change for `unchanged`.
+/// The action for a Lease that has not changed for `unchanged`.
 pub(super) fn lease_action(held: &LeaseSpec, identity: &str, unchanged: Duration) -> LeaseAction {
     let holder = held.holder_identity.as_deref().unwrap_or_default();
     let seconds = u64::try_from(held.lease_duration_seconds.unwrap_or_default()).unwrap_or_default();
@@ -63,7 +63,7 @@ pub(super) fn lease_action(held: &LeaseSpec, identity: &str, unchanged: Duration
     }
 }
 
-/// The Lease after this judgment; its number of transitions counts holders.
+/// The Lease after this replica has taken or renewed it. Its transitions count holders.
 pub(super) fn next_lease(held: Option<&LeaseSpec>, election: &Election, now: MicroTime) -> LeaseSpec {
     let is_ours = held.and_then(|held| held.holder_identity.as_ref()) == Some(&election.identity);
     let transitions = held.and_then(|held| held.lease_transitions);
@@ -81,10 +81,10 @@ pub(super) fn next_lease(held: Option<&LeaseSpec>, election: &Election, now: Mic
     }
 }
 
-/// Takes part until the future is dropped, and tells whether this replica leads.
+/// Takes part until the future is dropped, and reports whether this replica is the leader.
 pub async fn run(client: Client, election: Election, leading: &watch::Sender<bool>) -> ! {
     let leases: Api<Lease> = Api::namespaced(client, &election.namespace);
-    // What was seen last, and since when it has not changed.
+    // The last state of the Lease, and since when it has not changed.
     let mut seen: Option<(LeaseSpec, Instant)> = None;
     let mut renewed = Instant::now();
     let mut logged = LastProblem::default();
@@ -99,17 +99,17 @@ pub async fn run(client: Client, election: Election, leading: &watch::Sender<boo
             Ok(Err(error)) => {
                 let problem = described(&error);
                 if logged.is_new(&problem) {
-                    tracing::warn!(lease = %election.name, problem, "the Lease cannot be read or written, trying again");
+                    tracing::warn!(lease = %election.name, problem, "the Lease cannot be read or written, retrying");
                 }
                 None
             }
             Err(_) => {
-                tracing::warn!(lease = %election.name, "the Lease was not answered about in time");
+                tracing::warn!(lease = %election.name, "the request for the Lease timed out");
                 None
             }
         };
         if holds == Some(true) {
-            // Counted from before the request: the others count from after it.
+            // Counted from before the request: other replicas count from after it.
             renewed = began;
         }
         let leads = match holds {

@@ -1,7 +1,7 @@
-//! Kubernetes Events for what a person would want to know: that something became ready, or why it is not.
+//! Kubernetes Events: that an object became ready, or why it is not.
 //!
-//! One for each change of a condition's reason, none for a load, which comes and goes by itself. An Event that cannot be written is not
-//! tried again: the condition says the same.
+//! There is one for each change of a condition's reason, except for loads, which end by themselves. Failed writes of Events are not retried,
+//! since the condition has the same text.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -10,12 +10,12 @@ use kube::runtime::events::{Event, EventType, Recorder};
 use super::status::{ConditionStatus, Finding};
 use crate::kinds::conditions::condition;
 
-/// Reasons that pass by themselves.
+/// Reasons of temporary states.
 const PASSING: [&str; 2] = ["Loading", "NotSynced"];
 /// Longest note of an Event.
 const MAX_NOTE: usize = 1000;
 
-/// Tells of a finding if its condition said something else before.
+/// Writes an Event for a finding whose reason differs from that of the current condition.
 pub(super) async fn record(
     recorder: &Recorder,
     about: &ObjectReference,

@@ -1,6 +1,6 @@
-//! FieldCache: what its author is told. The stores themselves are kept by every replica; the leader writes how they are.
+//! Writes the statuses of FieldCaches. Every replica has the stores; the leader writes their state.
 //!
-//! What a FieldCache asks for is judged in `stores`. There is no finalizer: nothing outside has to be undone when one goes.
+//! `stores` evaluates FieldCaches. There is no finalizer, since deletion needs no cleanup.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -66,7 +66,7 @@ pub async fn run(
 fn after(error: &kube::Error, context: &Context) -> Action {
     let problem = described(error);
     if context.logged.lock().unwrap_or_else(PoisonError::into_inner).is_new(&problem) {
-        tracing::warn!(problem, "the status of a FieldCache cannot be written, trying again");
+        tracing::warn!(problem, "the status of a FieldCache cannot be written, retrying");
     }
     Action::requeue(AFTER_FAILURE)
 }
@@ -91,7 +91,7 @@ async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Resul
     let status = FieldCacheStatus {
         conditions: conditions(&held.conditions, &findings, field_cache.metadata.generation, jiff::Timestamp::now()),
         versions: match &wanted[..] {
-            // What was kept is still known when the resource is back.
+            // The versions are still known when the resource is served again.
             [] => held.versions.clone(),
             wanted => wanted.iter().map(|gvr| gvr.version.to_string()).collect(),
         },
@@ -124,7 +124,7 @@ async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Resul
 const ACCEPTED: &str = "Accepted";
 const SYNCED: &str = "Synced";
 const READY: &str = "Ready";
-/// Only while versions are kept that nobody named.
+/// Only while versions are cached that the spec does not name.
 const PREFERRED_ONLY: &str = "PreferredVersionOnly";
 /// The label of ClusterRoles that grant reads to fieldcache; see manifests/rbac.yaml.
 const READER: &str = "fieldcache.dev/aggregate-to-reader";
@@ -134,14 +134,14 @@ const FORBIDDEN: &str = "Forbidden";
 const PARTLY_ACCEPTED: &str = "PartlyAccepted";
 /// Problems that one message names.
 const MOST_NAMED: usize = 8;
-/// The reason of a store that there is no room for.
+/// The reason of a store that the memory limit prevents.
 const MEMORY_LIMIT: &str = "MemoryLimit";
 
-/// How the stores of a FieldCache are together.
+/// The state of all stores of a FieldCache.
 struct Stores {
     objects: u64,
     bytes: u64,
-    /// The first one that is not ready: which, why for programs, why for people.
+    /// The first store that is not ready: resource, reason and message.
     waiting: Option<(Gvr, &'static str, String)>,
 }
 
@@ -164,7 +164,7 @@ impl Stores {
                 Some(LoadState::Refused { code: 401, message }) => ("Unauthorized", message),
                 Some(LoadState::Refused { message, .. }) => ("SourceFailed", message),
                 Some(LoadState::OverMemory(over)) => (MEMORY_LIMIT, over.to_string()),
-                Some(LoadState::Idle | LoadState::Gone(_)) | None => ("Loading", "about to be read".to_owned()),
+                Some(LoadState::Idle | LoadState::Gone(_)) | None => ("Loading", "not loaded yet".to_owned()),
             };
             stores.waiting.get_or_insert(((*gvr).clone(), waiting.0, waiting.1));
         }
@@ -172,8 +172,8 @@ impl Stores {
     }
 }
 
-/// What to do where the operator may not read a resource: the most common first mistake. Shown in the condition, the log and responses.
-/// One line, because kubectl's tables cut a message at its first line break.
+/// How to grant the operator the permission to read a resource. It is in the condition, in the log and in responses, in one line, because
+/// kubectl's tables cut a message at its first line break.
 pub fn how_to_permit(gvr: &Gvr) -> String {
     let name = object_name(&gvr.group, &gvr.resource);
     if &*gvr.group == "apiextensions.k8s.io" {
@@ -186,49 +186,49 @@ pub fn how_to_permit(gvr: &Gvr) -> String {
     )
 }
 
-/// What a FieldCache's conditions say.
+/// The conditions of a FieldCache.
 fn findings(result: &FieldCacheResult, stores: &Stores) -> Vec<Finding> {
     let of_all = result.problems.first().filter(|_| result.stores.is_empty());
     if let Some(problem) = of_all {
         let refused = |kind| Finding::new(kind, ConditionStatus::False, problem.reason, &*problem.message);
-        let synced = Finding::new(SYNCED, ConditionStatus::False, "NotAccepted", "nothing is kept: see Accepted");
+        let synced = Finding::new(SYNCED, ConditionStatus::False, "NotAccepted", "nothing is cached: see Accepted");
         return vec![refused(ACCEPTED), synced, refused(READY)];
     }
     let names: Vec<String> = result.stores.iter().map(|store| store.gvr.to_string()).collect();
     let kept = names.join(", ");
     let accepted = match result.problems.split_first() {
-        None => Finding::new(ACCEPTED, ConditionStatus::True, "Accepted", format!("kept: {kept}")),
+        None => Finding::new(ACCEPTED, ConditionStatus::True, "Accepted", format!("caching {kept}")),
         Some((first, _)) => {
             let named: Vec<&str> = result.problems.iter().take(MOST_NAMED).map(|problem| &*problem.message).collect();
             let more = match result.problems.len() - named.len() {
                 0 => String::new(),
                 more => format!("; and {more} more"),
             };
-            let message = format!("{}{more}; kept without what is wrong: {kept}", named.join("; "));
+            let message = format!("{}{more}; caching without the invalid parts: {kept}", named.join("; "));
             Finding::new(ACCEPTED, ConditionStatus::False, first.reason, message)
         }
     };
     let ready = if result.problems.is_empty() {
-        Finding::new(READY, ConditionStatus::True, "Ready", "get, list and watch are answered from the copy")
+        Finding::new(READY, ConditionStatus::True, "Ready", "get, list and watch are served from the store")
     } else {
-        let message = "get, list and watch are answered from the copy, but without what is not accepted: see Accepted";
+        let message = "get, list and watch are served from the store, without the invalid parts: see Accepted";
         Finding::new(READY, ConditionStatus::True, PARTLY_ACCEPTED, message)
     };
     let mut findings = match &stores.waiting {
         None => vec![
             accepted,
-            Finding::new(SYNCED, ConditionStatus::True, "Synced", "the copy is complete and follows the API server"),
+            Finding::new(SYNCED, ConditionStatus::True, "Synced", "the store is complete and follows the API server"),
             ready,
         ],
         Some((gvr, reason, message)) => {
             let text = if *reason == FORBIDDEN { message.clone() } else { format!("{gvr}: {message}") };
             let waiting = |kind| Finding::new(kind, ConditionStatus::False, *reason, &*text);
-            // How far a load is moves all the time, and is in the metrics.
-            let loading = |kind| Finding::new(kind, ConditionStatus::False, *reason, format!("{gvr} is being read"));
+            // The progress of a load changes all the time. Metrics have it.
+            let loading = |kind| Finding::new(kind, ConditionStatus::False, *reason, format!("{gvr} is loading"));
             let finding = |kind| if *reason == "Loading" { loading(kind) } else { waiting(kind) };
-            // What there is no room for is refused as a whole, whatever its spec.
+            // A store that exceeds the memory limit is rejected as a whole, whatever its spec.
             let accepted = if *reason == MEMORY_LIMIT { waiting(ACCEPTED) } else { accepted };
-            // One condition says it at length, the one whose message `kubectl get -o wide` shows.
+            // One condition has the whole message, the one that `kubectl get -o wide` shows.
             let synced = match *reason {
                 FORBIDDEN => {
                     Finding::new(SYNCED, ConditionStatus::False, FORBIDDEN, format!("{gvr} cannot be read: see Ready"))
@@ -242,13 +242,13 @@ fn findings(result: &FieldCacheResult, stores: &Stores) -> Vec<Finding> {
     findings
 }
 
-/// That versions are kept beside the preferred one, which nobody asked for.
+/// The condition that versions beside the preferred one are cached without being named.
 fn older_versions(result: &FieldCacheResult) -> Option<Finding> {
     let (preferred, others) = result.stores.split_first().filter(|_| result.follows_preferred)?;
     let others: Vec<&str> = others.iter().map(|store| &*store.gvr.version).collect();
     let message = format!(
-        "the API server prefers {} now. {} was kept before and is kept too until it is no longer served, because clients may read it: each \
-         version costs a copy. To keep others, name them in spec.versions",
+        "the API server prefers {} now. {} was cached before and stays cached while it is served, because clients may read it: each \
+         version needs a store of its own. To select versions, name them in spec.versions",
         preferred.gvr.version,
         others.join(", "),
     );

@@ -1,9 +1,9 @@
-//! Objects of which parts may not be readable.
+//! Reads objects that are partly invalid.
 //!
-//! A typed list fails as a whole when one object of it cannot be read, and their authors choose what is in them: a time in
-//! metadata.managedFields beyond year 9999, or a member of a newer release with a value that this one does not know. Nobody would be told
-//! of other objects then, nor that one is deleted. So what is not read here is left out before, and what cannot be read is replaced by
-//! something that is not served and says why.
+//! A typed list fails as a whole if one object cannot be read, and authors choose the content of objects: a time in metadata.managedFields
+//! after year 9999, or a member of a newer release with a value that this release does not know. Other objects, and deletions, would not be
+//! seen then. So parts that are not used are removed before, and an object that cannot be read is replaced by one that is not served and has
+//! the reason.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -22,15 +22,15 @@ use crate::extract::prune::path::most_names;
 use crate::kinds::view::ViewResource;
 use crate::kinds::{Absence, FieldCache, FieldCacheSpec, SelectableResource, View, ViewSpec};
 
-/// Characters of a reason or of a name that are kept: both can hold what an author wrote.
+/// Longer reasons and names are cut, in characters: both can contain what an author wrote.
 const MOST_CHARACTERS: usize = 256;
 
-/// An object that can be kept without its spec.
+/// An object that can be stored without its spec.
 pub trait Replaceable: Resource<DynamicType = ()> + DeserializeOwned + Default {
-    /// What all objects of the kind may take in memory.
+    /// Limits of the objects of the kind in memory.
     const LIMITS: ObjectLimits = ObjectLimits::NONE;
 
-    /// Leaves out the spec, and notes why. Such an object is not served, nor is anything because of it.
+    /// Removes the spec and stores the reason. Such an object has no effect.
     fn drop_spec(&mut self, why: Absence);
 
     /// Bytes of the spec, as JSON.
@@ -38,14 +38,14 @@ pub trait Replaceable: Resource<DynamicType = ()> + DeserializeOwned + Default {
         0
     }
 
-    /// Takes a status as it was written, if it can be read.
+    /// Reads a status, if it is valid.
     fn read_status(&mut self, _written: &Value) {}
 
-    /// Notes what of the object as it was written this release does not know, where that matters.
+    /// Records members that this release does not know, for kinds where these matter.
     fn note_unknown(&mut self, _written: &Value) {}
 }
 
-/// What a name of a pruned path counts beside its text, in bytes.
+/// Bytes that a name of a pruned path counts beside its text.
 const NAME_BYTES: usize = 48;
 
 fn length<Spec: Serialize>(spec: &Spec) -> usize {
@@ -60,7 +60,7 @@ impl Replaceable for View {
     }
 
     fn spec_length(&self) -> usize {
-        // A name of a pruned path can have one byte here, and takes much more where Views are kept.
+        // A name of a pruned path can have one byte here, and takes much more memory.
         let names = |shown: &ViewResource| shown.prune.iter().map(|path| most_names(path)).sum::<usize>();
         length(&self.spec).saturating_add(self.spec.resources.iter().map(names).sum::<usize>() * NAME_BYTES)
     }
@@ -75,10 +75,10 @@ impl Replaceable for View {
     }
 }
 
-/// Members that are named, at most.
+/// Most unknown members that are named.
 const MOST_UNKNOWN: usize = 8;
 
-/// The paths of members that were written and are not known. Empty ones say nothing.
+/// The paths of unknown members. Empty members have no meaning.
 ///
 /// It recurses once for each level, of which there are at most [`MOST_LEVELS`].
 fn unknown(place: &str, written: &Value, known: &Value, found: &mut Vec<String>) {
@@ -150,8 +150,8 @@ impl Replaceable for ValidatingAdmissionPolicyBinding {
     }
 }
 
-/// An object as far as it can be read: without metadata.managedFields, without its status if that cannot be read, or else with nothing but
-/// its name, its version, and its status if that can be read.
+/// An object as far as it can be read: without metadata.managedFields, and without its status if that is invalid. If the rest is invalid, it
+/// has only its name, its version, and a valid status.
 #[derive(Clone, Debug)]
 pub struct Lenient<K>(pub K);
 

@@ -1,8 +1,19 @@
-//! In the cluster: controllers around the stores, for kinds of our own.
+//! The controllers of the operator, for fieldcache's own kinds.
 //!
-//! Every replica judges what FieldCaches ask for ([`stores`]) and keeps that ([`desired_stores`]); the one that leads ([`election`]) tells people how
-//! it is: on FieldCaches ([`field_caches`], when [`phases`] of a store change) and as SelectableResources
-//! ([`selectable_resources`]), in words and counts that stay quiet ([`status`]) and in `events`; what the API server rejects is an [`api_error`]; metrics show what it [`reported`]. They are tasks `apart` from each other, and look at changes that come together when these `settle`. How many of them are in memory is [`object_budget`]'s. At startup it warns of permissions that it does not need ([`own_permissions`]). Every replica serves the [`views`]. A replica is ready when it is [`synced`]. Serving is `server`'s, reading the cluster `source`'s.
+//! Every replica evaluates FieldCaches and Views and serves them. The leader also writes statuses.
+//!
+//! | Part | Files |
+//! |---|---|
+//! | start | [`run`] starts each controller as a task of its own (`controller_tasks`) |
+//! | objects of the cluster | `reflector` follows them, [`lenient`] reads those that are partly invalid, `bounded` and [`object_budget`] bound how many are in memory, `settle` gathers changes |
+//! | FieldCaches | [`stores`] evaluates them, [`desired_stores`] names the stores for the source, [`field_caches`] writes statuses when [`phases`] of stores change |
+//! | Views | [`views`] evaluates, serves and describes them; [`admission_policy`] checks the policies that protect them |
+//! | SelectableResources | [`selectable_resources`] writes them |
+//! | statuses | [`status`] makes conditions and counts that change rarely, `events` writes Kubernetes Events, [`reported`] has the conditions for metrics |
+//! | one writer | [`election`] elects the leader |
+//! | readiness and permissions | [`synced`] decides when a replica is ready, [`own_permissions`] warns of permissions that are not needed, [`api_error`] describes rejections by the API server |
+//!
+//! `server` serves requests, and `source` reads the cluster.
 
 pub mod admission_policy;
 pub mod api_error;

@@ -1,14 +1,13 @@
-//! How many objects of our own kinds are in memory, and how long they are. Whoever may write them chooses both, and they are there again
-//! after each start.
+//! Bounds the number and length of objects of fieldcache's own kinds in memory. Their authors choose both, and the objects are loaded again
+//! at each start.
 //!
-//! The oldest objects have places, up to a number. Of younger ones only names are kept, so that their status can say why they are not
-//! served, and beyond a further number nothing. Age decides, because nobody can then take the place of an object that is served by writing
-//! more of them.
+//! The oldest objects have places, up to a number. Of newer ones, only names are in memory, so that their status can explain why they are
+//! not served, and beyond a further number nothing. Age decides, so that nobody can displace an object that is served by writing more of them.
 //!
-//! Of each spec the first bytes are free. What specs have beyond that is bounded together, and the oldest long objects get it first. A long
-//! object that gets none keeps its place without its spec. Older objects that become longer therefore do not affect short ones.
+//! The first bytes of each spec are free. The bytes of specs beyond these are bounded together, and the oldest long objects get them first. A
+//! long object that gets none has a place without its spec. Older objects that become longer therefore do not affect short ones.
 //!
-//! What is kept does not depend on the order in which objects are listed. [`ObjectBudget`] is pure. What to do when there is room again is
+//! The result does not depend on the order in which objects are listed. [`ObjectBudget`] is pure. Lists when there is space again are
 //! `bounded`'s.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -18,26 +17,26 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use super::lenient::Replaceable;
 use crate::kinds::Absence;
 
-/// What objects of one kind may take.
+/// Limits of the objects of one kind.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectLimits {
     /// Objects that have a place.
     pub objects: usize,
     /// Bytes of each spec that are free, as JSON. In memory, a spec takes some ten times as much.
     pub free: usize,
-    /// Bytes that all specs together may have beyond these.
+    /// Bytes that all specs together may have beyond the free ones.
     pub excess: usize,
     /// Bytes of one spec.
     pub longest: usize,
-    /// Objects of which at least the name is kept.
+    /// Objects of which at least the name is in memory.
     pub names: usize,
 }
 
 impl ObjectLimits {
-    /// Of FieldCaches, and of Views. Together, the specs of one kind take less than 8 MiB.
+    /// Limits of FieldCaches, and of Views. Together, the specs of one kind take less than 8 MiB.
     pub const WRITTEN_BY_USERS: ObjectLimits =
         ObjectLimits { objects: 2_000, free: 2 << 10, excess: 4 << 20, longest: 64 << 10, names: 10_000 };
-    /// Of what fieldcache itself writes, or selects by name.
+    /// No limits, for objects that fieldcache writes, or selects by name.
     pub const NONE: ObjectLimits = ObjectLimits {
         objects: usize::MAX,
         free: usize::MAX,
@@ -47,7 +46,7 @@ impl ObjectLimits {
     };
 }
 
-/// Objects are in this order: those without a time, which kube-apiserver gives to each, are the youngest.
+/// The order of objects. Those without a creation time, which kube-apiserver always sets, are the newest.
 type Age = (bool, Option<Time>, String);
 
 fn age(metadata: &ObjectMeta) -> Age {
@@ -55,36 +54,36 @@ fn age(metadata: &ObjectMeta) -> Age {
     (created.is_none(), created, metadata.name.clone().unwrap_or_default())
 }
 
-/// What a new or changed object does to what is kept.
+/// The effect of a new or changed object.
 #[derive(Debug)]
 pub struct BudgetChange<K> {
-    /// What to keep in its place, and then what to keep instead of others.
+    /// The object as it is stored, and then other objects that lost their specs.
     pub kept: Vec<K>,
-    /// Objects of which nothing is kept any more, with their names alone.
+    /// Objects that are removed, with their names alone.
     pub gone: Vec<K>,
 }
 
-/// What is kept of the objects of one kind.
+/// The objects of one kind that are in memory.
 #[derive(Debug)]
 pub struct ObjectBudget {
     limits: ObjectLimits,
-    /// Objects that have a place, and what else is known of them. All others are younger.
+    /// Objects with a place, and their metadata. All others are newer.
     placed: BTreeMap<Age, ObjectMeta>,
-    /// Those of them that are long and have their specs, and what these have beyond the free bytes.
+    /// Long objects with a place and their specs, with the bytes beyond the free ones.
     long: BTreeMap<Age, usize>,
-    /// The sum of that.
+    /// The sum of these bytes.
     excess: usize,
-    /// Those of them that are long and do not have their specs. They are younger than all that do.
+    /// Long objects with a place and without their specs. They are newer than all in `long`.
     waiting: BTreeMap<Age, usize>,
-    /// Objects without a place, of which the name is kept.
+    /// Objects without a place, of which the name is in memory.
     named: BTreeSet<Age>,
     ages: HashMap<String, Age>,
-    /// Whether there are others.
+    /// Whether there are further objects.
     has_more: bool,
 }
 
 impl ObjectBudget {
-    /// An empty one.
+    /// An empty budget.
     pub fn new(limits: ObjectLimits) -> ObjectBudget {
         ObjectBudget {
             limits,
@@ -98,12 +97,12 @@ impl ObjectBudget {
         }
     }
 
-    /// All objects come anew.
+    /// Removes all objects, before a list.
     pub fn clear(&mut self) {
         *self = ObjectBudget::new(self.limits);
     }
 
-    /// An object that is new or has changed.
+    /// Adds or replaces an object.
     pub fn admit<K: Replaceable>(&mut self, mut object: K) -> BudgetChange<K> {
         let name = object.meta().name.clone().unwrap_or_default();
         let was_known = self.remove(&name);
@@ -140,7 +139,7 @@ impl ObjectBudget {
         admitted
     }
 
-    /// Puts an object where it belongs beside older ones.
+    /// Inserts an object by its age.
     fn place(&mut self, age: Age, metadata: ObjectMeta, excess: usize) {
         if self.named.first().is_some_and(|oldest| *oldest < age) {
             self.named.insert(age);
@@ -155,7 +154,7 @@ impl ObjectBudget {
         }
     }
 
-    /// Takes places from the youngest objects until the others are few enough. Those that lose their specs with them.
+    /// Takes places from the newest objects until the number fits. Returns those that lose their specs.
     fn take_places(&mut self) -> Vec<ObjectMeta> {
         let mut lost = Vec::new();
         while self.placed.len() > self.limits.objects {
@@ -169,7 +168,7 @@ impl ObjectBudget {
         lost
     }
 
-    /// Takes specs from the youngest long objects until the others fit. Those that lose them.
+    /// Takes specs from the newest long objects until the bytes fit. Returns those that lose them.
     fn take_specs(&mut self) -> Vec<ObjectMeta> {
         let mut lost = Vec::new();
         while self.excess > self.limits.excess {
@@ -181,7 +180,7 @@ impl ObjectBudget {
         lost
     }
 
-    /// An object that does not exist any more. Whether anything was kept of it.
+    /// Removes a deleted object. Returns whether it was in memory.
     pub fn remove(&mut self, name: &str) -> bool {
         let Some(age) = self.ages.remove(name) else { return false };
         self.excess -= self.long.remove(&age).unwrap_or_default();
@@ -191,7 +190,7 @@ impl ObjectBudget {
         true
     }
 
-    /// Whether an object that was left out could be kept now. Then all objects are to be read anew.
+    /// Whether an object that did not fit would fit now. All objects must be listed again then.
     pub fn has_space(&self) -> bool {
         let has_place = self.placed.len() < self.limits.objects && (!self.named.is_empty() || self.has_more);
         let fits = |(_, excess): (&Age, &usize)| self.excess.saturating_add(*excess) <= self.limits.excess;

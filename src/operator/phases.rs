@@ -1,4 +1,4 @@
-//! When a store becomes ready, begins to load, is refused or goes: what statuses wait for, without the changes of objects.
+//! Reports when a store becomes ready, begins to load, fails or is removed, without changes of objects. Statuses depend on these.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use crate::registry::Registry;
 
-/// Counts up in `changed` whenever the phase of some store changes or stores come and go. Ends with the receivers.
+/// Increments `changed` whenever the phase of a store changes, or stores are added or removed. Ends with the receivers.
 pub async fn follow(registry: Arc<Registry>, changed: watch::Sender<u64>) {
     let mut catalogs = registry.subscribe();
     while !changed.is_closed() {
@@ -21,7 +21,7 @@ pub async fn follow(registry: Arc<Registry>, changed: watch::Sender<u64>) {
                 if waits.is_empty() {
                     return std::future::pending().await;
                 }
-                // A sender that is gone belongs to a resource that goes with the next catalog.
+                // A closed channel belongs to a resource that the next catalog does not have.
                 let _ = select_all(waits).await;
             };
             tokio::select! {

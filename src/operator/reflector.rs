@@ -19,17 +19,17 @@ use super::api_error::{LastProblem, described_watch};
 use super::bounded::bounded;
 use super::lenient::{Lenient, Replaceable};
 
-/// Owners of an object that are remembered; fieldcache sets one.
+/// Owner references that stay in memory; fieldcache sets one.
 const MOST_OWNERS: usize = 4;
 
-/// Bytes of the texts of one of them; kube-apiserver does not bound them. fieldcache's own are definitions, whose names have at most 253.
+/// Bytes of the texts of an owner reference; kube-apiserver does not bound them. fieldcache's own are definitions, whose names have at most 253.
 const LONGEST_OWNER: usize = 1_024;
 
-/// Objects in one page of a list: each may have more than a megabyte, and a page is in memory as a whole.
+/// Objects in one page of a list. Each can have more than a megabyte, and a whole page is in memory.
 const PAGE: u32 = 16;
 
-/// Follows objects of one kind, those that are selected, for ever: a store of them, and a stream that has an item whenever one has changed and that
-/// must be polled. What stands in the way is logged and tried again.
+/// Follows the selected objects of one kind: a store of them, and a stream with an item for each change. The stream must be polled. It does
+/// not end. Failures are logged and retried.
 pub(super) fn follow<K>(client: Client, selected: watcher::Config) -> (Store<K>, impl Stream<Item = ()> + Send)
 where
     K: Replaceable + Clone + fmt::Debug + Send + Sync + 'static,
@@ -38,7 +38,7 @@ where
     (store, changes.filter_map(|change| ready(change.ok())))
 }
 
-/// Objects of one kind, for ever, kept without what fieldcache does not read of them. Their authors choose how long annotations are.
+/// Follows the selected objects of one kind without the parts that fieldcache does not read, whose length authors choose.
 pub(super) fn reflected<K>(
     client: Client,
     selected: watcher::Config,
@@ -71,7 +71,7 @@ where
     })
 }
 
-/// Drops what fieldcache does not read: authors of objects choose how much it is, and kube-apiserver bounds only the whole object.
+/// Drops metadata that fieldcache does not read. Authors choose its length, and kube-apiserver bounds only the whole object.
 pub(super) fn shorten_metadata(metadata: &mut ObjectMeta) {
     (metadata.managed_fields, metadata.annotations) = (None, None);
     (metadata.labels, metadata.finalizers) = (None, None);
@@ -92,18 +92,18 @@ fn log<K: Resource<DynamicType = ()>>(event: &Result<watcher::Event<K>, watcher:
         Err(error) => {
             let (kind, problem) = (<K as Resource>::kind(&()), described_watch(error));
             if logged.is_new(&problem) {
-                tracing::warn!(%kind, problem, "objects of this kind cannot be followed, trying again; are crds/ applied and the permissions of manifests/ granted?");
+                tracing::warn!(%kind, problem, "objects of this kind cannot be watched, retrying; check that crds/ are applied and the permissions of manifests/ are granted");
             } else {
-                tracing::debug!(%kind, problem, "objects of this kind still cannot be followed");
+                tracing::debug!(%kind, problem, "objects of this kind still cannot be watched");
             }
         }
     }
 }
 
-/// The same, where it matters whether what is known may be known: an item is an error for as long as the objects may not be read. Other
-/// failures are no items; the objects that were seen last may still be right then.
+/// Like [`follow`], with an error as an item while the permission to read the objects is missing. Other failures yield no item, since the
+/// last known objects may still be current.
 ///
-/// A watch that is rejected and succeeds later says nothing until something changes. So after a rejection the objects are listed anew.
+/// A watch that succeeds after a rejection has no events until something changes. So the objects are listed again after a rejection.
 pub(super) fn follow_strictly<K>(
     client: Client,
     selected: watcher::Config,
@@ -114,7 +114,7 @@ where
     strictly(move || watched(client.clone(), selected.clone(), |_: &mut K| {}).boxed())
 }
 
-/// The same of events; `begin` lists and watches anew.
+/// Like [`follow_strictly`], for events; `begin` lists and watches again.
 pub(super) fn strictly<K>(
     mut begin: impl FnMut() -> BoxStream<'static, Result<watcher::Event<K>, watcher::Error>> + Send,
 ) -> (Store<K>, impl Stream<Item = Result<(), NotPermitted>> + Send)
@@ -136,7 +136,7 @@ where
                     }
                 }
                 Err(error) if is_forbidden(&error) => {
-                    // Told first: nothing is shown while this one waits.
+                    // Reported before the delay, so that nothing is served meanwhile.
                     let delay = watching.delay;
                     watching.delay = (delay * 2).clamp(FIRST_DELAY, LONGEST_DELAY);
                     let again = (watching.begin)();
@@ -150,8 +150,8 @@ where
     (store, changes)
 }
 
-/// How long after a rejection the objects are listed anew. After the first one at once, then after the first delay, then twice as long
-/// each time.
+/// Delays before the objects are listed again after a rejection: none after the first one, then the first delay, then twice as long each
+/// time.
 const FIRST_DELAY: Duration = Duration::from_millis(800);
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
 
@@ -167,7 +167,7 @@ where
     delay: Duration,
 }
 
-/// The API server refuses to show objects.
+/// The API server rejects reads of the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotPermitted;
 

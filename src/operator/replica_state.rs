@@ -11,14 +11,14 @@ use super::admission_policy::PolicyState;
 use super::stores::FieldCacheResults;
 use crate::registry::{Definitions, Registry};
 
-/// What a replica knows; clones share it.
+/// The state of a replica; clones share it.
 #[derive(Clone)]
 pub struct ReplicaState {
-    /// What is served.
+    /// The resources that are served.
     pub registry: Arc<Registry>,
-    /// What the cluster has.
+    /// Definitions of the resources of the cluster.
     pub definitions: watch::Receiver<Arc<Definitions>>,
-    /// What is thought of them.
+    /// The results of evaluating FieldCaches.
     pub results: watch::Receiver<Arc<FieldCacheResults>>,
     /// Whether the admission policies that protect Views with `authorization: View` are in force.
     pub policy: watch::Receiver<PolicyState>,

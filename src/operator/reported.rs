@@ -1,6 +1,6 @@
-//! What the operator has written to FieldCaches and Views, and whether this replica writes: for metrics.
+//! The conditions that the operator wrote to FieldCaches and Views, and whether this replica is the leader, for metrics.
 //!
-//! Only the leader writes conditions, so only the leader has any here. A replica that does not lead any more forgets them.
+//! Only the leader writes conditions, so only the leader has any here. A replica drops them when it is no longer the leader.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::status::{ConditionStatus, Finding};
 
-/// Objects of one kind whose conditions are remembered, at most. Users choose how many there are.
+/// Most objects of one kind with conditions in memory. Users choose the number of objects.
 pub const MOST_OBJECTS: usize = 2_000;
 
 /// The kinds that have conditions.
@@ -20,12 +20,12 @@ pub enum ReportedKind {
     View,
 }
 
-/// A condition as it was written: its type, and whether it holds.
+/// A written condition: its type and status.
 pub type ReportedCondition = (&'static str, ConditionStatus);
 
 type Objects = BTreeMap<String, Vec<ReportedCondition>>;
 
-/// What was written; clones of an Arc of it share it.
+/// The written conditions.
 #[derive(Debug, Default)]
 pub struct ReportedConditions {
     leads: AtomicBool,
@@ -41,7 +41,7 @@ impl ReportedConditions {
         }
     }
 
-    /// This replica writes from now on, or not any more.
+    /// Sets whether this replica is the leader.
     pub fn lead(&self, leads: bool) {
         self.leads.store(leads, Ordering::Release);
         if !leads {
@@ -51,12 +51,12 @@ impl ReportedConditions {
         }
     }
 
-    /// Whether this replica writes.
+    /// Whether this replica is the leader.
     pub fn leads(&self) -> bool {
         self.leads.load(Ordering::Acquire)
     }
 
-    /// These are the conditions of an object now.
+    /// Replaces the conditions of an object.
     pub fn set(&self, kind: ReportedKind, name: &str, findings: &[Finding]) {
         let mut objects = self.of(kind).lock().unwrap_or_else(PoisonError::into_inner);
         if objects.len() < MOST_OBJECTS || objects.contains_key(name) {
@@ -65,7 +65,7 @@ impl ReportedConditions {
         }
     }
 
-    /// Forgets the objects that do not exist any more.
+    /// Drops objects that do not exist.
     pub fn retain(&self, kind: ReportedKind, exists: impl Fn(&str) -> bool) {
         self.of(kind).lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| exists(name));
     }

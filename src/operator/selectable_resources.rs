@@ -1,8 +1,8 @@
-//! SelectableResource: which fields a resource can be selected by, for people to read and to watch.
+//! Writes SelectableResources, which list the selectable fields of a resource.
 //!
-//! [`describe`] is pure: what the cluster has and what FieldCaches ask for in, the objects that there are to be out. [`run`] makes the
-//! cluster have exactly these: it compares all of them whenever something changes, so that what was deleted or written over by somebody
-//! comes back. It is a loop of our own rather than a controller of kube-runtime, which only looks at objects that exist.
+//! [`describe`] is pure: definitions of the cluster and results of FieldCaches in, desired objects out. [`run`] makes the cluster have exactly
+//! these. It compares all of them whenever something changes, so that deleted and changed objects are restored. It is a loop of its own,
+//! since controllers of kube-runtime reconcile only objects that exist.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -31,23 +31,23 @@ use crate::kinds::{
 };
 use crate::registry::Definitions;
 
-/// Even if nothing seems to have changed, everything is compared this often.
+/// How often all objects are compared without a change.
 const COMPARE_EVERY: Duration = Duration::from_secs(60);
 /// kube-apiserver publishes a changed definition in OpenAPI a moment later.
 const PUBLISHED_AFTER: Duration = Duration::from_secs(2);
 
-/// A SelectableResource as it is to be.
+/// A desired SelectableResource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Described {
-    /// The definition that owns it, if it is a custom resource.
+    /// The CustomResourceDefinition that owns it, for a custom resource.
     pub owner: Option<OwnerReference>,
-    /// Served versions, preferred one first.
+    /// Served versions, the preferred one first.
     pub versions: Vec<ResourceVersion>,
     /// Key of the OpenAPI document of the first version, such as `apis/apps/v1`.
     pub document: String,
-    /// Whether a FieldCache keeps a copy.
+    /// Whether a FieldCache defines a store.
     pub cached: bool,
-    /// Whether all of its fields are right.
+    /// The condition Accepted.
     pub accepted: Finding,
 }
 
@@ -56,8 +56,8 @@ const MAX_PATHS: usize = 256;
 const ACCEPTED: &str = "Accepted";
 const PUBLISHED: &str = "Published";
 
-/// The SelectableResources that there are to be, by name: one for each resource that has a selectable field besides its name and
-/// namespace, or one that is refused, or a FieldCache that is accepted.
+/// The desired SelectableResources by name: one for each resource with a selectable field beside name and namespace, with a rejected field,
+/// or with an accepted FieldCache.
 pub fn describe(
     definitions: &Definitions,
     results: &FieldCacheResults,
@@ -203,7 +203,7 @@ pub async fn run(
             Some((name, error)) => {
                 let problem = described(error);
                 if logged.is_new(&problem) {
-                    tracing::warn!(name, problem, "a SelectableResource cannot be written, trying again");
+                    tracing::warn!(name, problem, "a SelectableResource cannot be written, retrying");
                 }
             }
         }
@@ -224,7 +224,7 @@ pub async fn run(
     }
 }
 
-/// The hashes of the OpenAPI documents, by key; the error says why there are none.
+/// The hashes of the OpenAPI documents, by key; the error is the reason why there are none.
 async fn hashes(
     replica: &ReplicaState,
     wanted: &BTreeMap<String, Described>,
@@ -234,7 +234,7 @@ async fn hashes(
     };
     let set = documents.v3().await?;
     let keys: Vec<String> = wanted.values().map(|described| described.document.clone()).collect();
-    // Documents that nobody has asked for are made for that, which takes seconds for the longest ones.
+    // Documents that were not requested yet are generated, which takes seconds for the longest ones.
     let hashes = tokio::task::spawn_blocking(move || {
         let hash = |key: String| set.v3(&key).map(|forms| forms.document().hash.clone()).map(|hash| (key, hash));
         keys.into_iter().filter_map(hash).collect()
@@ -242,8 +242,8 @@ async fn hashes(
     hashes.await.map_err(|error| error.to_string())
 }
 
-/// Makes the cluster have what is wanted, and nothing else. Returns the names of those that could not be written, with the reason: one that
-/// the API server rejects does not affect the others.
+/// Makes the cluster have the desired objects and no others. Returns the names of those that could not be written, with errors: one that the
+/// API server rejects does not affect the others.
 async fn compare(
     api: &Api<SelectableResource>,
     held: &reflector::Store<SelectableResource>,
@@ -259,7 +259,7 @@ async fn compare(
             let parameters = DeleteParams { preconditions: Some(only_this), ..DeleteParams::default() };
             match api.delete(name, &parameters).await {
                 Ok(_) => {}
-                // Somebody, or the garbage collector, was faster.
+                // It was deleted or changed meanwhile.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
                 Err(error) => failed.push((name.clone(), error)),
             }
@@ -267,7 +267,7 @@ async fn compare(
     }
     for (name, described) in wanted {
         if let Err(error) = write(api, name, held.get(name).map(|object| &**object), described, documents).await {
-            // Without an API server, each further one would wait as long.
+            // Without an API server, each further write would wait as long.
             let is_answer = matches!(error, kube::Error::Api(_));
             failed.push((name.clone(), error));
             if !is_answer {
@@ -278,7 +278,7 @@ async fn compare(
     failed
 }
 
-/// Writes one of them, as far as it is not there.
+/// Writes one of them, if it differs.
 async fn write(
     api: &Api<SelectableResource>,
     name: &str,
@@ -305,7 +305,7 @@ async fn write(
     Ok(())
 }
 
-/// What field selectors can name, in any version, in the order of the versions.
+/// The selectable field paths of all versions, in the order of the versions.
 fn field_paths(versions: &[ResourceVersion]) -> Vec<String> {
     let mut paths: Vec<String> = Vec::new();
     for field in versions.iter().flat_map(|version| &version.fields) {
@@ -365,7 +365,7 @@ fn status(
         field_paths,
         open_api,
         cached: described.cached,
-        // It has no spec, so its generation says nothing.
+        // It has no spec, so its generation has no meaning.
         conditions: conditions(
             &before.conditions,
             &[described.accepted.clone(), published],

@@ -1,7 +1,7 @@
-//! Changes that come together are looked at together.
+//! Gathers changes that arrive together.
 //!
-//! A watch passes on only what the task of its connection has delivered, which is a few events at a time. A reader gets the rest only if it
-//! waits for them.
+//! A watch yields only the events that the task of its connection has delivered, which are a few at a time. A reader gets the others only if
+//! it waits.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -9,11 +9,10 @@ use std::time::Duration;
 use futures::{Stream, StreamExt};
 use tokio::time::sleep;
 
-/// How long changes are read after a first one.
+/// How long changes are gathered after the first one.
 const SETTLE: Duration = Duration::from_millis(100);
 
-/// Reads the changes that come while things settle: what they are about is in a store already. Whether the stream goes on; one that has
-/// ended is not waited for.
+/// Gathers changes for a moment. Their objects are in a store already. Returns false at once if the stream has ended.
 ///
 /// Nothing is lost if this future is dropped.
 pub(super) async fn settle(changes: &mut (impl Stream<Item = ()> + Unpin)) -> bool {

@@ -1,6 +1,7 @@
-//! Statuses that are quiet: conditions that change only when something did, and counts that move in steps.
+//! Conditions that keep their transition time while their status is the same, and counts that change in steps, so that statuses are written
+//! rarely.
 //!
-//! Pure. Who writes them, and when, is `field_caches`' and `selectable_resources`'.
+//! Pure. `field_caches`, `views` and `selectable_resources` write them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
@@ -13,19 +14,19 @@ pub const FIELD_MANAGER: &str = "fieldcache-operator";
 /// reviews of all requests meanwhile.
 pub(super) const MOST_WRITES: u16 = 4;
 
-/// Whether something is so.
+/// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionStatus {
-    /// It is.
+    /// The condition holds.
     True,
-    /// It is not.
+    /// It does not hold.
     False,
-    /// It is not known.
+    /// Unknown.
     Unknown,
 }
 
 impl ConditionStatus {
-    /// As it stands in a condition.
+    /// Its text in a condition.
     pub fn as_str(self) -> &'static str {
         match self {
             ConditionStatus::True => "True",
@@ -35,16 +36,16 @@ impl ConditionStatus {
     }
 }
 
-/// A condition as it is to be, without times.
+/// A desired condition, without times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Its type.
     pub kind: &'static str,
-    /// Whether it holds.
+    /// Its status.
     pub status: ConditionStatus,
-    /// For programs.
+    /// Its reason, for programs.
     pub reason: String,
-    /// For people.
+    /// Its message, for people.
     pub message: String,
 }
 
@@ -60,7 +61,7 @@ impl Finding {
     }
 }
 
-/// Conditions out of findings: each keeps the time of its last transition for as long as it says the same.
+/// Conditions of findings. Each keeps the time of its last transition while its status is the same.
 pub fn conditions(
     previous: &[Condition],
     findings: &[Finding],
@@ -84,7 +85,7 @@ pub fn conditions(
     findings.iter().map(made).collect()
 }
 
-/// A count as it is shown: the one that is shown already for as long as the real one is within a tenth of it.
+/// A count for a status: the shown one, as long as the real one is within a tenth of it.
 pub fn coarse(shown: Option<i64>, real: u64) -> i64 {
     let real = i64::try_from(real).unwrap_or(i64::MAX);
     match shown {

@@ -1,6 +1,6 @@
-//! What FieldCaches ask for, judged against what the cluster has: which stores to keep, and what to tell their authors.
+//! Evaluates FieldCaches against the definitions of the cluster: which stores they define, and which problems they have.
 //!
-//! Pure: FieldCaches and [`Definitions`] in, results out. Every replica judges alike, so all of them serve the same stores; what the
+//! Pure: FieldCaches and [`Definitions`] in, results out. Every replica gets the same results, so all of them serve the same stores. What the
 //! results look like on the objects is `field_caches`'. A result is kept for as long as what it was made of is the same ([`EvaluationInputs`]).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,37 +21,37 @@ use crate::registry::{Definition, Definitions, PartialStore};
 /// The result on one FieldCache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldCacheResult {
-    /// metadata.generation of what was judged.
+    /// metadata.generation of the evaluated object.
     pub generation: i64,
-    /// The stores to keep, the preferred version first; empty when it is refused as a whole.
+    /// The stores, that of the preferred version first; empty if the FieldCache is rejected as a whole.
     pub stores: Vec<DesiredStore>,
-    /// What is wrong. With stores: only some of its fields are left out.
+    /// Its problems. If there are stores, only some fields or versions are left out.
     pub problems: Vec<SpecProblem>,
-    /// Whether its author names no version.
+    /// Whether its spec names no version.
     pub follows_preferred: bool,
 }
 
-/// A store that a FieldCache asks for.
+/// A store that a FieldCache defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DesiredStore {
-    /// Of what.
+    /// Its resource.
     pub gvr: Gvr,
-    /// Its extra fields, those that are right.
+    /// Its valid extra fields.
     pub fields: ExtraFields,
-    /// The resource's plan with them.
+    /// The plan of the resource with these fields.
     pub plan: Plan,
-    /// The others.
+    /// Problems of invalid extra fields.
     pub rejected: Vec<extra::Problem>,
-    /// Only these objects are kept.
+    /// The selection of its objects; `None`: all.
     pub scope: Option<Arc<PartialStore>>,
 }
 
-/// Why a FieldCache cannot be as its author wants it.
+/// A problem of a FieldCache or View.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecProblem {
-    /// For programs: one word.
+    /// The reason, one word for programs.
     pub reason: &'static str,
-    /// For people: where, what, and what to do.
+    /// The message for people: location, problem and remedy.
     pub message: String,
 }
 
@@ -113,7 +113,7 @@ impl EvaluationInputs {
 }
 
 /// Judges all of them, those of which something has changed. `last` are the last results, and become these. Other tasks go on meanwhile:
-/// there can be many, and to judge one can take a second.
+/// there can be many, and to evaluate one can take a second.
 pub async fn evaluate_all(
     field_caches: &[Arc<FieldCache>],
     definitions: &Arc<Definitions>,
@@ -139,12 +139,12 @@ pub async fn evaluate_all(
     last.iter().map(|(name, (_, result))| (name.clone(), result.clone())).collect()
 }
 
-/// Everything that is to be kept.
+/// The resources of all stores that FieldCaches define.
 pub fn named(results: &FieldCacheResults) -> BTreeSet<Gvr> {
     results.values().flat_map(|result| &result.stores).map(|store| store.gvr.clone()).collect()
 }
 
-/// Judges one.
+/// Evaluates one FieldCache.
 pub fn evaluate(field_cache: &FieldCache, definitions: &Definitions) -> FieldCacheResult {
     let generation = field_cache.metadata.generation.unwrap_or_default();
     let follows_preferred = field_cache.spec.versions.is_empty();
@@ -157,13 +157,13 @@ pub fn evaluate(field_cache: &FieldCache, definitions: &Definitions) -> FieldCac
     }
 }
 
-/// The problem of an object without its spec; `crowded_out` is the reason of one of its kind that there is no room for.
+/// The problem of an object without its spec. `crowded_out` is the reason for an object that exceeds the budget of its kind.
 pub(super) fn absent(why: &Absence, crowded_out: &'static str) -> SpecProblem {
     let ObjectLimits { objects, free, excess, longest, .. } = ObjectLimits::WRITTEN_BY_USERS;
     let (reason, message) = match why {
         Absence::Unreadable(reason) => (
             "Unreadable",
-            format!("this release cannot read the object: {reason}; write it anew, or run the release of crds/"),
+            format!("this release cannot read the object: {reason}; replace it, or run the release of crds/"),
         ),
         Absence::TooLong => {
             ("TooLarge", format!("its spec takes more than {longest} bytes as JSON: shorten it, or make several of it"))
@@ -187,7 +187,7 @@ pub(super) fn unsupported(resource: &str) -> String {
     )
 }
 
-/// The problems of the fields. One that all versions have is there once; others name their version.
+/// The problems of fields. A problem of all versions is reported once; others name their version.
 fn rejected(stores: &[DesiredStore]) -> Vec<SpecProblem> {
     let is_common = |problem: &extra::Problem| stores.iter().all(|store| store.rejected.contains(problem));
     let mut problems = Vec::new();
@@ -204,21 +204,21 @@ fn rejected(stores: &[DesiredStore]) -> Vec<SpecProblem> {
     problems
 }
 
-/// The stores, and what is wrong with others that they do without.
+/// The stores, and problems of versions that are left out.
 fn stores(
     field_cache: &FieldCache,
     definitions: &Definitions,
 ) -> Result<(Vec<DesiredStore>, Vec<SpecProblem>), Vec<SpecProblem>> {
     let spec = &field_cache.spec;
     let one = |reason, message: &str| Err(vec![SpecProblem { reason, message: message.to_owned() }]);
-    // A FieldCache that is being deleted asks for nothing any more; there is nothing outside to undo.
+    // A FieldCache that is being deleted defines no stores. Deletion needs no cleanup.
     if field_cache.metadata.deletion_timestamp.is_some() {
         return one("Deleting", "the FieldCache is being deleted");
     }
     if let Some(why) = &spec.absent {
         return Err(vec![absent(why, "TooManyFieldCaches")]);
     }
-    // The definition says so too; an API server without its rules would let two of them mean one store.
+    // The CRD validates this too. Without its rules, two FieldCaches could define one store.
     if field_cache.name_any() != spec.object_name() {
         let message =
             format!("metadata.name: must be {}, so that there is one FieldCache for each resource", spec.object_name());
@@ -246,7 +246,7 @@ fn stores(
     {
         let scope = match store_scope(spec, definition) {
             Ok(scope) => scope,
-            // An older version that nobody named must not take the preferred one away.
+            // An older version that the spec does not name must not prevent the preferred one.
             Err(_) if spec.versions.is_empty() && !stores.is_empty() => continue,
             Err(problems) => return Err(problems),
         };
@@ -254,14 +254,14 @@ fn stores(
         for problem in &mut outcome.problems {
             problem.message = accept::shortened(std::mem::take(&mut problem.message));
         }
-        // They have just been accepted for this plan.
+        // The fields were accepted for this plan.
         let plan = outcome.fields.extend(&definition.plan).unwrap_or_else(|_| definition.plan.clone());
         stores.push(DesiredStore { gvr: gvr.clone(), fields: outcome.fields, plan, rejected: outcome.problems, scope });
     }
     Ok((stores, problems))
 }
 
-/// What the API server is to select. A scope that it cannot select by is refused as a whole: a wider copy is not what was asked for.
+/// The selection of objects for the API server. A scope that it cannot apply is rejected as a whole: a store of more objects is not requested.
 fn store_scope(spec: &FieldCacheSpec, definition: &Definition) -> Result<Option<Arc<PartialStore>>, Vec<SpecProblem>> {
     if spec.scope.is_none() {
         return Ok(None);
@@ -291,7 +291,7 @@ fn accept_fields(
         };
         return extra::accept(requests, &subject);
     }
-    // The schemas of the Kubernetes that this program was built with: what a newer one adds is not known.
+    // The schemas of the Kubernetes version that this program was built with. Newer fields are unknown.
     let schema = schemas::structural_schema(&gvr.group, &gvr.version, &definition.kind);
     extra::accept(requests, &Subject { plan: &definition.plan, schema: schema.as_ref(), columns: &[] })
 }

@@ -1,14 +1,13 @@
-//! Whether a replica has what it must serve: the stores of its start complete, or given up on with a condition that says why, and the
-//! Views read.
+//! Readiness: a replica is ready when the stores of its start are complete, or have failed with a condition, and the Views are evaluated.
 //!
-//! A replica that is not ready gets no requests from its Service; what it has is served nevertheless. What it has not is then not known to
-//! be missing: until it [knows](Synced::knows) what there is to serve, nobody is told that something is not there.
+//! A replica that is not ready gets no requests from its Service, but it serves what it has. Until it [knows](Synced::knows) which resources
+//! and Views exist, it does not report any of them as missing.
 //!
 //! Only the stores of the first FieldCaches gate readiness, each until it was complete once. All replicas load a store that is added later
-//! at the same time, so if it gated readiness, an author of FieldCaches could take all of them out of the Service. Nor does one gate it
+//! at the same time, so if it gated readiness, an author of FieldCaches could take all of them out of the Service. No store gates readiness
 //! for longer than [`PATIENCE`] without progress, or [`MOST_PATIENCE`] at all: kube-apiserver lists no resource whose conversion webhook
-//! fails, and those who may write definitions could keep every replica that starts out of the Service. Where no store is complete, there
-//! is nothing else to serve, and all are waited for.
+//! fails, and authors of definitions could keep every replica that starts out of the Service. If no store is complete, there is nothing
+//! else to serve, and all of them gate readiness.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,37 +19,37 @@ use tokio::time::Instant;
 use crate::model::Gvr;
 use crate::registry::{Readiness, Registry};
 
-/// A store of which nothing was read for so long gates readiness no longer.
+/// A store without progress for this time does not gate readiness.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// No store gates readiness for longer.
+/// The longest time that a store gates readiness.
 const MOST_PATIENCE: Duration = Duration::from_secs(600);
 
-/// What is to be there.
+/// The state of readiness.
 #[derive(Debug, Default)]
 pub struct Synced {
-    /// The stores; `None` before the FieldCaches have been listed.
+    /// The expected stores; `None` before the FieldCaches are listed.
     stores: Mutex<Option<Expected>>,
-    /// Whether all Views are served, or refused, that there were at the beginning.
+    /// Whether the Views of the start were evaluated.
     views: AtomicBool,
-    /// Once known, for ever: afterwards something is missing for as long as it is about to be there, as in kube-apiserver.
+    /// Whether [`Synced::knows`] was true once. From then on, a new resource is missing until it is loaded, as in kube-apiserver.
     known: AtomicBool,
 }
 
-/// The stores that must be there.
+/// The expected stores.
 #[derive(Clone, Debug)]
 struct Expected {
     /// All of them.
     stores: Arc<BTreeSet<Gvr>>,
-    /// Those of the start that have not been complete yet.
+    /// Stores of the start that have not been complete yet.
     gating: BTreeMap<Gvr, Progress>,
 }
 
-/// How far a store is that gates readiness.
+/// The progress of a store that gates readiness.
 #[derive(Clone, Copy, Debug)]
 struct Progress {
     began: Instant,
-    /// Objects of its first list, and since when they are so many.
+    /// Objects of its first list, and the time of the last one.
     read: (u64, Instant),
 }
 
@@ -59,7 +58,7 @@ impl Progress {
         Progress { began: now, read: (0, now) }
     }
 
-    /// Whether it is worth waiting for.
+    /// Whether it still gates readiness.
     fn goes_on(&mut self, read: u64, now: Instant) -> bool {
         if read > self.read.0 {
             self.read = (read, now);
@@ -69,7 +68,7 @@ impl Progress {
 }
 
 impl Synced {
-    /// From now on these stores must be there. Those of the first call gate readiness.
+    /// Sets the expected stores. Those of the first call gate readiness.
     pub fn expect(&self, stores: Arc<BTreeSet<Gvr>>) {
         let mut held = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         let gating = match held.take() {
@@ -79,7 +78,7 @@ impl Synced {
         *held = Some(Expected { stores, gating });
     }
 
-    /// The Views are served.
+    /// Records that the Views are evaluated.
     pub fn views_served(&self) {
         self.views.store(true, Ordering::Release);
     }
@@ -88,7 +87,7 @@ impl Synced {
         self.stores.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|expected| expected.stores.clone())
     }
 
-    /// How far each store is, as far as readiness is concerned.
+    /// The readiness of each store.
     fn stores(&self, registry: &Registry) -> Vec<(Gvr, Readiness)> {
         let (catalog, now) = (registry.catalog(), Instant::now());
         let mut held = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,7 +107,7 @@ impl Synced {
         stores.iter().map(store).collect()
     }
 
-    /// Whether what is not served is not there: everything that is to be served is in the catalog, complete or not.
+    /// Whether the catalog has all expected stores, complete or not, and the Views are evaluated. Then what is not in the catalog does not exist.
     pub fn knows(&self, registry: &Registry) -> bool {
         if self.known.load(Ordering::Acquire) {
             return true;
@@ -122,7 +121,7 @@ impl Synced {
         knows
     }
 
-    /// One line for each store, and one each for whether FieldCaches and Views are known; the error says what is missing.
+    /// The readiness of FieldCaches, of Views and of each store, by name.
     pub fn probe(&self, registry: &Registry) -> Vec<(String, Readiness)> {
         let unless = |known: bool, kind: &str| {
             if known { Readiness::Ready } else { Readiness::NotReady(format!("the {kind} have not been listed yet")) }

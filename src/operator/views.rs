@@ -1,8 +1,8 @@
-//! Views: evaluated and served by every replica, described on the objects by the one that leads.
+//! Evaluates and serves Views in every replica, and writes their statuses in the leader.
 //!
-//! [`evaluate`] is pure: Views, the results on FieldCaches and the cluster's resources in, what is served out. A View is served whole or not
-//! at all: one whose selection cannot be read would show too much. What is served is `registry::views`'; there is no finalizer, since
-//! nothing outside has to be undone when a View goes.
+//! [`evaluate`] is pure: Views, the results of FieldCaches and the definitions of the cluster in, definitions of Views out. A View is served
+//! as a whole or not at all: with an invalid selection it would show too much. `registry::views` serves it. There is no finalizer, since
+//! deletion needs no cleanup.
 
 use std::collections::BTreeMap;
 use std::future::ready;
@@ -41,7 +41,7 @@ use crate::registry::views::{ViewDefinition, ViewPart, ViewRights};
 use crate::registry::{Definitions, LoadState, ViewVerdicts};
 use crate::request::view_path::VIEWS;
 
-/// Even if nothing seems to have changed, a status is looked at this often.
+/// How often a status is compared without a change.
 const COMPARE_EVERY: Duration = Duration::from_secs(300);
 const AFTER_FAILURE: Duration = Duration::from_secs(10);
 
@@ -57,19 +57,19 @@ const CONSUMER_NAMESPACED: &str = "ConsumerNamespaced";
 pub struct ViewResult {
     /// metadata.generation of the View that was evaluated.
     pub generation: i64,
-    /// What is served, or the first things that are wrong.
+    /// What is served, or the first problems.
     pub outcome: Result<Arc<ViewDefinition>, Vec<SpecProblem>>,
 }
 
 /// The results, by name.
 pub type ViewResults = BTreeMap<String, Arc<ViewResult>>;
 
-/// Where Views are reached.
+/// The URL of Views.
 #[derive(Clone, Debug)]
 pub struct Address {
-    /// What stands before a View's path, such as `https://fieldcache.fieldcache-system.svc`.
+    /// The URL before the path of a View, such as `https://fieldcache.fieldcache-system.svc`.
     pub base: String,
-    /// By which certificates the server is known, PEM; empty: by any that clients trust.
+    /// The certificate authorities of the server, PEM; empty: clients trust the certificate anyway.
     pub authorities: watch::Receiver<Vec<u8>>,
 }
 
@@ -83,7 +83,7 @@ impl Address {
     }
 }
 
-/// Follows Views, without what is not read of them.
+/// Follows Views, without the parts that are not read.
 pub fn follow(client: Client) -> (Store<View>, impl Stream<Item = ()> + Send) {
     let (store, changes) =
         reflector::reflected(client, watcher::Config::default(), |view: &mut View| view.status = None);
@@ -238,7 +238,7 @@ fn taken(value: ConsumerValue) -> Taken {
     }
 }
 
-/// Serves the Views for as long as it is polled, and tells what is thought of them.
+/// Serves the Views as long as it is polled, and publishes the results.
 pub async fn serve(
     replica: ReplicaState,
     views: Store<View>,
@@ -331,7 +331,7 @@ pub async fn run(
 fn after(error: &kube::Error, context: &Context) -> Action {
     let problem = described(error);
     if context.logged.lock().unwrap_or_else(PoisonError::into_inner).is_new(&problem) {
-        tracing::warn!(problem, "the status of a View cannot be written, trying again");
+        tracing::warn!(problem, "the status of a View cannot be written, retrying");
     }
     Action::requeue(AFTER_FAILURE)
 }
@@ -380,7 +380,7 @@ fn findings(result: &ViewResult, replica: &ReplicaState) -> Vec<Finding> {
             return vec![refused(ACCEPTED), refused(READY)];
         }
     };
-    let accepted = Finding::new(ACCEPTED, ConditionStatus::True, "Accepted", "everything that it selects by is there");
+    let accepted = Finding::new(ACCEPTED, ConditionStatus::True, "Accepted", "all selectors are valid");
     // The admission policies restrict who decides what such a View shows. Without them, any author of Views or FieldCaches could.
     let policy = replica.policy.borrow().clone();
     if let (ViewRights::View, Err(problem)) = (definition.rights, policy) {
@@ -401,20 +401,20 @@ fn findings(result: &ViewResult, replica: &ReplicaState) -> Vec<Finding> {
         None => Finding::new(READY, ConditionStatus::True, "Ready", "served at status.endpoint.url"),
         Some(part) => {
             let name = crate::kinds::field_cache::object_name(&part.group, &part.resource);
-            let message = format!("the copy of {name} is not complete: see FieldCache {name}");
+            let message = format!("the store of {name} is not complete: see FieldCache {name}");
             Finding::new(READY, ConditionStatus::False, "NotSynced", message)
         }
     };
     [accepted, ready].into_iter().chain(notes(definition)).collect()
 }
 
-/// What the author of a View that is served should know.
+/// Further conditions of a View that is served.
 fn notes(definition: &ViewDefinition) -> impl Iterator<Item = Finding> {
     pruned(definition).into_iter().chain(not_namespaced(definition))
 }
 
-/// That a name alone does not say whose it is, where the View itself is the permission. With the caller's own permissions it is a
-/// convenience.
+/// The condition that a View with `authorization: View` selects by a name without its namespace. With `authorization: Caller`, the callers'
+/// own permissions apply.
 pub(super) fn not_namespaced(definition: &ViewDefinition) -> Option<Finding> {
     let fields = &definition.consumer.fields;
     let takes = |wanted: Taken| fields.iter().find(|(_, value)| *value == wanted);
@@ -434,7 +434,7 @@ pub(super) fn not_namespaced(definition: &ViewDefinition) -> Option<Finding> {
     })
 }
 
-/// What a View that prunes leaves out beside the paths that it names, and where the same data can still be read.
+/// The condition of a View that prunes: what it leaves out beside the named paths, and where the same data can still be read.
 fn pruned(definition: &ViewDefinition) -> Option<Finding> {
     definition.parts.iter().any(|part| !part.prune.is_empty()).then(|| {
         let message = format!(
