@@ -1,4 +1,4 @@
-//! What was typed after `fieldcache place`, and what single options mean.
+//! The options of `fieldcache place`.
 
 use std::path::PathBuf;
 
@@ -12,9 +12,9 @@ use crate::selector::syntax::{label_key_faults, label_value_faults};
 /// `fieldcache place`.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "It asks as kube-scheduler would: cordoned nodes, nodeName, taints, nodeSelector, node affinity, affinity and anti-affinity between Pods both ways. A Pod or workload from a file is first made what an API server would make of it (default tolerations, matchLabelKeys). Free resources, ports, volumes and topology spread are not looked at.
+    after_help = "It applies kube-scheduler's rules for cordoned nodes, nodeName, taints, nodeSelector, node affinity, and affinity and anti-affinity between Pods in both directions. A Pod or workload from a file first gets the defaults of the API server (default tolerations, matchLabelKeys). Free resources, ports, volumes and topology spread are not evaluated.
 
-With --server a fieldcache server is asked, by a PlacementReview for each Pod; it asks for no lists. All else is read whole (all nodes, Pods and namespaces): a cluster, a folder, and a server too with --misplaced, --uses-match-label-keys, --scheduler-config, --limit-hard-anti-affinity-topology, --toleration-comparison or --target-version. A dump is a folder: kubectl get nodes,pods,namespaces -A -o yaml > dump/all.yaml
+With --server, a fieldcache server evaluates a PlacementReview for each Pod, and no lists are read. Otherwise all nodes, Pods and namespaces are read, from a cluster or a folder, and from a server too with --misplaced, --uses-match-label-keys, --scheduler-config, --limit-hard-anti-affinity-topology, --toleration-comparison or --target-version. A dump is a folder: kubectl get nodes,pods,namespaces -A -o yaml > dump/all.yaml
 
 Examples:
   fieldcache place -f pod.yaml --dir manifests/placement/disktype
@@ -29,22 +29,22 @@ Exit code: 0 when it fits somewhere (with --node: there), 1 when nothing fits, 2
     group = clap::ArgGroup::new("what").required(true).args(["pod", "file", "misplaced", "uses_match_label_keys"])
 )]
 pub struct PlaceArguments {
-    /// A Pod that is stored, as pod/NAME: why is it pending?
+    /// A Pod that exists, as pod/NAME: why is it pending?
     #[arg(value_name = "pod/NAME", value_parser = pod_name)]
     pub pod: Option<String>,
-    /// A Pod, or a workload whose next Pod is meant, YAML or JSON; - reads standard input
+    /// A Pod, or a workload, for its next Pod, YAML or JSON; - reads standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// The namespace of pod/NAME, and of a manifest that names none; default: that of the kubeconfig, else default
+    /// The namespace of pod/NAME, and of a manifest without one; default: that of the kubeconfig, else default
     #[arg(short = 'n', long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
-    /// Give the full reasoning about this node alone
+    /// Explain the result for this node alone
     #[arg(long, value_name = "NAME")]
     pub node: Option<String>,
     /// Show the Pods that could not be placed where they run now, and those that NoExecute taints evict, and when
     #[arg(long, conflicts_with = "namespace")]
     pub misplaced: bool,
-    /// Show the Pods that use matchLabelKeys or mismatchLabelKeys, with the requirements that were made of them
+    /// Show the Pods that use matchLabelKeys or mismatchLabelKeys, with the derived requirements
     #[arg(long, conflicts_with_all = ["namespace", "node"])]
     pub uses_match_label_keys: bool,
     /// What if this node had this taint: NODE=KEY=VALUE:EFFECT, or NODE=KEY:EFFECT; repeatable
@@ -53,10 +53,10 @@ pub struct PlaceArguments {
     /// What if this node had this label: NODE:KEY=VALUE; repeatable
     #[arg(long = "label", value_name = "NODE:LABEL", value_parser = node_label, conflicts_with_all = ["misplaced", "uses_match_label_keys"])]
     pub labels: Vec<NodeLabel>,
-    /// What if this Pod were not there: NAMESPACE/NAME; repeatable
+    /// What if this Pod did not exist: NAMESPACE/NAME; repeatable
     #[arg(long = "without-pod", value_name = "NAMESPACE/NAME", value_parser = pod_reference, conflicts_with_all = ["misplaced", "uses_match_label_keys"])]
     pub without_pods: Vec<PodReference>,
-    /// The scheduler's own configuration file (KubeSchedulerConfiguration): plugins, weights, added affinity
+    /// The configuration file of the scheduler (KubeSchedulerConfiguration): plugins, weights, added affinity
     #[arg(long, value_name = "FILE")]
     pub scheduler_config: Option<PathBuf>,
     /// The API server runs LimitPodHardAntiAffinityTopology: required anti-affinity by kubernetes.io/hostname only
@@ -65,7 +65,7 @@ pub struct PlaceArguments {
     /// The feature gate TaintTolerationComparisonOperators is on: Gt and Lt in tolerations
     #[arg(long)]
     pub toleration_comparison: bool,
-    /// Answer as this version of Kubernetes, such as 1.33; default: the cluster's own
+    /// Use the rules of this version of Kubernetes, such as 1.33; default: the cluster's version
     #[arg(long, value_name = "VERSION", value_parser = minor_version)]
     pub target_version: Option<u32>,
     /// What to read.
@@ -80,7 +80,7 @@ fn pod_name(text: &str) -> Result<String, String> {
     let name = ["pod/", "pods/", "po/"].iter().find_map(|kind| text.strip_prefix(kind));
     match name {
         Some(name) if !name.is_empty() && !name.contains('/') => Ok(name.to_owned()),
-        _ => Err("write pod/NAME, or -f FILE for what is not stored yet".to_owned()),
+        _ => Err("write pod/NAME, or -f FILE for an object that does not exist yet".to_owned()),
     }
 }
 
@@ -98,7 +98,7 @@ fn node_label(text: &str) -> Result<NodeLabel, String> {
     let (key, value) = label.split_once('=').ok_or_else(refused)?;
     let faults = label_key_faults(key).into_iter().chain(label_value_faults(value));
     match faults.into_iter().next() {
-        Some(fault) => Err(format!("{label} is no label: {fault}")),
+        Some(fault) => Err(format!("{label} is not a label: {fault}")),
         None => Ok(NodeLabel { node: node.to_owned(), key: key.to_owned(), value: value.to_owned() }),
     }
 }

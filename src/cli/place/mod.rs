@@ -36,10 +36,10 @@ use progress::{PATIENCE, copies};
 use reviewed::{Answered, printed};
 use reviews::Question;
 
-/// Prints it.
+/// Evaluates the placement and prints the result.
 ///
 /// # Errors
-/// What cannot be read, or is no Pod that could be created.
+/// Input cannot be read, or is not a Pod that could be created.
 pub async fn run(arguments: PlaceArguments) -> anyhow::Result<Exit> {
     let (text, exit) = answer(&arguments).await?;
     write_out(&text)?;
@@ -51,7 +51,7 @@ pub(super) async fn answer(arguments: &PlaceArguments) -> anyhow::Result<(String
     if remote::asks_server(arguments) {
         return Ok(printed(arguments, &remote::answers(arguments, questions).await?));
     }
-    // Told before a cluster is read.
+    // Reports invalid options before a cluster is read.
     reviews::options(arguments, 0)?;
     let opened = source::open(&arguments.source.location(), &SourceOptions::default()).await?;
     let (registry, name) = (opened.registry.clone(), opened.name.clone());
@@ -72,11 +72,11 @@ pub(super) async fn answer(arguments: &PlaceArguments) -> anyhow::Result<(String
     };
     tokio::select! {
         answered = answered => answered,
-        () = opened.following => bail!("the source met a defect while it was read"),
+        () = opened.following => bail!("internal error: reading the source ended; the log says why"),
     }
 }
 
-/// The namespace of people who name none.
+/// The namespace without `--namespace`.
 fn own_namespace(arguments: &PlaceArguments) -> String {
     let of_kubeconfig = || match &arguments.source {
         source if source.dir.is_some() || source.server.is_some() => None,

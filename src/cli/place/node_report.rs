@@ -1,4 +1,4 @@
-//! All that is known about one node and one Pod, in the order in which the scheduler asks.
+//! Explains the result for one node and one Pod, in the scheduler's order.
 
 use std::fmt::Write as _;
 
@@ -7,13 +7,13 @@ use crate::placement::review::{NodeReport, PlacementReview, TermReport, WhatIf};
 use crate::placement::toleration::{NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, tolerates};
 use crate::placement::{Node, Taint, condition, pod::Toleration};
 
-/// What the reasoning about one node shows besides the review; where it is not known, why not.
+/// What the explanation of one node contains beside the review; errors are the reasons why it is unknown.
 pub(super) struct NodeDetails {
     pub(super) node: Result<Node, String>,
     pub(super) tolerations: Result<Vec<Toleration>, String>,
 }
 
-/// The reasoning about the node of that name. The node is as it is stored; premises are put on it here.
+/// The explanation of the node of that name. The node is as it is stored; what-if changes are applied here.
 pub(super) fn text(subject: &str, review: &PlacementReview, about: &NodeDetails, name: &str) -> String {
     let Some(status) = &review.status else { return String::new() };
     let Some(report) = status.nodes.iter().find(|report| *report.name == *name) else { return String::new() };
@@ -56,8 +56,8 @@ fn with_premises(mut node: Node, what_if: Option<&WhatIf>) -> Node {
     node
 }
 
-/// Each taint as a filter sees it: those that are tolerated are ignored, the others act. Comparisons with Gt and Lt are
-/// shown as they are with their gate on: what was decided stands below.
+/// Each taint and its effect: tolerated ones are ignored. Comparisons with Gt and Lt are shown as with their feature gate on; the result below
+/// has the decision.
 fn taints(taints: &[Taint], tolerations: &Result<Vec<Toleration>, String>, text: &mut String) {
     if taints.is_empty() {
         text.push_str("Taints: none\n");

@@ -3,10 +3,10 @@
 use crate::placement::Node;
 use crate::server::placement_review::index::Copies;
 
-/// Most nodes that are named when one is not there.
+/// Most nodes that the error names.
 pub(super) const MOST_NAMED: usize = 10;
 
-/// That a node is not there, and which are.
+/// The error for a missing node, with names of others.
 pub(super) fn nodes_there(name: &str, copies: &Copies) -> String {
     let some: Vec<String> = node_names(copies).take(MOST_NAMED).collect();
     no_such_node(name, &some, copies.nodes.snapshot.len() as u64)

@@ -8,10 +8,10 @@ use tokio::time::{interval, timeout};
 use crate::registry::{Catalog, LoadState, Registry};
 use crate::server::placement_review::index::Copies;
 
-/// How long nodes, Pods and namespaces may take to be read: large clusters take a minute.
+/// How long the load of nodes, Pods and namespaces may take: large clusters take a minute.
 pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Reads what is needed, telling a terminal how far it is.
+/// Waits for the stores of nodes, Pods and namespaces. Shows progress on a terminal.
 pub(super) async fn copies(registry: &Registry, catalog: &Catalog) -> anyhow::Result<Copies> {
     let reading = Copies::of(catalog, PATIENCE);
     tokio::pin!(reading);

@@ -1,9 +1,7 @@
-//! The questions sent to a fieldcache server, a PlacementReview each: no list travels, and no right to list is needed here that the
-//! server does not ask for itself.
+//! Sends PlacementReviews to a fieldcache server. No lists are read, so the user needs only the permissions that the server checks.
 //!
-//! What comes back is printed as what is found out here. Which options a review cannot carry is [`asks_server`]'s; with those, and
-//! where no server is named, lists are read, in the parent module. What a refusal means is
-//! [`super::remote_error`]'s.
+//! Results are printed like those of a local evaluation. Options that a review cannot contain need a local evaluation ([`asks_server`]).
+//! [`super::remote_error`] explains rejections.
 
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
@@ -32,13 +30,13 @@ use crate::source::connection::{Answer, Connection, RequestError};
 
 const JSON: &str = "application/json";
 
-/// For names alone, from servers that can leave the rest out.
+/// The media type for names alone, from servers that support it.
 const NAMES: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
-/// How kube-apiserver, and so fieldcache, says that a copy is still being read.
+/// The message of kube-apiserver, and so of fieldcache, while a store is loading.
 const LOADING: &str = "storage is (re)initializing";
 
-/// Whether the server is asked for the answer. What a review has no field for is evaluated here, from lists.
+/// Whether the server evaluates the placement. Options without a field in a review need a local evaluation, from lists.
 pub(super) fn asks_server(arguments: &PlaceArguments) -> bool {
     let evaluates = arguments.misplaced
         || arguments.uses_match_label_keys
@@ -49,7 +47,7 @@ pub(super) fn asks_server(arguments: &PlaceArguments) -> bool {
     arguments.source.server.is_some() && !evaluates
 }
 
-/// The server's answers, in the order of the questions.
+/// The server's results, in the order of the reviews.
 pub(super) async fn answers(arguments: &PlaceArguments, questions: Vec<Question>) -> anyhow::Result<Vec<Answered>> {
     let connection = Connection::open(&arguments.source.cluster()).await?;
     let mut answers = Vec::new();
@@ -72,7 +70,7 @@ async fn asked(connection: &Connection, arguments: &PlaceArguments, question: Qu
         return Err(remote_error::of(connection, &question, &answer).await);
     }
     let (received, status) = read(&answer.body).map_err(|error| connection.broken(&path(), &error))?;
-    // Whoever may only get the Pod is told nothing of nodes, not even how many there are.
+    // A user who may only get the Pod gets no information about nodes, not even their number.
     let is_event = received["status"].get("total").is_none();
     let is_listed = |name: &String| status.nodes.iter().any(|node| *node.name == **name);
     if let Some(name) = question.spec.node_names.iter().find(|name| !is_event && !is_listed(name)) {
@@ -86,7 +84,7 @@ async fn asked(connection: &Connection, arguments: &PlaceArguments, question: Qu
     Ok(Answered { subject: question.subject, review, received: Some(received), is_event, about })
 }
 
-/// Sends a review, again while copies are being read there, telling a terminal how far they are.
+/// Sends a review, and repeats it while stores are loading. Shows progress on a terminal.
 async fn created(connection: &Connection, review: &[u8]) -> Result<Answer, RequestError> {
     let path = path();
     let mut last = None;
@@ -112,7 +110,7 @@ async fn created(connection: &Connection, review: &[u8]) -> Result<Answer, Reque
     }
 }
 
-/// Whether to ask again, and after how long: only what loads becomes better by that.
+/// Whether to repeat the review, and after how long: only while stores are loading.
 pub(super) fn again(answer: &Answer) -> ControlFlow<(), (Duration, String)> {
     let status: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let message = status["message"].as_str().unwrap_or_default();
@@ -125,11 +123,11 @@ pub(super) fn again(answer: &Answer) -> ControlFlow<(), (Duration, String)> {
     }
 }
 
-/// A review as it was answered: as it came, and what is known of its status.
+/// Reads a response: the document and its status.
 pub(super) fn read(body: &[u8]) -> Result<(Value, PlacementReviewStatus), serde_json::Error> {
     let mut document: Value = serde_json::from_slice(body)?;
     let status = PlacementReviewStatus::deserialize(&document["status"])?;
-    // Servers fill in what nobody sent.
+    // Servers add an empty metadata.
     if let Some(members) = document.as_object_mut()
         && members.get("metadata") == Some(&json!({}))
     {
@@ -138,14 +136,14 @@ pub(super) fn read(body: &[u8]) -> Result<(Value, PlacementReviewStatus), serde_
     Ok((document, status))
 }
 
-/// Some of the nodes' names; none when they cannot be had.
+/// Names of some nodes; empty if they cannot be read.
 async fn names(connection: &Connection) -> Vec<String> {
     let list = connection.json(&format!("/api/v1/nodes?limit={MOST_NAMED}"), NAMES).await.unwrap_or_default();
     let items = list["items"].as_array().into_iter().flatten();
     items.filter_map(|item| item["metadata"]["name"].as_str()).map(str::to_owned).collect()
 }
 
-/// What a review does not tell: the node itself, and what of its taints the Pod tolerates.
+/// What a review does not contain: the node itself, and the tolerations of the Pod.
 async fn about(connection: &Connection, spec: &PlacementReviewSpec, name: &str) -> NodeDetails {
     let node = match object(connection, &format!("/api/v1/nodes/{name}")).await {
         Ok(bytes) => Node::read(&bytes).map_err(|error| error.to_string()),
@@ -156,7 +154,7 @@ async fn about(connection: &Connection, spec: &PlacementReviewSpec, name: &str) 
         Ok(node) if has_premise || !node.spec.taints.is_empty() => {
             tolerations(connection, spec).await.map_err(|error| format!("{error:#}"))
         }
-        // Nobody asks for them.
+        // They are not needed.
         _ => Ok(Vec::new()),
     };
     NodeDetails { node, tolerations }
@@ -166,7 +164,7 @@ async fn object(connection: &Connection, path: &str) -> Result<Vec<u8>, RequestE
     connection.bytes(path, JSON).await.map(|bytes| bytes.to_vec())
 }
 
-/// Those of the Pod as it is evaluated: of a stored one its own, of a new one with those that the API server adds.
+/// The tolerations of the Pod. For a new Pod, these include those that the API server adds.
 async fn tolerations(connection: &Connection, spec: &PlacementReviewSpec) -> anyhow::Result<Vec<Toleration>> {
     if let Some(reference) = &spec.pod_ref {
         let path = format!("/api/v1/namespaces/{}/pods/{}", reference.namespace, reference.name);
@@ -176,14 +174,14 @@ async fn tolerations(connection: &Connection, spec: &PlacementReviewSpec) -> any
         Some(name) => runtime(connection, &name).await?,
         None => None,
     };
-    // Premises are about nodes, of which there are none here.
+    // What-if changes are about nodes, and there are no nodes here.
     let alone = PlacementReviewSpec { what_if: None, ..spec.clone() };
     let fetched = Fetched { stored: None, runtime: runtime.as_ref() };
     let reviewed = alone.answer(&Cluster::default(), fetched, &Options::default());
     Ok(reviewed?.answer.pod().spec.tolerations.clone())
 }
 
-/// What a RuntimeClass asks. Nothing where none are served: then the server did not look at it either, and warns.
+/// The scheduling of a RuntimeClass; `None` if the server serves none. Then its review has a warning.
 async fn runtime(connection: &Connection, name: &str) -> anyhow::Result<Option<RuntimeScheduling>> {
     let class = match connection.json(&format!("/apis/node.k8s.io/v1/runtimeclasses/{name}"), JSON).await {
         Err(error) if error.code() == Some(404) => return Ok(None),

@@ -1,7 +1,7 @@
-//! What it means when a server does not answer a review: the server's own words where they are a person's, and what to do.
+//! Explains why a server rejected a review, with its message and the remedy.
 //!
-//! Faults of a Pod or a workload are listed as they are where no server is asked. That a server knows no reviews has several
-//! reasons, which it is asked about once more.
+//! Errors of a Pod or a workload are listed as in a local evaluation. A server may not support reviews for several reasons, so one further
+//! request finds out which.
 
 use anyhow::anyhow;
 use serde_json::Value;
@@ -11,23 +11,23 @@ use crate::placement::review::API_VERSION;
 use crate::server::placement_review::answering::Unanswered;
 use crate::source::connection::{Answer, Connection, RequestError};
 
-/// Of an answer that is no success.
+/// The error for a response that is no success.
 pub(super) async fn of(connection: &Connection, question: &Question, answer: &Answer) -> anyhow::Error {
     let status: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     if let Some(error) = told(question, answer.code, &status) {
         return error;
     }
     let (place, code, url) = (&question.place, answer.code, connection.url());
-    // In a View nothing is created, which may be told as a right that is missing.
+    // Views reject create, possibly as a missing permission.
     let is_unknown = matches!(code, 404 | 405) || (code == 403 && is_view(url));
-    // An API server asks for the right before it finds out that there is no such resource.
+    // An API server checks the permission before it looks the resource up.
     if is_unknown || may_not_create(code, &status) {
         let group = connection.bytes(&format!("/apis/{API_VERSION}"), "application/json").await.map(drop);
         if is_unknown || matches!(&group, Err(error) if error.code() == Some(404)) {
             return anyhow!("{place}{}", not_there(url, &group));
         }
     }
-    // Without the parameters, which nobody typed.
+    // Without the parameters, which the user did not enter.
     let path = path().split('?').next().unwrap_or_default().to_owned();
     match (remedy(question, code, &status), status["message"].as_str()) {
         (Some(remedy), Some(message)) => anyhow!("{place}cluster {url} answered {code} to {path}: {message}; {remedy}"),
@@ -40,13 +40,13 @@ fn may_not_create(code: u16, status: &Value) -> bool {
     code == 403 && message.contains("cannot create resource \"placementreviews\"")
 }
 
-/// What a status says about the question itself, in the words of [`super::review`].
+/// The error in a status about the review itself, in the words of a local evaluation.
 pub(super) fn told(question: &Question, code: u16, status: &Value) -> Option<anyhow::Error> {
     let details = &status["details"];
     let message = status["message"].as_str().unwrap_or_default();
     match (code, &question.spec.pod_ref) {
         (404, Some(reference)) if details["kind"] == "pods" => Some(anyhow!(Unanswered::NoPod(reference.clone()))),
-        // That somebody may not ask has details: what for.
+        // A missing permission has details.
         (403, _) if details.is_null() && message.contains(": pod rejected: ") => {
             Some(anyhow!("{}{message}", question.place))
         }
@@ -60,7 +60,7 @@ pub(super) fn told(question: &Question, code: u16, status: &Value) -> Option<any
     }
 }
 
-/// What can be done about it, where that is not what can be done about every refusal of that code.
+/// A remedy that is specific to placement reviews.
 pub(super) fn remedy(question: &Question, code: u16, status: &Value) -> Option<&'static str> {
     let spec = &question.spec;
     let is_read = matches!(status["details"]["kind"].as_str(), Some("nodes" | "pods"));
@@ -83,7 +83,7 @@ fn is_view(url: &str) -> bool {
     url.contains("/views/") && url.ends_with("/proxy")
 }
 
-/// A server that knows no reviews, and what it says about their group.
+/// The error for a server without placement reviews, by its response about their group.
 pub(super) fn not_there(url: &str, group: &Result<(), RequestError>) -> String {
     match group {
         _ if is_view(url) => {

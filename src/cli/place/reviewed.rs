@@ -12,16 +12,16 @@ use crate::cli::output::{Printed, printed as text_of};
 use crate::placement::review::PlacementReview;
 use crate::server::placement_review::NO_EVENT;
 
-/// A review and what was found.
+/// A review and its result.
 pub(super) struct Answered {
     /// For people: `Pod default/nginx`.
     pub(super) subject: String,
     pub(super) review: PlacementReview,
     /// The document as a server sent it.
     pub(super) received: Option<Value>,
-    /// Whether only that was told which the Pod's event would say.
+    /// Whether the result has only the message of the Pod's event.
     pub(super) is_event: bool,
-    /// Of `--node`.
+    /// Details of the node of `--node`.
     pub(super) about: Option<NodeDetails>,
 }
 
@@ -62,7 +62,7 @@ impl Printed for Answers<'_> {
         format!("{}{}", self.answers.iter().map(one).collect::<Vec<_>>().join("\n"), footer.unwrap_or_default())
     }
 
-    /// The nodes on which everything fits that was named.
+    /// The nodes on which all named Pods fit.
     fn names(&self) -> Vec<String> {
         let fitting = |answered: &Answered| {
             let nodes = answered.review.status.iter().flat_map(|status| &status.nodes);

@@ -1,4 +1,4 @@
-//! What is asked, out of arguments and files: one review for each Pod and workload.
+//! Makes reviews of options and files: one for each Pod and workload.
 
 #![expect(clippy::disallowed_methods, reason = "reads the files that were named")]
 
@@ -16,41 +16,41 @@ use crate::placement::workload::Workload;
 use crate::placement::{Options, config};
 use crate::server::placement_review::decode;
 
-/// A review to answer.
+/// A review to evaluate.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Question {
     /// For people: `Pod default/nginx`.
     pub(super) subject: String,
-    /// Where it stands, for errors: `pod.yaml:1: `; empty for a Pod that is stored.
+    /// Its location, for errors: `pod.yaml:1: `; empty for a Pod that exists.
     pub(super) place: String,
     pub(super) spec: PlacementReviewSpec,
 }
 
 impl Question {
-    /// That it cannot be answered because of these faults: fields of the review, and what is wrong with each.
+    /// The error for an invalid review: its fields, and the problem of each.
     pub(super) fn invalid(&self, faults: Vec<(String, String)>) -> anyhow::Error {
         let Question { subject, place, spec } = self;
         if place.is_empty() {
             let texts: Vec<String> = faults.into_iter().map(|(field, message)| format!("{field}: {message}")).collect();
             return anyhow!(texts.join("; "));
         }
-        // A manifest is known by its own paths, not by those within the review.
+        // Users know the paths of the manifest, not those of the review.
         let lines = faults.into_iter().map(|(field, message)| {
             let within = field.strip_prefix("spec.pod.").or_else(|| field.strip_prefix("spec.template."));
             format!("\n  {}: {message}", within.unwrap_or(&field))
         });
-        // A misspelt field may be the very reason.
+        // A misspelt field can be the reason.
         let unknown = spec.misfits().unknown.into_iter().map(|warning| format!("\n  {warning}"));
         anyhow!("{place}{subject} is invalid:{}", lines.chain(unknown).collect::<String>())
     }
 }
 
-/// Where reviews are sent. Fields that do not exist are warned of, as they are where no server is asked.
+/// The path for reviews. The server warns of unknown fields, as a local evaluation does.
 pub(super) fn path() -> String {
     format!("/apis/{API_VERSION}/placementreviews?fieldValidation=Warn")
 }
 
-/// The questions in the order of the file; none for `--misplaced` and the like.
+/// The reviews in the order of the file; none for `--misplaced` and the like.
 pub(super) fn questions(arguments: &PlaceArguments, own_namespace: &str) -> anyhow::Result<Vec<Question>> {
     let mut questions = match (&arguments.pod, &arguments.file) {
         (Some(name), _) => {
@@ -113,12 +113,12 @@ fn of_file(path: &Path, arguments: &PlaceArguments, own_namespace: &str) -> anyh
         bail!("{file} has no Pod and no workload, but {found}");
     }
     if !others.is_empty() {
-        exit::note(&format!("passed over in {file}: {}", others.join(", ")));
+        exit::note(&format!("skipped in {file}: {}", others.join(", ")));
     }
     Ok(questions)
 }
 
-/// Whether it looks like a workload, so that an unknown kind is an error and not passed over.
+/// Whether it looks like a workload, so that an unknown kind is an error and not skipped.
 fn has_template(document: &Value) -> bool {
     document.pointer("/spec/template/spec/containers").is_some()
 }
@@ -134,7 +134,7 @@ fn read(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
     Ok((file, bytes))
 }
 
-/// Gives a manifest the namespace that kubectl would send it to.
+/// Sets the namespace of a manifest, as kubectl does.
 fn settle(object: &mut Value, named: Option<&str>, own: &str) -> anyhow::Result<()> {
     let held = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default().to_owned();
     match (&*held, named) {
@@ -168,7 +168,7 @@ fn subject(spec: &PlacementReviewSpec) -> String {
     }
 }
 
-/// What differs from the usual, by the options and the cluster's version.
+/// The options of the evaluation, from the command line and the version of the cluster.
 pub(super) fn options(arguments: &PlaceArguments, cluster_minor: u64) -> anyhow::Result<Options> {
     let usual = Options::default();
     let of_cluster = u32::try_from(cluster_minor).ok().filter(|minor| *minor > 0).unwrap_or(usual.target_minor);

@@ -1,4 +1,4 @@
-//! `--misplaced` and `--uses-match-label-keys`: what already runs.
+//! `--misplaced` and `--uses-match-label-keys`: reports about Pods that run.
 
 use anyhow::bail;
 use serde_json::{Value, json};

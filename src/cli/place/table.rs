@@ -1,11 +1,11 @@
-//! A review as a table: what the event would say, then a line for each node, the nearest misses first.
+//! A review as a table: the message of the event, then a line for each node, the nearest misses first.
 
 use std::fmt::Write as _;
 
 use crate::cli::output::Table;
 use crate::placement::review::{NodeReport, PlacementReview, RejectionReport, ResourceVersions};
 
-/// What is not looked at, in few words; the documents have it at length.
+/// What is not evaluated, in short. JSON and YAML have details.
 const NOT_LOOKED_AT: &str =
     "Not looked at: free resources, ports, volumes, topology spread, resource claims, preemption, extenders, webhooks.";
 
@@ -24,7 +24,7 @@ pub(super) fn text(subject: &str, review: &PlacementReview, is_wide: bool) -> St
     text
 }
 
-/// What is told to whoever may get the Pod and not list nodes and Pods.
+/// The text for a user who may get the Pod and not list nodes and Pods.
 pub(super) fn event(subject: &str, review: &PlacementReview) -> String {
     let message = review.status.as_ref().map(|status| &*status.message).unwrap_or_default();
     format!(
@@ -38,7 +38,7 @@ pub(super) fn warnings(review: &PlacementReview) -> String {
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
-/// What was looked at and what was not, which is the same for all reviews of one command.
+/// What was evaluated and what was not, which is the same for all reviews of one command.
 pub(super) fn footer(review: &PlacementReview, is_wide: bool) -> String {
     let Some(status) = review.status.as_ref().filter(|_| is_wide) else { return format!("\n{NOT_LOOKED_AT}\n") };
     let mut text = "\nNot looked at:\n".to_owned();
@@ -128,7 +128,7 @@ fn terms(review: &PlacementReview) -> Table {
     table
 }
 
-/// One rejection in a few words: what is asked, and what is there instead.
+/// A rejection in short: what is required, and what the node has instead.
 pub(super) fn reason(rejection: &RejectionReport) -> String {
     let term = rejection.term.as_ref().map(|term| &*term.text).unwrap_or_default();
     let there = match rejection.label.as_deref() {
