@@ -33,8 +33,8 @@ use arguments::PlaceArguments;
 use node_report::NodeDetails;
 use nodes::{node, nodes_there};
 use progress::{PATIENCE, copies};
-use reviewed::{Answered, printed};
-use reviews::Question;
+use reviewed::{ReviewResult, printed};
+use reviews::ReviewRequest;
 
 /// Evaluates the placement and prints the result.
 ///
@@ -47,9 +47,9 @@ pub async fn run(arguments: PlaceArguments) -> anyhow::Result<Exit> {
 }
 
 pub(super) async fn answer(arguments: &PlaceArguments) -> anyhow::Result<(String, Exit)> {
-    let questions = reviews::questions(arguments, &own_namespace(arguments))?;
-    if remote::asks_server(arguments) {
-        return Ok(printed(arguments, &remote::answers(arguments, questions).await?));
+    let requests = reviews::requests(arguments, &own_namespace(arguments))?;
+    if remote::is_remote(arguments) {
+        return Ok(printed(arguments, &remote::answers(arguments, requests).await?));
     }
     // Reports invalid options before a cluster is read.
     reviews::options(arguments, 0)?;
@@ -60,13 +60,13 @@ pub(super) async fn answer(arguments: &PlaceArguments) -> anyhow::Result<(String
         let options = reviews::options(arguments, catalog.version.minor())?;
         let copies = copies(&registry, &catalog).await.with_context(|| name)?;
         let indexed = PlacementIndex::default().at(&copies)?;
-        if questions.is_empty() {
+        if requests.is_empty() {
             return stored_pods::answer(arguments, &copies, &indexed, &options);
         }
         let mut answers = Vec::new();
-        for question in questions {
-            let runtime = Runtime::of(&question.spec, &catalog, PATIENCE).await;
-            answers.push(review(question, arguments.node.as_deref(), &copies, &indexed, &runtime, &options)?);
+        for request in requests {
+            let runtime = Runtime::of(&request.spec, &catalog, PATIENCE).await;
+            answers.push(review(request, arguments.node.as_deref(), &copies, &indexed, &runtime, &options)?);
         }
         Ok(printed(arguments, &answers))
     };
@@ -86,29 +86,29 @@ fn own_namespace(arguments: &PlaceArguments) -> String {
 }
 
 fn review(
-    question: Question,
+    request: ReviewRequest,
     reasoned: Option<&str>,
     copies: &Copies,
     indexed: &Indexed,
     runtime: &Runtime,
     options: &Options,
-) -> anyhow::Result<Answered> {
-    let spec = &question.spec;
+) -> anyhow::Result<ReviewResult> {
+    let spec = &request.spec;
     if let Some(name) = spec.node_names.iter().find(|name| copies.nodes.snapshot.get(name).is_none()) {
         bail!(nodes_there(name, copies));
     }
     let outcome = answering::answer(spec, copies, indexed, runtime, options, FieldValidation::Warn);
     let Outcome { answer, mut status, .. } = outcome.map_err(|unanswered| match unanswered {
         Unanswered::Invalid(problems) => {
-            question.invalid(problems.into_iter().map(|problem| (problem.field, problem.message)).collect())
+            request.invalid(problems.into_iter().map(|problem| (problem.field, problem.message)).collect())
         }
-        unanswered => anyhow!("{}{unanswered}", question.place),
+        unanswered => anyhow!("{}{unanswered}", request.place),
     })?;
     status.nodes = answer.nodes(&spec.node_names);
     let about =
         |name: &str| NodeDetails { node: node(copies, name), tolerations: Ok(answer.pod().spec.tolerations.clone()) };
     let about = reasoned.map(about);
-    let Question { subject, spec, .. } = question;
+    let ReviewRequest { subject, spec, .. } = request;
     let review = PlacementReview {
         api_version: API_VERSION.to_owned(),
         kind: KIND.to_owned(),
@@ -116,5 +116,5 @@ fn review(
         spec,
         status: Some(status),
     };
-    Ok(Answered { subject, review, received: None, is_event: false, about })
+    Ok(ReviewResult { subject, review, received: None, is_event: false, about })
 }

@@ -1,6 +1,6 @@
 //! Sends PlacementReviews to a fieldcache server. No lists are read, so the user needs only the permissions that the server checks.
 //!
-//! Results are printed like those of a local evaluation. Options that a review cannot contain need a local evaluation ([`asks_server`]).
+//! Results are printed like those of a local evaluation. Options that a review cannot contain need a local evaluation ([`is_remote`]).
 //! [`super::remote_error`] explains rejections.
 
 use std::io::IsTerminal;
@@ -17,8 +17,8 @@ use super::node_report::NodeDetails;
 use super::nodes::{MOST_NAMED, no_such_node};
 use super::progress::{PATIENCE, progress};
 use super::remote_error;
-use super::reviewed::Answered;
-use super::reviews::{Question, path};
+use super::reviewed::ReviewResult;
+use super::reviews::{ReviewRequest, path};
 use crate::model::quote;
 use crate::placement::admission::RuntimeScheduling;
 use crate::placement::pod::Toleration;
@@ -37,7 +37,7 @@ const NAMES: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io
 const LOADING: &str = "storage is (re)initializing";
 
 /// Whether the server evaluates the placement. Options without a field in a review need a local evaluation, from lists.
-pub(super) fn asks_server(arguments: &PlaceArguments) -> bool {
+pub(super) fn is_remote(arguments: &PlaceArguments) -> bool {
     let evaluates = arguments.misplaced
         || arguments.uses_match_label_keys
         || arguments.scheduler_config.is_some()
@@ -48,40 +48,40 @@ pub(super) fn asks_server(arguments: &PlaceArguments) -> bool {
 }
 
 /// The server's results, in the order of the reviews.
-pub(super) async fn answers(arguments: &PlaceArguments, questions: Vec<Question>) -> anyhow::Result<Vec<Answered>> {
+pub(super) async fn answers(arguments: &PlaceArguments, requests: Vec<ReviewRequest>) -> anyhow::Result<Vec<ReviewResult>> {
     let connection = Connection::open(&arguments.source.cluster()).await?;
     let mut answers = Vec::new();
-    for question in questions {
-        answers.push(asked(&connection, arguments, question).await?);
+    for request in requests {
+        answers.push(evaluate(&connection, arguments, request).await?);
     }
     Ok(answers)
 }
 
-async fn asked(connection: &Connection, arguments: &PlaceArguments, question: Question) -> anyhow::Result<Answered> {
+async fn evaluate(connection: &Connection, arguments: &PlaceArguments, request: ReviewRequest) -> anyhow::Result<ReviewResult> {
     let review = PlacementReview {
         api_version: API_VERSION.to_owned(),
         kind: KIND.to_owned(),
         metadata: Value::Null,
-        spec: question.spec.clone(),
+        spec: request.spec.clone(),
         status: None,
     };
     let answer = created(connection, &serde_json::to_vec(&review)?).await?;
     if !matches!(answer.code, 200 | 201) {
-        return Err(remote_error::of(connection, &question, &answer).await);
+        return Err(remote_error::explain(connection, &request, &answer).await);
     }
     let (received, status) = read(&answer.body).map_err(|error| connection.broken(&path(), &error))?;
     // A user who may only get the Pod gets no information about nodes, not even their number.
     let is_event = received["status"].get("total").is_none();
     let is_listed = |name: &String| status.nodes.iter().any(|node| *node.name == **name);
-    if let Some(name) = question.spec.node_names.iter().find(|name| !is_event && !is_listed(name)) {
+    if let Some(name) = request.spec.node_names.iter().find(|name| !is_event && !is_listed(name)) {
         bail!(no_such_node(name, &names(connection).await, status.total));
     }
     let about = match &arguments.node {
-        Some(name) if !is_event => Some(about(connection, &question.spec, name).await),
+        Some(name) if !is_event => Some(about(connection, &request.spec, name).await),
         _ => None,
     };
     let review = PlacementReview { status: Some(status), ..review };
-    Ok(Answered { subject: question.subject, review, received: Some(received), is_event, about })
+    Ok(ReviewResult { subject: request.subject, review, received: Some(received), is_event, about })
 }
 
 /// Sends a review, and repeats it while stores are loading. Shows progress on a terminal.

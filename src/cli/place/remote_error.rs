@@ -6,18 +6,18 @@
 use anyhow::anyhow;
 use serde_json::Value;
 
-use super::reviews::{Question, path};
+use super::reviews::{ReviewRequest, path};
 use crate::placement::review::API_VERSION;
 use crate::server::placement_review::answering::Unanswered;
 use crate::source::connection::{Answer, Connection, RequestError};
 
 /// The error for a response that is no success.
-pub(super) async fn of(connection: &Connection, question: &Question, answer: &Answer) -> anyhow::Error {
+pub(super) async fn explain(connection: &Connection, request: &ReviewRequest, answer: &Answer) -> anyhow::Error {
     let status: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-    if let Some(error) = told(question, answer.code, &status) {
+    if let Some(error) = review_error(request, answer.code, &status) {
         return error;
     }
-    let (place, code, url) = (&question.place, answer.code, connection.url());
+    let (place, code, url) = (&request.place, answer.code, connection.url());
     // Views reject create, possibly as a missing permission.
     let is_unknown = matches!(code, 404 | 405) || (code == 403 && is_view(url));
     // An API server checks the permission before it looks the resource up.
@@ -29,7 +29,7 @@ pub(super) async fn of(connection: &Connection, question: &Question, answer: &An
     }
     // Without the parameters, which the user did not enter.
     let path = path().split('?').next().unwrap_or_default().to_owned();
-    match (remedy(question, code, &status), status["message"].as_str()) {
+    match (remedy(request, code, &status), status["message"].as_str()) {
         (Some(remedy), Some(message)) => anyhow!("{place}cluster {url} answered {code} to {path}: {message}; {remedy}"),
         _ => anyhow!("{place}{}", connection.refused(&path, answer)),
     }
@@ -41,28 +41,28 @@ fn may_not_create(code: u16, status: &Value) -> bool {
 }
 
 /// The error in a status about the review itself, in the words of a local evaluation.
-pub(super) fn told(question: &Question, code: u16, status: &Value) -> Option<anyhow::Error> {
+pub(super) fn review_error(request: &ReviewRequest, code: u16, status: &Value) -> Option<anyhow::Error> {
     let details = &status["details"];
     let message = status["message"].as_str().unwrap_or_default();
-    match (code, &question.spec.pod_ref) {
+    match (code, &request.spec.pod_ref) {
         (404, Some(reference)) if details["kind"] == "pods" => Some(anyhow!(Unanswered::NoPod(reference.clone()))),
         // A missing permission has details.
         (403, _) if details.is_null() && message.contains(": pod rejected: ") => {
-            Some(anyhow!("{}{message}", question.place))
+            Some(anyhow!("{}{message}", request.place))
         }
         (422, _) => {
             let text = |cause: &Value, member: &str| cause[member].as_str().unwrap_or_default().to_owned();
             let causes = details["causes"].as_array().into_iter().flatten();
             let faults: Vec<_> = causes.map(|cause| (text(cause, "field"), text(cause, "message"))).collect();
-            (!faults.is_empty()).then(|| question.invalid(faults))
+            (!faults.is_empty()).then(|| request.invalid(faults))
         }
         _ => None,
     }
 }
 
 /// A remedy that is specific to placement reviews.
-pub(super) fn remedy(question: &Question, code: u16, status: &Value) -> Option<&'static str> {
-    let spec = &question.spec;
+pub(super) fn remedy(request: &ReviewRequest, code: u16, status: &Value) -> Option<&'static str> {
+    let spec = &request.spec;
     let is_read = matches!(status["details"]["kind"].as_str(), Some("nodes" | "pods"));
     let is_of_event = spec.pod_ref.is_some() && spec.what_if.is_none() && spec.node_names.is_empty();
     match code {
@@ -72,7 +72,7 @@ pub(super) fn remedy(question: &Question, code: u16, status: &Value) -> Option<&
         403 if !is_read => None,
         403 if is_of_event => Some("grant list on nodes and pods, or get on the Pod for what its event would say"),
         403 if spec.pod_ref.is_some() => Some(
-            "grant list on nodes and pods; whoever may get the Pod is told what its event would say, without --node and without premises",
+            "grant list on nodes and pods; a user who may get the Pod gets the message of its event, without --node and without premises",
         ),
         403 => Some("grant list on nodes and pods"),
         _ => None,

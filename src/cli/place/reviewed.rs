@@ -13,7 +13,7 @@ use crate::placement::review::PlacementReview;
 use crate::server::placement_review::NO_EVENT;
 
 /// A review and its result.
-pub(super) struct Answered {
+pub(super) struct ReviewResult {
     /// For people: `Pod default/nginx`.
     pub(super) subject: String,
     pub(super) review: PlacementReview,
@@ -26,8 +26,8 @@ pub(super) struct Answered {
 }
 
 /// The results as text, and the exit code.
-pub(super) fn printed(arguments: &PlaceArguments, answers: &[Answered]) -> (String, Exit) {
-    let fits = |answered: &Answered| match (&answered.review.status, &arguments.node) {
+pub(super) fn printed(arguments: &PlaceArguments, answers: &[ReviewResult]) -> (String, Exit) {
+    let fits = |answered: &ReviewResult| match (&answered.review.status, &arguments.node) {
         (Some(status), _) if answered.is_event => status.message.ends_with(NO_EVENT),
         (Some(status), Some(_)) => status.nodes.iter().any(|node| node.fits),
         (Some(status), None) => status.feasible > 0,
@@ -40,7 +40,7 @@ pub(super) fn printed(arguments: &PlaceArguments, answers: &[Answered]) -> (Stri
 /// Reviews, to be printed.
 struct Answers<'a> {
     arguments: &'a PlaceArguments,
-    answers: &'a [Answered],
+    answers: &'a [ReviewResult],
 }
 
 impl Printed for Answers<'_> {
@@ -50,7 +50,7 @@ impl Printed for Answers<'_> {
 
     /// A line a node, the nearest misses first; the wide form has every reason and every score.
     fn table(&self, is_wide: bool) -> String {
-        let one = |answered: &Answered| match (&self.arguments.node, answered.is_event) {
+        let one = |answered: &ReviewResult| match (&self.arguments.node, answered.is_event) {
             (_, true) => table::event(&answered.subject, &answered.review),
             (Some(name), false) => match &answered.about {
                 Some(about) => node_report::text(&answered.subject, &answered.review, about, name),
@@ -64,7 +64,7 @@ impl Printed for Answers<'_> {
 
     /// The nodes on which all named Pods fit.
     fn names(&self) -> Vec<String> {
-        let fitting = |answered: &Answered| {
+        let fitting = |answered: &ReviewResult| {
             let nodes = answered.review.status.iter().flat_map(|status| &status.nodes);
             nodes.filter(|node| node.fits).map(|node| node.name.clone()).collect::<BTreeSet<_>>()
         };
@@ -74,8 +74,8 @@ impl Printed for Answers<'_> {
 }
 
 /// One review, or a List of them.
-fn document(answers: &[Answered]) -> Value {
-    let one = |answered: &Answered| answered.received.clone().unwrap_or_else(|| json!(answered.review));
+fn document(answers: &[ReviewResult]) -> Value {
+    let one = |answered: &ReviewResult| answered.received.clone().unwrap_or_else(|| json!(answered.review));
     let mut documents: Vec<Value> = answers.iter().map(one).collect();
     match documents.len() {
         1 => documents.remove(0),

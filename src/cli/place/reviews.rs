@@ -18,7 +18,7 @@ use crate::server::placement_review::decode;
 
 /// A review to evaluate.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Question {
+pub(super) struct ReviewRequest {
     /// For people: `Pod default/nginx`.
     pub(super) subject: String,
     /// Its location, for errors: `pod.yaml:1: `; empty for a Pod that exists.
@@ -26,10 +26,10 @@ pub(super) struct Question {
     pub(super) spec: PlacementReviewSpec,
 }
 
-impl Question {
+impl ReviewRequest {
     /// The error for an invalid review: its fields, and the problem of each.
     pub(super) fn invalid(&self, faults: Vec<(String, String)>) -> anyhow::Error {
-        let Question { subject, place, spec } = self;
+        let ReviewRequest { subject, place, spec } = self;
         if place.is_empty() {
             let texts: Vec<String> = faults.into_iter().map(|(field, message)| format!("{field}: {message}")).collect();
             return anyhow!(texts.join("; "));
@@ -51,14 +51,14 @@ pub(super) fn path() -> String {
 }
 
 /// The reviews in the order of the file; none for `--misplaced` and the like.
-pub(super) fn questions(arguments: &PlaceArguments, own_namespace: &str) -> anyhow::Result<Vec<Question>> {
-    let mut questions = match (&arguments.pod, &arguments.file) {
+pub(super) fn requests(arguments: &PlaceArguments, own_namespace: &str) -> anyhow::Result<Vec<ReviewRequest>> {
+    let mut requests = match (&arguments.pod, &arguments.file) {
         (Some(name), _) => {
             let namespace = arguments.namespace.clone().unwrap_or_else(|| own_namespace.to_owned());
             let subject = format!("Pod {namespace}/{name}");
             let pod_ref = Some(PodReference { namespace, name: name.clone() });
             let spec = PlacementReviewSpec { pod_ref, ..PlacementReviewSpec::default() };
-            vec![Question { subject, place: String::new(), spec }]
+            vec![ReviewRequest { subject, place: String::new(), spec }]
         }
         (None, Some(file)) => of_file(file, arguments, own_namespace)?,
         (None, None) => Vec::new(),
@@ -68,25 +68,25 @@ pub(super) fn questions(arguments: &PlaceArguments, own_namespace: &str) -> anyh
         labels: arguments.labels.clone(),
         without_pods: arguments.without_pods.clone(),
     };
-    for question in &mut questions {
+    for request in &mut requests {
         if let Some(node) = &arguments.node {
-            question.spec.node_names = vec![node.clone()];
+            request.spec.node_names = vec![node.clone()];
         }
         if what_if != WhatIf::default() {
-            question.spec.what_if = Some(what_if.clone());
+            request.spec.what_if = Some(what_if.clone());
         }
     }
-    Ok(questions)
+    Ok(requests)
 }
 
-fn of_file(path: &Path, arguments: &PlaceArguments, own_namespace: &str) -> anyhow::Result<Vec<Question>> {
+fn of_file(path: &Path, arguments: &PlaceArguments, own_namespace: &str) -> anyhow::Result<Vec<ReviewRequest>> {
     let (file, bytes) = read(path)?;
     let form = if file.ends_with(".json") { Form::Json } else { Form::Yaml };
     let (documents, broken) = documents(&bytes, form);
     if let Some(broken) = broken.first() {
         bail!("{file}:{}: {}", broken.line, broken.cause);
     }
-    let mut questions = Vec::new();
+    let mut requests = Vec::new();
     let mut others = Vec::new();
     for document in documents {
         let place = format!("{file}:{}: ", document.line);
@@ -106,16 +106,16 @@ fn of_file(path: &Path, arguments: &PlaceArguments, own_namespace: &str) -> anyh
             others.push(kind);
             continue;
         };
-        questions.push(Question { subject: subject(&spec), place, spec });
+        requests.push(ReviewRequest { subject: subject(&spec), place, spec });
     }
-    if questions.is_empty() {
+    if requests.is_empty() {
         let found = if others.is_empty() { "nothing".to_owned() } else { others.join(", ") };
         bail!("{file} has no Pod and no workload, but {found}");
     }
     if !others.is_empty() {
         exit::note(&format!("skipped in {file}: {}", others.join(", ")));
     }
-    Ok(questions)
+    Ok(requests)
 }
 
 /// Whether it looks like a workload, so that an unknown kind is an error and not skipped.

@@ -9,10 +9,10 @@ use super::{FOLDER, json as printed_json, parsed, placed};
 use crate::cli::exit::Exit;
 use crate::cli::place::node_report::NodeDetails;
 use crate::cli::place::nodes::no_such_node;
-use crate::cli::place::remote::{again, asks_server, read};
-use crate::cli::place::remote_error::{not_there, remedy, told};
-use crate::cli::place::reviewed::{Answered, printed};
-use crate::cli::place::reviews::{path, questions};
+use crate::cli::place::remote::{again, is_remote, read};
+use crate::cli::place::remote_error::{not_there, remedy, review_error};
+use crate::cli::place::reviewed::{ReviewResult, printed};
+use crate::cli::place::reviews::{path, requests};
 use crate::placement::Node;
 use crate::placement::review::{PlacementReview, PlacementReviewSpec, WhatIf};
 use crate::source::connection::{Answer, RequestError};
@@ -40,7 +40,7 @@ fn a_server_is_asked_unless_a_review_cannot_carry_the_question() {
         (&["pod/a", "--server", URL, "--toleration-comparison"], false, "a feature gate"),
         (&["pod/a", "--server", URL, "--target-version", "1.33"], false, "another version"),
     ] {
-        assert_eq!(asks_server(&parsed(arguments).unwrap()), expected, "{why}: {arguments:?}");
+        assert_eq!(is_remote(&parsed(arguments).unwrap()), expected, "{why}: {arguments:?}");
     }
 }
 
@@ -73,11 +73,11 @@ async fn answers_are_read_as_they_were_written() {
     }
 }
 
-fn answered(status: &Value, spec: PlacementReviewSpec, about: Option<NodeDetails>) -> Answered {
+fn answered(status: &Value, spec: PlacementReviewSpec, about: Option<NodeDetails>) -> ReviewResult {
     let (received, read) = read(json!({ "status": status }).to_string().as_bytes()).unwrap();
     let review = PlacementReview { spec, status: Some(read), ..PlacementReview::default() };
     let is_event = status.get("total").is_none();
-    Answered { subject: "Pod a/b".to_owned(), review, received: Some(received), is_event, about }
+    ReviewResult { subject: "Pod a/b".to_owned(), review, received: Some(received), is_event, about }
 }
 
 #[test]
@@ -165,9 +165,9 @@ fn only_what_loads_is_asked_again() {
 
 #[tokio::test]
 async fn refusals_are_told_as_they_are_without_a_server() {
-    let stored = &questions(&parsed(&["pod/a", "-n", "b"]).unwrap(), "default").unwrap()[0];
+    let stored = &requests(&parsed(&["pod/a", "-n", "b"]).unwrap(), "default").unwrap()[0];
     let file = format!("{FOLDER}/tenants/as-printed.yaml");
-    let manifest = &questions(&parsed(&["-f", &file]).unwrap(), "default").unwrap()[0];
+    let manifest = &requests(&parsed(&["-f", &file]).unwrap(), "default").unwrap()[0];
     let local = placed("tenants", &["-f", "HERE/as-printed.yaml"]).await.unwrap_err();
     let field = "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].matchLabelKeys";
     let message = "Forbidden: must not be specified when labelSelector is not set";
@@ -179,7 +179,7 @@ async fn refusals_are_told_as_they_are_without_a_server() {
     let rejected = json!({"message": "pods \"a\" is forbidden: pod rejected: RuntimeClass \"x\" not found"});
     let rights = json!({"message": "nodes is forbidden: User \"x\" cannot list", "details": {"kind": "nodes"}});
     let place = &manifest.place;
-    for (question, code, status, expected) in [
+    for (request, code, status, expected) in [
         (
             stored,
             404,
@@ -196,33 +196,33 @@ async fn refusals_are_told_as_they_are_without_a_server() {
         (stored, 403, rights, None),
         (stored, 503, json!({"message": "nodes are not kept here"}), None),
     ] {
-        let found = told(question, code, &status).map(|error| format!("{error:#}"));
+        let found = review_error(request, code, &status).map(|error| format!("{error:#}"));
         assert_eq!(found, expected, "{code} {status}");
     }
 }
 
 #[test]
 fn refusals_come_with_what_to_do() {
-    let question = |premised: bool, arguments: &[&str]| {
-        let mut question = questions(&parsed(arguments).unwrap(), "default").unwrap().remove(0);
-        question.spec.what_if = premised.then(WhatIf::default);
-        question
+    let request = |premised: bool, arguments: &[&str]| {
+        let mut request = requests(&parsed(arguments).unwrap(), "default").unwrap().remove(0);
+        request.spec.what_if = premised.then(WhatIf::default);
+        request
     };
     let file = format!("{FOLDER}/disktype/pod.yaml");
     let rights = json!({"message": "nodes is forbidden: User \"x\" cannot list resource \"nodes\"", "details": {"kind": "nodes"}});
     let foreign = json!({"message": "the host example.com is not this server's"});
     let of_cluster =
         json!({"message": "x is forbidden: User \"y\" cannot create resource \"placementreviews\" in API group \"z\""});
-    for (question, code, status, expected) in [
-        (question(false, &["pod/a"]), 403, &rights, "grant list on nodes and pods, or get on the Pod"),
-        (question(false, &["-f", &file]), 403, &rights, "grant list on nodes and pods"),
-        (question(true, &["pod/a"]), 403, &rights, "without --node and without premises"),
-        (question(false, &["pod/a", "--node", "n"]), 403, &rights, "without --node and without premises"),
-        (question(false, &["pod/a"]), 403, &of_cluster, "grant create on placementreviews.view.fieldcache.dev"),
-        (question(false, &["pod/a"]), 403, &foreign, ""),
-        (question(false, &["pod/a"]), 503, &Value::Null, ""),
+    for (request, code, status, expected) in [
+        (request(false, &["pod/a"]), 403, &rights, "grant list on nodes and pods, or get on the Pod"),
+        (request(false, &["-f", &file]), 403, &rights, "grant list on nodes and pods"),
+        (request(true, &["pod/a"]), 403, &rights, "without --node and without premises"),
+        (request(false, &["pod/a", "--node", "n"]), 403, &rights, "without --node and without premises"),
+        (request(false, &["pod/a"]), 403, &of_cluster, "grant create on placementreviews.view.fieldcache.dev"),
+        (request(false, &["pod/a"]), 403, &foreign, ""),
+        (request(false, &["pod/a"]), 503, &Value::Null, ""),
     ] {
-        let found = remedy(&question, code, status).unwrap_or_default();
+        let found = remedy(&request, code, status).unwrap_or_default();
         assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{status}: {found}");
     }
     let absent = || Err(RequestError::Unreachable { url: URL.to_owned(), cause: String::new() });
