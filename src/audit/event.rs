@@ -184,7 +184,7 @@ impl Event {
 
     /// The event as one line of JSON, with a line end.
     pub fn line(&self) -> Vec<u8> {
-        let nobody = EventUser::default();
+        let anonymous = EventUser::default();
         let line = Line {
             kind: "Event",
             api_version: "audit.k8s.io/v1",
@@ -193,7 +193,7 @@ impl Event {
             stage: self.stage,
             request_uri: &self.uri,
             verb: &self.verb,
-            user: self.user.as_ref().unwrap_or(&nobody),
+            user: self.user.as_ref().unwrap_or(&anonymous),
             source_ips: &self.source_addresses,
             user_agent: &self.user_agent,
             object_ref: self.object.as_ref(),

@@ -69,7 +69,7 @@ impl Collector for LimitsCollector {
         let rows = Limit::ALL.map(|limit| (limit, self.of(limit)));
         let label = |limit: Limit| [("limit", limit.as_str())];
         let help = "Current use of each limit: open connections, those without credentials, those of the address with the most, authenticated ones of \
-                    the user with the most (more than the maximum while there is room), watches of the user with the most, seats in use while requests wait for one, large lists in progress and \
+                    the user with the most (more than the maximum while others are free), watches of the user with the most, seats in use while requests wait for one, large lists in progress and \
                     their bytes, request bodies in memory and their bytes, bytes of watches that clients have not read, bytes of the stores (past the maximum no further store is loaded)";
         let mut family = encoder.encode_descriptor("fieldcache_limit_used", help, None, MetricType::Gauge)?;
         for (limit, (used, _)) in rows {

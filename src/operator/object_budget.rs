@@ -227,11 +227,11 @@ mod tests {
     const FREE: usize = 400;
     const LIMITS: ObjectLimits = ObjectLimits { objects: 5, free: FREE, excess: 10, longest: 1_000, names: 6 };
 
-    /// The Views with their specs after these have come, and whether there is room for others.
+    /// The Views with their specs after these have come, and whether there is space for others.
     fn whole(views: &[View]) -> (BTreeSet<String>, bool) {
-        let (mut room, mut whole) = (ObjectBudget::new(LIMITS), BTreeSet::new());
+        let (mut budget, mut whole) = (ObjectBudget::new(LIMITS), BTreeSet::new());
         for view in views {
-            let admitted = room.admit(view.clone());
+            let admitted = budget.admit(view.clone());
             for view in admitted.kept {
                 match view.spec.absent {
                     None => whole.insert(view.name_any()),
@@ -240,7 +240,7 @@ mod tests {
             }
             whole.retain(|name| !admitted.gone.iter().any(|gone| gone.name_any() == *name));
         }
-        (whole, room.has_space())
+        (whole, budget.has_space())
     }
 
     /// All orders of what there is.
@@ -273,24 +273,24 @@ mod tests {
 
     #[test]
     fn an_object_that_changes_or_goes_makes_room_for_those_that_wait() {
-        let mut room = ObjectBudget::new(LIMITS);
+        let mut budget = ObjectBudget::new(LIMITS);
         let is_whole =
-            |room: &mut ObjectBudget, second, excess| room.admit(view(second, excess)).kept[0].spec.absent.is_none();
+            |budget: &mut ObjectBudget, second, excess| budget.admit(view(second, excess)).kept[0].spec.absent.is_none();
         for (second, excess) in [(0, 6), (1, 4), (2, 0)] {
-            assert!(is_whole(&mut room, second, excess), "{second}");
+            assert!(is_whole(&mut budget, second, excess), "{second}");
         }
-        assert!(!is_whole(&mut room, 3, 4), "older ones have all of it");
-        assert!(is_whole(&mut room, 1, 2) && !room.has_space(), "it is shorter, by too little");
-        assert!(!is_whole(&mut room, 4, 2), "it would fit, but an older one waits");
-        assert!(is_whole(&mut room, 2, 1), "it has become long, and is older than those that wait");
-        assert!(room.remove("view-1") && !room.has_space());
-        assert!(is_whole(&mut room, 0, 5) && room.has_space(), "the oldest that waits fits");
-        assert!(!is_whole(&mut room, 4, 1), "it would fit, but an older one waits");
-        assert!(is_whole(&mut room, 3, 4) && !room.has_space(), "it comes with its spec");
+        assert!(!is_whole(&mut budget, 3, 4), "older ones have all of it");
+        assert!(is_whole(&mut budget, 1, 2) && !budget.has_space(), "it is shorter, by too little");
+        assert!(!is_whole(&mut budget, 4, 2), "it would fit, but an older one waits");
+        assert!(is_whole(&mut budget, 2, 1), "it has become long, and is older than those that wait");
+        assert!(budget.remove("view-1") && !budget.has_space());
+        assert!(is_whole(&mut budget, 0, 5) && budget.has_space(), "the oldest that waits fits");
+        assert!(!is_whole(&mut budget, 4, 1), "it would fit, but an older one waits");
+        assert!(is_whole(&mut budget, 3, 4) && !budget.has_space(), "it comes with its spec");
         // The same of places.
-        assert!(is_whole(&mut room, 5, 0) && !is_whole(&mut room, 6, 0));
-        assert!(room.remove("view-5") && room.has_space());
-        assert!(!is_whole(&mut room, 7, 0), "an older one waits");
-        assert!(is_whole(&mut room, 1, 0) && !room.has_space(), "it is older than those that wait");
+        assert!(is_whole(&mut budget, 5, 0) && !is_whole(&mut budget, 6, 0));
+        assert!(budget.remove("view-5") && budget.has_space());
+        assert!(!is_whole(&mut budget, 7, 0), "an older one waits");
+        assert!(is_whole(&mut budget, 1, 0) && !budget.has_space(), "it is older than those that wait");
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of the room, with a stand-in for the API server that says what a test wants and counts what it is asked.
+//! Tests of access, with a fake API server that returns what a test wants and records its requests.
 
 mod admission;
 mod attributes;

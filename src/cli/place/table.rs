@@ -28,7 +28,7 @@ pub(super) fn text(subject: &str, review: &PlacementReview, is_wide: bool) -> St
 pub(super) fn event(subject: &str, review: &PlacementReview) -> String {
     let message = review.status.as_ref().map(|status| &*status.message).unwrap_or_default();
     format!(
-        "{subject}: {message}\n\nThis is what its event would say; nodes are told to whoever may list nodes and Pods.\n"
+        "{subject}: {message}\n\nThis is what its event would say; users who may list nodes and Pods also see nodes.\n"
     )
 }
 
