@@ -65,10 +65,7 @@ async fn read(connection: &Connection, name: &str) -> anyhow::Result<View> {
     let path = format!("/apis/{}/{}/views/{name}", kinds::GROUP, kinds::VERSION);
     let document = match connection.json(&path, "application/json").await {
         Err(RequestError::Refused { code: 404, message, .. }) if message.contains(&format!("{name:?}")) => {
-            bail!(
-                "there is no View {name:?} in cluster {}: `kubectl get views` lists all Views",
-                connection.url()
-            )
+            bail!("there is no View {name:?} in cluster {}: `kubectl get views` lists all Views", connection.url())
         }
         Err(RequestError::Refused { code: 404, .. }) => bail!(
             "cluster {} has no Views: fieldcache is not installed there, or the kubeconfig is of another cluster",

@@ -274,8 +274,9 @@ mod tests {
     #[test]
     fn an_object_that_changes_or_goes_makes_room_for_those_that_wait() {
         let mut budget = ObjectBudget::new(LIMITS);
-        let is_whole =
-            |budget: &mut ObjectBudget, second, excess| budget.admit(view(second, excess)).kept[0].spec.absent.is_none();
+        let is_whole = |budget: &mut ObjectBudget, second, excess| {
+            budget.admit(view(second, excess)).kept[0].spec.absent.is_none()
+        };
         for (second, excess) in [(0, 6), (1, 4), (2, 0)] {
             assert!(is_whole(&mut budget, second, excess), "{second}");
         }

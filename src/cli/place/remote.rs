@@ -48,7 +48,10 @@ pub(super) fn is_remote(arguments: &PlaceArguments) -> bool {
 }
 
 /// The server's results, in the order of the reviews.
-pub(super) async fn answers(arguments: &PlaceArguments, requests: Vec<ReviewRequest>) -> anyhow::Result<Vec<ReviewResult>> {
+pub(super) async fn answers(
+    arguments: &PlaceArguments,
+    requests: Vec<ReviewRequest>,
+) -> anyhow::Result<Vec<ReviewResult>> {
     let connection = Connection::open(&arguments.source.cluster()).await?;
     let mut answers = Vec::new();
     for request in requests {
@@ -57,7 +60,11 @@ pub(super) async fn answers(arguments: &PlaceArguments, requests: Vec<ReviewRequ
     Ok(answers)
 }
 
-async fn evaluate(connection: &Connection, arguments: &PlaceArguments, request: ReviewRequest) -> anyhow::Result<ReviewResult> {
+async fn evaluate(
+    connection: &Connection,
+    arguments: &PlaceArguments,
+    request: ReviewRequest,
+) -> anyhow::Result<ReviewResult> {
     let review = PlacementReview {
         api_version: API_VERSION.to_owned(),
         kind: KIND.to_owned(),

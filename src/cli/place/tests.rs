@@ -129,7 +129,7 @@ fn what_is_typed_is_checked() {
         (&["pod/a", "--taint", "node1"], "write NODE=KEY=VALUE:EFFECT"),
         (&["pod/a", "--taint", "node1=key=value:Never"], "is no taint"),
         (&["pod/a", "--label", "node1=a"], "write NODE:KEY=VALUE"),
-        (&["pod/a", "--label", "node1:a=-"], "is no label"),
+        (&["pod/a", "--label", "node1:a=-"], "is not a label"),
         (&["pod/a", "--without-pod", "a"], "write NAMESPACE/NAME"),
         (&["pod/a", "--target-version", "2"], "write a version such as 1.33"),
         (&["--misplaced", "--label", "n:a=b"], "cannot be used with"),

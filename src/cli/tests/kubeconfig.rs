@@ -3,7 +3,7 @@
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-use super::super::kubeconfig::{ViewServer, PrintedKubeconfig, credentials, document, endpoint};
+use super::super::kubeconfig::{PrintedKubeconfig, ViewServer, credentials, document, endpoint};
 use super::super::output::printed;
 use super::super::shared_arguments::Output;
 use crate::kinds::{Endpoint, View};
@@ -129,7 +129,8 @@ fn the_whole_document_is_a_kubeconfig() {
         "current-context": "fieldcache-blue",
     });
     assert_eq!(document("blue", &ViewServer::of(&endpoint, None).unwrap(), own), expected);
-    let read = kube::config::Kubeconfig::from_yaml(&printed(&PrintedKubeconfig(expected.clone()), Output::Yaml)).unwrap();
+    let read =
+        kube::config::Kubeconfig::from_yaml(&printed(&PrintedKubeconfig(expected.clone()), Output::Yaml)).unwrap();
     assert_eq!(serde_json::to_value(read).unwrap(), expected, "as kube-rs reads it");
     let text = |output| printed(&PrintedKubeconfig(expected.clone()), output);
     assert_eq!(text(Output::Name), "fieldcache-blue\n");
