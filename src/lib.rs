@@ -37,7 +37,11 @@
 //! | `fair_semaphore` | places that users take turns for; of large lists and of reviews |
 //! | `access` | who asks and may they; the operator's server only |
 //! | `audit` | who asked for what, as `audit.k8s.io/v1` events; the operator's server only |
-//! | `server` | HTTP: discovery, get, list, watch, Table, OpenAPI |
+//! | `flow_control` | limits and fairness: connections, seats, lists, watches, bodies, unread bytes |
+//! | `transport` | HTTP/1.1 and HTTP/2 over sockets, TLS, timeouts; knows nothing of Kubernetes |
+//! | `wire` | how Kubernetes writes: JSON, YAML, protobuf, Table, Status, bodies, negotiation |
+//! | `placement_service` | PlacementReviews, from a document to a status, without HTTP |
+//! | `server` | the request pipeline and its handlers: discovery, get, list, watch, OpenAPI, reviews, forwarding |
 //! | `metrics` | requests, stores and the process, for Prometheus |
 //! | `telemetry` | logs |
 //! | `runtime` | what `serve` and `operator` start: the thread of the source, the tasks of the server, certificates, metrics |
@@ -50,7 +54,7 @@
 //! - A relist is invisible until it is complete.
 //! - An object that cannot be read is reported and its old version goes; it is never silently kept.
 //! - Every queue has a bound and a stated policy when full.
-//! - Only [`model::Version`] compares resourceVersions; only `server::api_error` chooses status codes; only
+//! - Only [`model::Version`] compares resourceVersions; only `wire::api_error` chooses status codes; only
 //!   `source::feed` writes to a store.
 //! - The core cannot fail on a valid object.
 
@@ -81,6 +85,8 @@ pub mod cli;
 #[cfg(feature = "net")]
 pub mod fair_semaphore;
 #[cfg(feature = "net")]
+pub mod flow_control;
+#[cfg(feature = "net")]
 pub mod kinds;
 #[cfg(feature = "net")]
 pub mod manifest;
@@ -88,6 +94,8 @@ pub mod manifest;
 pub mod metrics;
 #[cfg(feature = "net")]
 pub mod operator;
+#[cfg(feature = "net")]
+pub mod placement_service;
 #[cfg(feature = "net")]
 pub mod registry;
 #[cfg(feature = "net")]
@@ -98,6 +106,10 @@ pub mod server;
 pub mod source;
 #[cfg(feature = "net")]
 pub mod telemetry;
+#[cfg(feature = "net")]
+pub mod transport;
+#[cfg(feature = "net")]
+pub mod wire;
 
 #[cfg(test)]
 mod testing;

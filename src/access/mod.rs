@@ -12,7 +12,7 @@
 //! | caching and limits | [`single_flight`] caches decisions under hashes made with a [`cache_key_hasher`], [`failure_rate_limiter`] bounds failures, [`recent`] knows recently valid tokens, [`counters`] counts |
 //! | the server's own certificate | [`self_signed`] |
 //!
-//! Does not choose status codes: `server::api_error` makes the response of a [`AccessError`]. No name, selector or token is logged or counted.
+//! Does not choose status codes: `wire::api_error` makes the response of a [`AccessError`]. No name, selector or token is logged or counted.
 
 mod access_control;
 pub mod attributes;

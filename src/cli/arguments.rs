@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::place::arguments::PlaceArguments;
 use super::server_arguments::{OperatorArguments, ServeArguments};
 use super::shared_arguments::{Output, SourceArguments};
-use crate::server::params::go_duration;
+use crate::wire::params::go_duration;
 
 /// Field-filtered informer caches for Kubernetes.
 ///

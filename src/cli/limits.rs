@@ -1,13 +1,13 @@
 //! `--max-...`, `--memory-limit`, `--history-...`, and the limit of open files of the process.
 //!
-//! `server::limits` and `registry` apply the limits. The limit of open files is raised as far as possible, as Go programs do at their start:
+//! `flow_control` and `registry` apply the limits. The limit of open files is raised as far as possible, as Go programs do at their start:
 //! the server can reject a connection with a message only while the process can accept it.
 
 use clap::Args;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::flow_control::limit::{LimitSettings, default_seats};
 use crate::model::quantity::Bytes;
-use crate::server::limits::limit::{LimitSettings, default_seats};
 use crate::store::HistoryLimits;
 
 /// Open files beside connections of clients: the source, forwarded requests, metrics, the runtime.

@@ -27,7 +27,7 @@ use std::ffi::OsString;
 
 use clap::FromArgMatches;
 
-use crate::server::limits::seats::EVENT_INTERVAL;
+use crate::flow_control::seats::EVENT_INTERVAL;
 
 use arguments::{Arguments, Command};
 use exit::Exit;

@@ -13,7 +13,7 @@ use super::output::{Table, printable, write_out};
 use super::shared_arguments::Output;
 use crate::model::GroupVersion;
 use crate::runtime::source::{self, SourceOptions};
-use crate::server::yaml;
+use crate::wire::yaml;
 
 /// Writes the document to standard output or a file.
 ///

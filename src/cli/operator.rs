@@ -5,8 +5,8 @@ use super::server_arguments::OperatorArguments;
 use crate::audit::Policy;
 use crate::runtime::operator::{self, CertificateOptions, CertificateStorage, OperatorOptions};
 use crate::runtime::source::{SourceOptions, parse_resources};
-use crate::server::tls::CertificateFiles;
 use crate::source::connection::ClusterOptions;
+use crate::transport::tls::CertificateFiles;
 
 /// Runs until SIGINT or SIGTERM.
 ///

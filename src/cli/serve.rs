@@ -22,8 +22,8 @@ use crate::runtime::serve::{self, ServeOptions};
 use crate::runtime::source::SourceOptions;
 use crate::server::pass_through::PassThrough;
 use crate::server::settings::Consistency;
-use crate::server::tls::CertificateFiles;
 use crate::store::Snapshot;
+use crate::transport::tls::CertificateFiles;
 
 /// How often progress is updated.
 const PROGRESS_STEP: Duration = Duration::from_millis(250);

@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 use super::limits::LimitArguments;
 use super::shared_arguments::{LogArguments, SourceArguments, socket_address};
 use crate::audit;
-use crate::server::params::go_duration;
 use crate::source::self_check::SHORTEST_INTERVAL;
+use crate::wire::params::go_duration;
 
 /// `fieldcache serve`.
 #[derive(Debug, Args)]

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{FieldCache, FieldCacheSpec, SelectableResource, View, ViewResource, ViewSpec, definitions};
 use crate::crd::Crd;
 use crate::extract::judge;
-use crate::server::yaml;
+use crate::wire::yaml;
 
 /// Compares with a file below `crds/`, or writes it when the variable UPDATE_GOLDEN is set.
 fn assert_golden(name: &str, text: &str) {

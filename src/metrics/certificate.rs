@@ -7,7 +7,7 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::MetricType;
 
 use crate::access::certificates::CertificateSubject;
-use crate::server::tls::Tls;
+use crate::transport::tls::Tls;
 
 /// Exports the expiry of the certificate of a listener.
 #[derive(Debug)]

@@ -12,17 +12,21 @@ use tokio::sync::Mutex;
 use crate::access::authentication::Peer;
 use crate::access::{AccessControl, AuthorizationScope, UnauthenticatedRequest};
 use crate::audit::AuditCounters;
+use crate::flow_control::Limits;
+use crate::flow_control::connection::ConnectionState;
+use crate::flow_control::limit::Limited;
+use crate::flow_control::user::User;
 use crate::registry::Registry as Resources;
 use crate::request::{Query, RequestInfo};
-use crate::server::api_error::ApiError;
-use crate::server::body::{self, Body, Finish};
-use crate::server::connection::ConnectionState;
 use crate::server::guards::{self, Guard};
-use crate::server::limits::Limits;
-use crate::server::limits::user::User;
-use crate::server::listen::Answers;
-use crate::server::negotiate::takes_gzip;
 use crate::server::request_metrics::RequestMetrics;
+use crate::transport::head_error::HeadError;
+use crate::transport::listen::Answers;
+use crate::wire::api_error::ApiError;
+use crate::wire::body;
+use crate::wire::body::{Body, Finish};
+use crate::wire::negotiate::takes_gzip;
+use crate::wire::response::rejected;
 
 use super::build::BuildCollector;
 use super::format::{ExpositionFormat, encode};
@@ -168,8 +172,18 @@ impl Metrics {
 }
 
 impl Answers for Metrics {
+    type Body = Body;
+
     async fn answer(&self, connection: &ConnectionState, request: Request<hyper::body::Incoming>) -> Response<Body> {
         self.answer_to(connection, request).await
+    }
+
+    async fn reject(&self, _: &ConnectionState, method: &Method, error: HeadError) -> Response<Body> {
+        rejected(error, method)
+    }
+
+    fn rejection(&self, limited: &Limited) -> (StatusCode, Vec<u8>) {
+        ApiError::Limited(limited.clone()).code_and_status()
     }
 
     fn authenticates(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Use of limits, how often they were reached, and contained internal errors.
 //!
-//! Each limit is named as in `server::limits`. A limit without a maximum has no series of it.
+//! Each limit is named as in `flow_control`. A limit without a maximum has no series of it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 
+use crate::flow_control::Limits;
+use crate::flow_control::connection::CloseReason;
+use crate::flow_control::connections::MOST_UNSTARTED;
+use crate::flow_control::limit::Limit;
 use crate::registry::{Registry, Where};
-use crate::server::connection::CloseReason;
-use crate::server::limits::Limits;
-use crate::server::limits::connections::MOST_UNSTARTED;
-use crate::server::limits::limit::Limit;
 
 /// Exports the limits of a server and of its registry.
 #[derive(Debug)]

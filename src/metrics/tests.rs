@@ -26,6 +26,8 @@ use super::{Metrics, Scrapers, format};
 use crate::access::self_signed;
 use crate::crd::Crd;
 use crate::extract::Plan;
+use crate::flow_control::Limits;
+use crate::flow_control::limit::LimitSettings;
 use crate::model::{Gvr, Key, Scope, Version};
 use crate::operator::reported::{MOST_OBJECTS, ReportedConditions, ReportedKind};
 use crate::operator::status::{ConditionStatus, Finding};
@@ -34,11 +36,10 @@ use crate::registry::{
     Catalog, CheckOutcome, LoadState, Registry, Resource, ResourceOrigin, UnreadableNames, VersionInfo,
 };
 use crate::server::guards::Guard;
-use crate::server::limits::Limits;
-use crate::server::limits::limit::LimitSettings;
 use crate::server::request_metrics::{AnswerPath, Outcome, RequestMetrics, Verb};
-use crate::server::tls::{self, Tls};
 use crate::store::{HistoryLimits, Store};
+use crate::transport::tls;
+use crate::transport::tls::Tls;
 
 fn resource(plural: &str) -> Resource {
     let crd = Crd::read(&json!({

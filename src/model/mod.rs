@@ -3,7 +3,7 @@
 //! Map: [`gvr`] names a resource type; [`key`] names an object and fixes the order of a list; [`version`] is the only
 //! code that knows a resourceVersion is a number; [`record`] is an object on its way into a store; [`quantity`] is an amount
 //! of bytes as people write it; [`shares`] divides a quantity between users, and [`fair_queue`] says whose turn is next; [`quote`] is how messages quote texts; [`percent`] decodes what a URL has encoded;
-//! [`float`] prints numbers as Go does; [`moment`] reads times as Go does.
+//! [`float`] prints numbers as Go does; [`moment`] reads times as Go does; [`object_meta`] names the members of ObjectMeta.
 //! This room knows no JSON and no selector.
 
 pub mod fair_queue;
@@ -11,6 +11,7 @@ pub mod float;
 pub mod gvr;
 pub mod key;
 pub mod moment;
+pub mod object_meta;
 pub mod percent;
 pub mod quantity;
 pub mod quote;

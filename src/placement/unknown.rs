@@ -10,6 +10,8 @@
 
 use serde_json::Value;
 
+use crate::model::object_meta::OBJECT_META_MEMBERS;
+
 use super::warning::Warning;
 use crate::selector::{Problem, Reason};
 
@@ -77,25 +79,7 @@ const SPREAD_CONSTRAINT: Shape = Shape::Object(
     ],
 );
 
-/// ObjectMeta.
-const METADATA_MEMBERS: &[&str] = &[
-    "name",
-    "generateName",
-    "namespace",
-    "selfLink",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
-];
-const METADATA: Shape = Shape::Object(&[], METADATA_MEMBERS);
+const METADATA: Shape = Shape::Object(&[], OBJECT_META_MEMBERS);
 
 const POD_SPEC: Shape = Shape::Object(
     &[
@@ -254,11 +238,6 @@ pub(super) fn of_workload(document: &Value) -> Misfits {
         _ => Shape::Any,
     };
     misfits(document, shape)
-}
-
-/// Whether ObjectMeta, which all objects have, has a field of that name.
-pub fn is_metadata_member(name: &str) -> bool {
-    METADATA_MEMBERS.contains(&name)
 }
 
 fn misfits(document: &Value, shape: Shape) -> Misfits {

@@ -5,7 +5,7 @@
 //! an API server sent is defaulted already; one from a folder is printed as it stands. Names, types and descriptions of columns
 //! are wire facts of 1.36, byte by byte; later and older servers word some descriptions otherwise. Pure functions: the clock is an
 //! argument, and so are the bytes of an object. Columns of custom resources are data of their definitions and are
-//! printed in `server::column`; kinds without an entry here show what [`FALLBACK`] shows.
+//! printed in `wire::column`; kinds without an entry here show what [`FALLBACK`] shows.
 //!
 //! Tables of kinds: one file for what belongs together. [`mod@read`] reads members, [`text`] holds the texts that several kinds share,
 //! [`time`] counts ages.

@@ -1,6 +1,6 @@
 //! Query string -> parameters, by the rules of Go's `url.ParseQuery` and apimachinery `runtime/conversion.go`.
 //!
-//! Only the first value of a key counts. Does not check values; `server::params` does.
+//! Only the first value of a key counts. Does not check values; `wire::params` does.
 
 use crate::model::percent_decode;
 

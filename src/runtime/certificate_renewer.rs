@@ -24,7 +24,7 @@ use tokio::time::sleep;
 use crate::access::certificates::DeferredClientVerifier;
 use crate::access::self_signed::{Due, FILES, SelfSignedCertificate, due, renew};
 use crate::operator::api_error::described;
-use crate::server::tls::{Replacer, Tls};
+use crate::transport::tls::{Replacer, Tls};
 
 /// How often this replica checks what is due, and what other replicas have renewed. Clocks change, so it does not sleep until a far
 /// time.

@@ -21,6 +21,7 @@ use crate::access::certificates::DeferredClientVerifier;
 use crate::access::{AccessControl, AccessSettings, KnownField};
 use crate::audit::{Log, Policy};
 use crate::extract::Origin;
+use crate::flow_control::limit::LimitSettings;
 use crate::metrics::certificate::CertificateCollector;
 use crate::metrics::conditions::ConditionsCollector;
 use crate::metrics::{Metrics, Scrapers};
@@ -33,12 +34,11 @@ use crate::operator::{self, Operator};
 use crate::registry::{Registry, Resource};
 use crate::server::health::Check;
 use crate::server::heartbeat::Heartbeat;
-use crate::server::limits::limit::LimitSettings;
-use crate::server::listen::Listener;
 use crate::server::probes::ProbeListener;
-use crate::server::tls::{CertificateFiles, Tls};
 use crate::server::{Server, Settings};
 use crate::source::connection::{ClusterOptions, Connection};
+use crate::transport::listen::Listener;
+use crate::transport::tls::{CertificateFiles, Tls};
 
 const HEALTH_ADDRESS: &str = "--health-address";
 

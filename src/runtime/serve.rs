@@ -8,16 +8,17 @@ use prometheus_client::collector::Collector;
 
 use super::service::{METRICS_ADDRESS, Service, metrics_connections};
 use super::source::{self, SourceLocation, SourceOptions};
+use crate::flow_control::limit::LimitSettings;
 use crate::metrics::certificate::CertificateCollector;
 use crate::metrics::{Metrics, Scrapers};
 use crate::server::guards::Guard;
 use crate::server::health::Check;
-use crate::server::limits::limit::LimitSettings;
-use crate::server::listen::Listener;
 use crate::server::pass_through::PassThrough;
 use crate::server::settings::Consistency;
-use crate::server::tls::{self, CertificateFiles, Tls};
 use crate::server::{Server, Settings};
+use crate::transport::listen::Listener;
+use crate::transport::tls;
+use crate::transport::tls::{CertificateFiles, Tls};
 
 /// A request itself starts the load of a resource, so it waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -15,6 +15,7 @@ use super::source::FollowedSource;
 use super::tasks::{OnEnd, Task, Tasks};
 use crate::access::AccessControl;
 use crate::audit::Log;
+use crate::flow_control::connections::{Connections, METRICS_CONNECTIONS};
 use crate::metrics::Metrics;
 use crate::model::Gvr;
 use crate::operator::election::{self, Election};
@@ -22,9 +23,8 @@ use crate::operator::{self, Operator};
 use crate::registry::Registry;
 use crate::server::Server;
 use crate::server::heartbeat::Heartbeat;
-use crate::server::limits::connections::{Connections, METRICS_CONNECTIONS};
-use crate::server::listen::Listener;
 use crate::server::probes::ProbeListener;
+use crate::transport::listen::Listener;
 
 /// The option that binds the listener of metrics.
 pub(super) const METRICS_ADDRESS: &str = "--metrics-address";

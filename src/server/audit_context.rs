@@ -10,14 +10,14 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::api_error::ApiError;
 use super::clock::Clock;
-use super::limits::user::User as Sharer;
 use crate::access::failure_rate_limiter::OVERFLOW;
 use crate::access::{AccessError, AuthorizedRequest, Identity};
 use crate::audit::event::{self, DECISION, EventUser, REASON, VIEW_PROBLEM};
 use crate::audit::{Event, Log, RejectionKey, Stage};
 use crate::fair_semaphore::FairSemaphore;
+use crate::flow_control::user::User as Sharer;
+use crate::wire::api_error::ApiError;
 
 /// What upstream says for a reason where it could not be found out whether somebody may.
 const UNDECIDED: &str = "internal error";

@@ -7,9 +7,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 use http::request::Parts;
 
-use super::api_error::ApiError;
 use super::audit_context::{AuditContext, RejectedCaller};
-use super::heads::slots::LongQuery;
 use super::request_metrics::RequestRecord;
 use super::state::ServerState;
 use super::view_request::FoundView;
@@ -20,6 +18,8 @@ use crate::audit::event::{self, MOST_ADDRESSES, VIEW};
 use crate::audit::{Event, Log, Policy, RequestClass, Stage};
 use crate::registry::views::ViewRights;
 use crate::request::RequestInfo;
+use crate::transport::heads::slots::LongQuery;
+use crate::wire::api_error::ApiError;
 
 /// A request, as far as its head tells.
 pub(super) struct Auditing<'r> {

@@ -6,9 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use http::request::Parts;
 
-use super::api_error::ApiError;
 use super::context::REQUEST_TIMEOUT;
-use super::params;
 use super::view_request::FoundView;
 use crate::access::attributes::Attributes;
 use crate::access::authentication::{LocalAuthentication, Peer};
@@ -19,6 +17,8 @@ use crate::access::{
 use crate::registry::View;
 use crate::registry::views::ViewRights;
 use crate::request::RequestInfo;
+use crate::wire::api_error::ApiError;
+use crate::wire::params;
 
 /// Decides about a request, and removes from it all headers that say who it is from. `None`: the View is missing or not served, and the
 /// caller may know that. `recognized` is what the request says of its user. The caller's identity is left in `known`, also where the

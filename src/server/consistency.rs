@@ -17,13 +17,13 @@ use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{LoadState, Resource, ResourceState};
 use crate::store::Snapshot;
 
-use super::api_error::ApiError;
-use super::body::Body;
 use super::context::RequestContext;
 use super::no_response::NoResponse;
 use super::read;
 use super::settings::Consistency;
 use super::state::ServerState;
+use crate::wire::api_error::ApiError;
+use crate::wire::body::Body;
 
 /// Response header that says how a Strong read was answered.
 pub const READ_HEADER: HeaderName = HeaderName::from_static("fieldcache-read");

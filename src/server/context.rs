@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use http::{HeaderMap, Method};
 
-use super::api_error::ApiError;
 use super::builtin_group::BuiltinGroupVisibility;
-use super::limits::Limits;
-use super::limits::user::User;
-use super::negotiate;
 use super::request_metrics::RequestRecord;
 use super::view_request::ViewRequest;
 use crate::access::AuthorizedRequest;
+use crate::flow_control::Limits;
+use crate::flow_control::user::User;
 use crate::request::RequestInfo;
+use crate::wire::api_error::ApiError;
+use crate::wire::negotiate;
 
 /// Longest time that a request which is no watch may take: kube-apiserver's `--request-timeout`.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);

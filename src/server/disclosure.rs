@@ -4,11 +4,11 @@
 //! such counts, the time that it took, and the progress of a load are therefore for callers that may list the resource in all
 //! namespaces. Where nobody is authenticated, every caller may.
 
-use super::api_error::ApiError;
 use super::context::RequestContext;
-use super::limits::limit::{Limit, Limited};
 use crate::access::attributes::Attributes;
+use crate::flow_control::limit::{Limit, Limited};
 use crate::model::Gvr;
+use crate::wire::api_error::ApiError;
 
 impl RequestContext<'_> {
     /// Whether the caller may list the resource in all namespaces, without any selector.

@@ -11,15 +11,17 @@ use crate::model::GroupVersion;
 use crate::openapi::hash;
 use crate::registry::Catalog;
 
-use super::api_error::ApiError;
-use super::body::Body;
 use super::context::RequestContext;
 use super::discovery_rows::{self, Group, Offered};
-use super::negotiate::{Form, Format, OBJECTS, Offer, Protobuf, negotiate};
 use super::pass_through::PassThrough;
-use super::response::{document, with_type};
-use super::{encode, protobuf, read};
+use super::read;
+use super::response::document;
 use crate::request::Route;
+use crate::wire::api_error::ApiError;
+use crate::wire::body::Body;
+use crate::wire::negotiate::{Form, Format, OBJECTS, Offer, Protobuf, negotiate};
+use crate::wire::response::with_type;
+use crate::wire::{encode, protobuf};
 
 pub(super) fn answer(
     catalog: &Catalog,

@@ -13,10 +13,10 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Response};
 use serde_json::{Value, json};
 
-use super::body::Body;
 use super::context::RequestContext;
 use crate::query::{Explanation, Selection, State, Work};
 use crate::registry::Resource;
+use crate::wire::body::Body;
 
 /// A longer plan is cut here, in bytes: clients bound the size of a head, and a set may name thousands of values.
 const LONGEST_PLAN: usize = 2048;

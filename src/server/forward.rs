@@ -16,8 +16,6 @@ use http_body::Body as _;
 use http_body_util::{BodyExt, Empty};
 use tokio::time::timeout;
 
-use super::api_error::ApiError;
-use super::body::Body;
 use super::consistency::{READ_HEADER, ReadFrom};
 use super::context::RequestContext;
 use super::drain_on_drop::DrainOnDrop;
@@ -28,6 +26,8 @@ use super::state::ServerState;
 use crate::registry::chain::CONSISTENCY_HEADER;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::request::{ResourcePath, Route};
+use crate::wire::api_error::ApiError;
+use crate::wire::body::Body;
 
 /// The API server ends what takes too long by itself; beyond this much more, nothing will come.
 const GRACE: Duration = Duration::from_secs(5);

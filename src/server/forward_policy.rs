@@ -9,7 +9,6 @@
 use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderMap, Method};
 
-use super::api_error::ApiError;
 use super::context::RequestContext;
 use super::methods::write_verb;
 use super::pass_through::{PassThrough, REFUSED, is_question};
@@ -18,6 +17,7 @@ use crate::model::{GroupVersion, quote};
 use crate::registry::Catalog;
 use crate::registry::chain::CONSISTENCY_HEADER;
 use crate::request::{RequestInfo, ResourcePath, Route};
+use crate::wire::api_error::ApiError;
 
 impl PassThrough {
     /// Whether a request goes on.

@@ -13,22 +13,24 @@ use crate::query::{Access, Explanation, Selection};
 use crate::registry::{Resource, ResourceOrigin};
 use crate::store::{Object, Snapshot};
 
-use super::api_error::ApiError;
-use super::body::Body;
 use super::consistency::{self, ReadFrom};
 use super::context::RequestContext;
-use super::encode::Shown;
-use super::limits::lists::{LARGE, Turn};
-use super::negotiate::{Form, Format, OBJECTS, Offer, Protobuf, negotiate, routed};
 use super::no_response::NoResponse;
-use super::params::read_version;
 use super::response::{chunked, document, length_as};
-use super::row::Row;
 use super::settings::Consistency;
 use super::state::ServerState;
-use super::table::{self, Columns, Include};
-use super::{explain, protobuf, read, yaml};
+use super::{explain, read};
+use crate::flow_control::lists::{LARGE, Turn};
 use crate::request::ResourcePath;
+use crate::wire::api_error::ApiError;
+use crate::wire::body::Body;
+use crate::wire::encode::Shown;
+use crate::wire::negotiate::{Form, Format, OBJECTS, Offer, Protobuf, negotiate, routed};
+use crate::wire::params::read_version;
+use crate::wire::row::Row;
+use crate::wire::table;
+use crate::wire::table::{Columns, Include};
+use crate::wire::{protobuf, yaml};
 
 pub(super) async fn answer(
     server: &ServerState,

@@ -11,8 +11,8 @@ use std::net::IpAddr;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, ORIGIN, REFERER, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, Method, Uri};
 
-use super::api_error::ApiError;
 use crate::model::quote;
+use crate::wire::api_error::ApiError;
 
 /// Which requests a local server answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -16,11 +16,11 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use tokio::time::Instant;
 
-use super::body::Body;
-use super::response::with_type;
 use crate::model::quote;
 use crate::registry::Readiness;
 use crate::request::Query;
+use crate::wire::body::Body;
+use crate::wire::response::with_type;
 
 /// A name in the output and in `?exclude=`, and the outcome; its text is for the log.
 pub type Checked = (String, Readiness);

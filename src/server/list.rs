@@ -15,24 +15,27 @@ use crate::query::{ContinueToken, Listing, Selection, State, Work};
 use crate::registry::{Resource, ResourceOrigin, ResourceState};
 use crate::store::{Object, Revocation, Snapshot};
 
-use super::api_error::ApiError;
-use super::body::Body;
 use super::clock::Clock;
 use super::consistency::{self, ReadFrom};
 use super::context::RequestContext;
-use super::encode::{CHUNK, Chunks, Envelope, ListMeta, Show, Shown};
-use super::limits::lists::{LARGE, Turn};
-use super::limits::{past, unread};
-use super::negotiate::{Form, Format, LISTS, Offer, Protobuf, negotiate, routed};
 use super::no_response::NoResponse;
-use super::params::{ListOptions, read_version};
-use super::pieces::Pieces;
 use super::response::streamed;
 use super::settings::Consistency;
 use super::state::ServerState;
-use super::table::{self, Columns, Include};
-use super::{explain, protobuf, read, yaml};
+use super::{explain, read};
+use crate::flow_control::lists::{LARGE, Turn};
+use crate::flow_control::unread;
 use crate::request::ResourcePath;
+use crate::wire::api_error::ApiError;
+use crate::wire::body::Body;
+use crate::wire::encode::{CHUNK, Chunks, Envelope, ListMeta, Show, Shown};
+use crate::wire::negotiate::{Form, Format, LISTS, Offer, Protobuf, negotiate, routed};
+use crate::wire::params::{ListOptions, read_version};
+use crate::wire::past;
+use crate::wire::pieces::Pieces;
+use crate::wire::table;
+use crate::wire::table::{Columns, Include};
+use crate::wire::{protobuf, yaml};
 
 /// Pages up to this size are kept as handles while they are sent; of larger ones only the place of the last object is
 /// kept, and the list is walked twice.

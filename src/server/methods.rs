@@ -2,10 +2,10 @@
 
 use http::Method;
 
-use super::api_error::ApiError;
 use crate::model::Scope;
 use crate::registry::{Resource, ResourceOrigin};
 use crate::request::ResourcePath;
+use crate::wire::api_error::ApiError;
 
 /// Kubernetes' verb of a method that writes; `None` for a read.
 pub(super) fn write_verb(method: &Method, address: &ResourcePath) -> Option<&'static str> {

@@ -2,7 +2,7 @@
 //!
 //! Only the dispatcher acts on the last two. An [`ApiError`] is always sent to the client.
 
-use super::api_error::ApiError;
+use crate::wire::api_error::ApiError;
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,17 +3,18 @@
 use http::Response;
 use serde_json::Value;
 
-use super::api_error::ApiError;
-use super::body::Body;
 use super::context::RequestContext;
 use super::pass_through::PassThrough;
-use super::response::with_type;
 use super::state::ServerState;
-use super::{discovery, encode, health, indent, negotiate};
+use super::{discovery, health};
 use crate::access::attributes::Attributes;
 use crate::access::authorization::Decision;
 use crate::registry::Catalog;
 use crate::request::Route;
+use crate::wire::api_error::ApiError;
+use crate::wire::body::Body;
+use crate::wire::response::with_type;
+use crate::wire::{encode, indent, negotiate};
 
 /// Whether the caller may see the names of health checks; see [`health`].
 pub(super) async fn shows_checks(server: &ServerState, context: &RequestContext<'_>, endpoint: &str) -> bool {

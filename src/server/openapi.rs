@@ -7,8 +7,6 @@ use std::sync::Arc;
 use http::Response;
 use tokio::time::Instant;
 
-use super::api_error::ApiError;
-use super::body::Body;
 use super::builtin_group::{self, BuiltinGroupVisibility};
 use super::builtin_group_documents;
 use super::context::RequestContext;
@@ -16,6 +14,8 @@ use super::documents::{self, Needed};
 use super::state::ServerState;
 use crate::registry::documents::DocumentSource;
 use crate::registry::view_documents;
+use crate::wire::api_error::ApiError;
+use crate::wire::body::Body;
 
 /// The documents that a request below `/openapi` is shown.
 ///

@@ -5,50 +5,56 @@
 
 use std::error::Error;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
 use http::header::{CACHE_CONTROL, HeaderName};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 
-use super::api_error::ApiError;
 use super::audit_context::AuditContext;
 use super::auditing::Auditing;
-use super::body::Body;
-use super::connection::ConnectionState;
 use super::context::{REQUEST_TIMEOUT, RequestContext};
-use super::heads::slots::{self, LongQuery};
-use super::limits::exempt::is_exempt;
-use super::limits::limit::Limited;
-use super::limits::seats::{Seats, Worker};
-use super::limits::user::User;
-use super::limits::{Head, Limits, header_bytes};
-use super::listen::Answers;
 use super::methods::refuse_method;
-use super::negotiate::Format;
 use super::no_response::NoResponse;
-use super::placement_review::index::PlacementIndex;
-use super::request_log::RequestLog;
 use super::request_metrics::{Outcome, RequestMetrics, RequestRecord};
-use super::response::{completed, failed, media_type, with_type};
 use super::settings::Settings;
 use super::state::{MOST_ATTEMPTS, ServerState};
-use super::view_request::ViewRequest;
+use super::view_request::{FoundView, ViewRequest};
 use super::{
-    authorize, forward, forward_policy, get, guards, health, list, non_resource, openapi, params, placement_review,
-    read, self_review, view_request, warnings, watch,
+    authorize, forward, forward_policy, get, guards, health, list, non_resource, openapi, placement_review, read,
+    self_review, view_request, watch,
 };
+use crate::access::AuthorizedRequest;
 use crate::access::authentication::{LocalAuthentication, Peer};
 use crate::fair_semaphore::FairSemaphore;
+use crate::flow_control::connection::ConnectionState;
+use crate::flow_control::exempt::is_exempt;
+use crate::flow_control::limit::Limited;
+use crate::flow_control::seats::{Seats, Worker};
+use crate::flow_control::user::User;
+use crate::flow_control::{Head, Limits, header_bytes};
+use crate::placement_service::index::PlacementIndex;
 use crate::registry::upstream::UpstreamBody;
 use crate::registry::{LoadState, Registry, Where};
 use crate::request::query::MOST_PARAMETERS;
 use crate::request::{Query, RequestInfo, ResourcePath, Route};
+use crate::transport::head_error::HeadError;
+use crate::transport::heads::slots;
+use crate::transport::heads::slots::LongQuery;
+use crate::transport::listen::Answers;
+use crate::wire::api_error::ApiError;
+use crate::wire::body::Body;
+use crate::wire::negotiate::Format;
+use crate::wire::request_log::RequestLog;
+use crate::wire::response::{completed, failed, media_type, with_type};
+use crate::wire::{params, warnings};
 
 /// How long a request for an unknown group waits until the source's discovery has been read again.
 const REDISCOVERY: Duration = Duration::from_secs(3);
@@ -125,7 +131,7 @@ impl Server {
         // Only an API server that a request is forwarded to reads a body, and reviews, which are created.
         let is_read = self.state.upstream().is_some() || parts.method == Method::POST;
         let body = is_read.then(|| body.map_err(Into::into).boxed_unsync());
-        let answered = AssertUnwindSafe(self.guarded(&mut parts, body, &noted, connection)).catch_unwind().await;
+        let answered = AssertUnwindSafe(self.stages(&mut parts, body, &noted, connection)).catch_unwind().await;
         let mut response = answered.unwrap_or_else(|_| {
             tracing::error!(path = parts.uri.path(), "request panicked");
             failed(&self.state.defect(), Format::Json, false)
@@ -156,57 +162,118 @@ impl Server {
         response
     }
 
-    async fn guarded(
+    /// All stages of a request, in the order of kube-apiserver's filters.
+    async fn stages(
         &self,
-        parts: &mut http::request::Parts,
+        parts: &mut Parts,
         body: Option<UpstreamBody>,
-        noted: &RequestRecord,
+        record: &RequestRecord,
         connection: &ConnectionState,
     ) -> Response<Body> {
-        let peer = parts.extensions.get::<Arc<Peer>>().cloned();
-        let recognized = self
-            .state
-            .settings
-            .access
-            .as_ref()
-            .map(|access| access.authenticate_locally(peer.as_ref(), &parts.headers));
-        let user = recognized.as_ref().and_then(LocalAuthentication::user).map(|identity| User::named(&identity.user));
-        // Before reading anything whose length the client chooses. Limits are per address only until a review has identified the user: many users
-        // can share one address.
-        let entered = self.enter(user.as_ref().unwrap_or(connection.user()), user.as_ref(), parts);
-        let (mut head, mut worker) = match entered.await {
+        let caller = self.recognize(parts);
+        let (mut head, mut turn) = match self.enter(&caller, connection, parts).await {
             Ok(entered) => entered,
             Err(limited) => return failed(&ApiError::Limited(limited), Format::Json, false),
         };
-        let text = slots::query(parts);
-        if Query::is_too_long(text) {
-            let message = format!("the query has more than {MOST_PARAMETERS} parameters: send fewer");
-            return failed(&ApiError::BadRequest(message), Format::Json, false);
-        }
-        let query_length = text.len();
-        let read = || RequestInfo::read(&parts.method, parts.uri.path(), Query::parse(text));
-        let info = match &mut worker {
-            Some(worker) => worker.work(read),
-            None => read(),
+        let query_length = slots::query(parts).len();
+        let info = match turn.work(|| request_info(parts)) {
+            Ok(info) => info,
+            Err(error) => return failed(&error, Format::Json, false),
         };
         // Permissions for a View are about the request inside of it. Only authenticated callers learn whether the View exists.
-        let through = info.view.as_ref().map(|path| ViewRequest::find(path, &self.state.registry));
-        let audit = Auditing { server: &self.state, noted, info: &info };
-        match &mut worker {
-            Some(worker) => worker.work(|| audit.begin(parts, through.as_ref(), None)),
-            None => audit.begin(parts, through.as_ref(), None),
+        let view = info.view.as_ref().map(|path| ViewRequest::find(path, &self.state.registry));
+        let audit = Auditing { server: &self.state, noted: record, info: &info };
+        turn.work(|| audit.begin(parts, view.as_ref(), None));
+        let known = caller.user;
+        let admitted = self.authorize(&audit, parts, view.as_ref(), caller.recognized, connection, &mut turn).await;
+        if let Some(head) = &mut head {
+            head.admitted();
         }
+        // Limits are per authenticated user, across connections.
+        let named = match &admitted {
+            Ok(Some(admitted)) => Some(known.unwrap_or_else(|| User::named(&admitted.identity.user))),
+            Ok(None) | Err(_) => None,
+        };
+        let (authority, admitted) = match guards::authority(&parts.uri, &parts.headers) {
+            Ok(authority) => (authority, admitted),
+            Err(error) => ("", Err(error)),
+        };
+        let (through, missing) = match view.transpose() {
+            Ok(through) => (through, None),
+            Err(missing) => (None, Some(missing)),
+        };
+        let mut context = RequestContext {
+            info: &info,
+            headers: &parts.headers,
+            authority,
+            is_long: parts.extensions.get::<LongQuery>().is_some(),
+            timeout: REQUEST_TIMEOUT,
+            through,
+            noted: record,
+            admitted: None,
+            user: named.as_ref().unwrap_or(connection.user()),
+            limits: &self.state.limits,
+        };
+        record.asked_by(context.user);
+        let admitted = admitted.and_then(|admitted| missing.map_or(Ok(admitted), Err));
+        let is_exempt = is_exempt(&info.path, query_length, named.as_ref());
+        let handled = self.handle(&mut context, admitted, (turn, is_exempt), (&parts.uri, body)).await;
+        handled.unwrap_or_else(|error| context.failed(&self.unless_incomplete(error)))
+    }
+
+    /// Whom the credentials of a request name, as far as it is known without a review.
+    fn recognize(&self, parts: &Parts) -> Caller {
+        let peer = parts.extensions.get::<Arc<Peer>>();
+        let recognized =
+            self.state.settings.access.as_ref().map(|access| access.authenticate_locally(peer, &parts.headers));
+        let user = recognized.as_ref().and_then(LocalAuthentication::user).map(|identity| User::named(&identity.user));
+        Caller { recognized, user }
+    }
+
+    /// Counts the head of a request until it is authorized, and waits for its first turn, before anything is read whose length the client
+    /// chooses. Limits are per address until a review has identified the user: many users can share one address.
+    async fn enter(
+        &self,
+        caller: &Caller,
+        connection: &ConnectionState,
+        parts: &Parts,
+    ) -> Result<(Option<Head>, Turn), Limited> {
+        let (uri, query) = (&parts.uri, slots::query(parts).len());
+        let user = caller.user.as_ref().unwrap_or(connection.user());
+        let admit = || self.state.limits.admit_head(user, uri.path().len() + query, header_bytes(&parts.headers));
+        let head = self.state.settings.access.is_some().then(admit).transpose()?;
+        let turn = self.turn(user, is_exempt(uri.path(), query, caller.user.as_ref())).await;
+        Ok((head, turn.inspect_err(|limited| self.state.limits.count(limited.limit))?))
+    }
+
+    /// Waits for the first turn of a request.
+    async fn turn(&self, user: &User, is_exempt: bool) -> Result<Turn, Limited> {
+        if is_exempt {
+            return Ok(Turn(None));
+        }
+        let mut worker = self.state.limits.seats().worker(user);
+        worker.arrive().await.map(|()| Turn(Some(worker)))
+    }
+
+    /// Authenticates and authorizes a request, and records the decision in its audit event. `None`: there is no authentication, or the View
+    /// is missing.
+    async fn authorize(
+        &self,
+        audit: &Auditing<'_>,
+        parts: &mut Parts,
+        view: Option<&FoundView>,
+        recognized: Option<LocalAuthentication>,
+        connection: &ConnectionState,
+        turn: &mut Turn,
+    ) -> Result<Option<AuthorizedRequest>, ApiError> {
         let unaudited = OnceLock::new();
-        let mut admitted = match self.state.settings.access.as_ref().zip(recognized) {
+        let admitted = match self.state.settings.access.as_ref().zip(recognized) {
             None => Ok(None),
             Some((access, recognized)) => {
-                let known = noted.audited().map_or(&unaudited, AuditContext::known);
-                let admission =
-                    Box::pin(authorize::admit(access, parts, &info, through.as_ref(), (recognized, Some(known))));
-                let admitted = match &mut worker {
-                    Some(worker) => worker.work_through(admission).await,
-                    None => admission.await,
-                };
+                let peer = parts.extensions.get::<Arc<Peer>>().cloned();
+                let known = audit.noted.audited().map_or(&unaudited, AuditContext::known);
+                let admission = Box::pin(authorize::admit(access, parts, audit.info, view, (recognized, Some(known))));
+                let admitted = turn.work_through(admission).await;
                 // Also if the request is not allowed: the client has shown valid credentials.
                 let placed = match known.get().filter(|identity| !identity.is_anonymous()) {
                     Some(identity) => {
@@ -218,109 +285,41 @@ impl Server {
             }
         };
         if admitted.is_err() {
-            audit.begin(parts, through.as_ref(), Some(unaudited.get().cloned()));
+            audit.begin(parts, view, Some(unaudited.get().cloned()));
         }
-        if let Some(audited) = noted.audited()
-            && let Err(untold) = audited.decided(&admitted)
-        {
-            admitted = Err(untold);
-        }
-        if let Some(head) = &mut head {
-            head.admitted();
-        }
-        let (through, missing) = match through.transpose() {
-            Ok(through) => (through, None),
-            Err(missing) => (None, Some(missing)),
-        };
-        // Limits are per authenticated user, across connections.
-        let named = match &admitted {
-            Ok(Some(admitted)) => Some(user.unwrap_or_else(|| User::named(&admitted.identity.user))),
-            Ok(None) | Err(_) => None,
-        };
-        let (authority, admitted) = match guards::authority(&parts.uri, &parts.headers) {
-            Ok(authority) => (authority, admitted),
-            Err(failure) => ("", Err(failure)),
-        };
-        let mut context = RequestContext {
-            info: &info,
-            headers: &parts.headers,
-            authority,
-            is_long: parts.extensions.get::<LongQuery>().is_some(),
-            timeout: REQUEST_TIMEOUT,
-            through,
-            noted,
-            admitted: None,
-            user: named.as_ref().unwrap_or(connection.user()),
-            limits: &self.state.limits,
-        };
-        noted.asked_by(context.user);
-        match admitted {
-            Ok(admitted) => context.admitted = admitted,
-            Err(failure) => return context.failed(&failure),
-        }
-        if let Some(missing) = missing {
-            return context.failed(&self.unless_incomplete(missing));
-        }
-        if let Some(through) = &mut context.through {
-            let catalog = self.state.registry.catalog();
-            // It reads the caller's own Pod, which the caller can make long.
-            let meeting = Box::pin(through.meet(context.admitted.as_ref(), &catalog));
-            let met = match &mut worker {
-                Some(worker) => worker.work_through(meeting).await,
-                None => meeting.await,
-            };
-            if let Err(failure) = met {
-                return context.failed(&context.reduced(failure));
-            }
-        }
-        // Now for the user, if authentication has identified one; else still for the address.
-        let user = context.user;
-        let is_exempt = is_exempt(&info.path, query_length, named.as_ref());
-        let arrived = match worker.filter(|worker| worker.user() == user || is_exempt) {
-            Some(worker) => Ok((!is_exempt).then_some(worker)),
-            None => self.arrive(user, is_exempt).await.map_err(ApiError::Limited),
-        };
-        let answered = match arrived {
-            Ok(worker) => {
-                // Pinned once for both branches, because the future is large.
-                let dispatched = std::pin::pin!(self.dispatch(&mut context, &parts.uri, body));
-                match worker {
-                    Some(mut worker) => worker.work_through(dispatched).await,
-                    None => dispatched.await,
-                }
-            }
-            Err(limited) => Err(limited),
-        };
-        let audited = noted.audited().map_or(0, AuditContext::held_bytes);
-        match answered.and_then(|response| self.admit_response(user, audited, response)) {
-            Ok(response) => response,
-            Err(failure) => context.failed(&self.unless_incomplete(failure)),
+        match audit.noted.audited().map(|audited| audited.decided(&admitted)) {
+            Some(Err(unwritten)) => Err(unwritten),
+            Some(Ok(())) | None => admitted,
         }
     }
 
-    /// Counts the head of a request until it is authorized, and waits for its first turn. `known`: the user, if no review is needed to identify
-    /// it.
-    async fn enter(
+    /// Has a handler answer an authorized request, in turns of its user.
+    async fn handle(
         &self,
-        user: &User,
-        known: Option<&User>,
-        parts: &http::request::Parts,
-    ) -> Result<(Option<Head>, Option<Worker>), Limited> {
-        let uri = &parts.uri;
-        let length = uri.path().len() + slots::query(parts).len();
-        let admit = || self.state.limits.admit_head(user, length, header_bytes(&parts.headers));
-        let head = self.state.settings.access.is_some().then(admit).transpose()?;
-        let worker = self.arrive(user, is_exempt(uri.path(), slots::query(parts).len(), known)).await;
-        Ok((head, worker.inspect_err(|limited| self.state.limits.count(limited.limit))?))
+        context: &mut RequestContext<'_>,
+        admitted: Result<Option<AuthorizedRequest>, ApiError>,
+        (mut turn, is_exempt): (Turn, bool),
+        (uri, body): (&Uri, Option<UpstreamBody>),
+    ) -> Result<Response<Body>, ApiError> {
+        context.admitted = admitted?;
+        self.resolve_consumer(context, &mut turn).await?;
+        // For the user from here on, if authentication has identified one; else still for the address.
+        let user = context.user;
+        let mut turn = match turn.0.filter(|worker| worker.user() == user || is_exempt) {
+            Some(worker) => Turn((!is_exempt).then_some(worker)),
+            None => self.turn(user, is_exempt).await.map_err(ApiError::Limited)?,
+        };
+        let audited = context.noted.audited().map_or(0, AuditContext::held_bytes);
+        let response = turn.work_through(pin!(self.dispatch(context, uri, body))).await?;
+        self.admit_response(user, audited, response)
     }
 
-    /// Waits for the first turn of a request; `None`: it is exempt from turns.
-    async fn arrive(&self, user: &User, is_exempt: bool) -> Result<Option<Worker>, Limited> {
-        if is_exempt {
-            return Ok(None);
-        }
-        let mut worker = self.state.limits.seats().worker(user);
-        worker.arrive().await.map(|()| Some(worker))
+    /// Finds what a View takes from its caller, which can be the caller's own Pod: work, because the caller can make a Pod long.
+    async fn resolve_consumer(&self, context: &mut RequestContext<'_>, turn: &mut Turn) -> Result<(), ApiError> {
+        let Some(through) = &mut context.through else { return Ok(()) };
+        let catalog = self.state.registry.catalog();
+        let meeting = Box::pin(through.meet(context.admitted.as_ref(), &catalog));
+        turn.work_through(meeting).await.map_err(|error| context.reduced(error))
     }
 
     /// Bounds what a response holds while its client does not read it, and shares the work of making it. `audit_context`: what its event takes,
@@ -356,18 +355,48 @@ impl Server {
         }
     }
 
+    /// Chooses the handler of a request.
     async fn dispatch(
         &self,
         context: &mut RequestContext<'_>,
         uri: &Uri,
         body: Option<UpstreamBody>,
     ) -> Result<Response<Body>, ApiError> {
+        self.check(context)?;
+        if let Some(review) = self.review(context) {
+            return match review {
+                Review::Placement(address) => {
+                    Box::pin(placement_review::answer(&self.state, context, address, body)).await
+                }
+                Review::Caller(review) => Box::pin(self_review::answer(&self.state, context, review, body)).await,
+            };
+        }
+        if is_websocket_watch(context) {
+            tracing::debug!("a watch by WebSocket was requested, which is not supported: an empty response is sent");
+            return Ok(with_type(Response::new(Body::empty()), media_type(Format::Json)));
+        }
+        if let Some(forwarded) = self.forward(context, uri, body).await? {
+            return Ok(forwarded);
+        }
+        match context.info.route() {
+            Route::Resource(address) => self.read(context, uri, address).await,
+            Route::OpenApi => openapi::answer(&self.state, context, uri.query()).await,
+            Route::Health { endpoint, check: None }
+                if !non_resource::shows_checks(&self.state, context, endpoint).await =>
+            {
+                Ok(health::plain(endpoint, self.is_well(endpoint)))
+            }
+            _ => non_resource::answer(&self.state, context),
+        }
+    }
+
+    /// Checks what no handler needs to know: the origin, the media type of the body, and the timeout parameter, which it reads.
+    fn check(&self, context: &mut RequestContext<'_>) -> Result<(), ApiError> {
         if let Some(guard) = &self.state.settings.guard {
             guard.check(context.authority, context.headers)?;
         }
+        let (info, route) = (context.info, context.info.route());
         // A review stores nothing, and `kubectl create --raw` sends no media type.
-        let info = context.info;
-        let route = info.route();
         let is_review = match context.through {
             Some(_) => self_review::kind::is_one(route),
             None => placement_review::kind::is_asked(route).is_some(),
@@ -376,46 +405,52 @@ impl Server {
             guards::check_body(&info.method, context.headers)?;
         }
         context.timeout = params::timeout(&info.query, REQUEST_TIMEOUT)?;
-        if let Some(address) = placement_review::kind::is_asked(route).filter(|_| context.through.is_none()) {
-            return Box::pin(placement_review::answer(&self.state, context, address, body)).await;
+        Ok(())
+    }
+
+    /// The review that a request creates here: placement outside of Views, reviews of the caller's own permissions inside of them.
+    fn review<'c>(&self, context: &RequestContext<'c>) -> Option<Review<'c>> {
+        let route = context.info.route();
+        match context.through {
+            None => placement_review::kind::is_asked(route).map(Review::Placement),
+            Some(_) => self_review::kind::is_asked(route, &self.state.catalog(context)).map(Review::Caller),
         }
-        if context.through.is_some()
-            && let Some(review) = self_review::kind::is_asked(route, &self.state.catalog(context))
-        {
-            return Box::pin(self_review::answer(&self.state, context, review, body)).await;
-        }
-        if is_websocket_watch(context) {
-            tracing::debug!("a watch by WebSocket was asked for, which is not supported: an empty response is sent");
-            return Ok(with_type(Response::new(Body::empty()), media_type(Format::Json)));
-        }
-        // Nothing is forwarded from a View.
-        if let Some((upstream, body)) = self.state.upstream().zip(body).filter(|_| context.through.is_none()) {
-            forward_policy::check_impersonation(context.headers)?;
-            let catalog = self.state.registry.catalog();
-            if self.state.passes().takes(context, &catalog)? {
-                let forwarded = Box::pin(forward::answer(&self.state, upstream, context, uri, body)).await?;
-                let is_new = is_read_of_discovery(context) && forwarded.status().is_success();
-                if !is_new {
-                    return Ok(forwarded);
-                }
-                // The source serves a group or version that `/apis` does not list here yet. A client that waits for it expects to
-                // find it there next: kube-apiserver never serves one before it lists it.
-                drop(forwarded);
-                self.state.registry.rediscovery().request(context.timeout.min(REDISCOVERY)).await;
-                return non_resource::answer(&self.state, context);
-            }
-        }
-        let address = match route {
-            Route::Resource(address) => address,
-            Route::OpenApi => return openapi::answer(&self.state, context, uri.query()).await,
-            Route::Health { endpoint, check: None }
-                if !non_resource::shows_checks(&self.state, context, endpoint).await =>
-            {
-                return Ok(health::plain(endpoint, self.is_well(endpoint)));
-            }
-            _ => return non_resource::answer(&self.state, context),
+    }
+
+    /// The response of the API server to a request that is forwarded; `None`: it is answered here. Nothing is forwarded from a View.
+    async fn forward(
+        &self,
+        context: &RequestContext<'_>,
+        uri: &Uri,
+        body: Option<UpstreamBody>,
+    ) -> Result<Option<Response<Body>>, ApiError> {
+        let Some((upstream, body)) = self.state.upstream().zip(body).filter(|_| context.through.is_none()) else {
+            return Ok(None);
         };
-        // All attempts together may take as long as one.
+        forward_policy::check_impersonation(context.headers)?;
+        let catalog = self.state.registry.catalog();
+        if !self.state.passes().takes(context, &catalog)? {
+            return Ok(None);
+        }
+        let forwarded = Box::pin(forward::answer(&self.state, upstream, context, uri, body)).await?;
+        if !(is_read_of_discovery(context) && forwarded.status().is_success()) {
+            return Ok(Some(forwarded));
+        }
+        // The source serves a group or version that `/apis` does not list here yet. A client that waits for it expects to
+        // find it there next: kube-apiserver never serves one before it lists it.
+        drop(forwarded);
+        self.state.registry.rediscovery().request(context.timeout.min(REDISCOVERY)).await;
+        non_resource::answer(&self.state, context).map(Some)
+    }
+
+    /// Reads a resource from its store. Repeats this when the resource was replaced meanwhile, and forwards the request when the store cannot
+    /// answer it. All attempts together may take as long as one.
+    async fn read(
+        &self,
+        context: &mut RequestContext<'_>,
+        uri: &Uri,
+        address: &ResourcePath,
+    ) -> Result<Response<Body>, ApiError> {
         let begun = Instant::now();
         let most = context.timeout.min(self.state.settings.patience);
         for _ in 0..MOST_ATTEMPTS {
@@ -486,30 +521,32 @@ impl Server {
 }
 
 impl Answers for Server {
+    type Body = Body;
+
     async fn answer(&self, connection: &ConnectionState, request: Request<Incoming>) -> Response<Body> {
         self.answer_to(connection, request).await
     }
 
-    async fn reject(&self, connection: &ConnectionState, method: &Method, failure: ApiError) -> Response<Body> {
+    async fn reject(&self, connection: &ConnectionState, method: &Method, error: HeadError) -> Response<Body> {
         let begun = Instant::now();
         // It takes a turn as every other request of its address.
-        let (failure, worker) = match self.arrive(connection.user(), false).await {
-            Ok(worker) => (failure, worker),
+        let (failure, mut turn) = match self.turn(connection.user(), false).await {
+            Ok(turn) => (error.into(), turn),
             Err(limited) => {
                 self.limits().count(limited.limit);
-                (ApiError::Limited(limited), None)
+                (ApiError::Limited(limited), Turn(None))
             }
         };
-        let make = || failed(&failure, Format::Json, false);
-        let mut response = match worker {
-            Some(mut worker) => worker.work(make),
-            None => make(),
-        };
+        let mut response = turn.work(|| failed(&failure, Format::Json, false));
         let headers = response.headers_mut();
         headers.insert(HeaderName::from_static("audit-id"), self.state.audit_ids.of(&HeaderMap::new()));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         self.tally.count(None, Outcome::rejected(failure.code().as_u16()), begun.elapsed());
         completed(self.limits().unread(), connection, method, 0, response)
+    }
+
+    fn rejection(&self, limited: &Limited) -> (StatusCode, Vec<u8>) {
+        ApiError::Limited(limited.clone()).code_and_status()
     }
 
     fn authenticates(&self) -> bool {
@@ -531,6 +568,53 @@ impl Answers for Server {
     fn drain(&self) {
         Server::drain(self);
     }
+}
+
+/// What the credentials of a request say.
+struct Caller {
+    /// `None` without authentication.
+    recognized: Option<LocalAuthentication>,
+    /// The user, if no review is needed to identify it.
+    user: Option<User>,
+}
+
+/// The turns of work that a request has; none if it is exempt from them.
+struct Turn(Option<Worker>);
+
+impl Turn {
+    fn work<Done>(&mut self, work: impl FnOnce() -> Done) -> Done {
+        match &mut self.0 {
+            Some(worker) => worker.work(work),
+            None => work(),
+        }
+    }
+
+    /// Unpin, so that a large future is not moved into two branches.
+    async fn work_through<Work: Future + Unpin>(&mut self, work: Work) -> Work::Output {
+        match &mut self.0 {
+            Some(worker) => worker.work_through(work).await,
+            None => work.await,
+        }
+    }
+}
+
+/// A review that is answered here.
+enum Review<'r> {
+    Placement(&'r ResourcePath),
+    Caller((self_review::kind::Kind, &'r ResourcePath)),
+}
+
+/// Reads what a request is about, once.
+///
+/// # Errors
+/// 400 for a query of too many parameters.
+fn request_info(parts: &Parts) -> Result<RequestInfo, ApiError> {
+    let text = slots::query(parts);
+    if Query::is_too_long(text) {
+        let message = format!("the query has more than {MOST_PARAMETERS} parameters: send fewer");
+        return Err(ApiError::BadRequest(message));
+    }
+    Ok(RequestInfo::read(&parts.method, parts.uri.path(), Query::parse(text)))
 }
 
 /// Whether the request reads the discovery document of a group or version.

@@ -33,12 +33,12 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::body::Body;
-use super::connection::ConnectionState;
 use super::health;
-use super::limits::connections::Connections;
-use super::listen::{BindError, bind};
 use super::pipeline::Server;
+use crate::flow_control::connection::ConnectionState;
+use crate::flow_control::connections::Connections;
+use crate::transport::listen::{BindError, bind};
+use crate::wire::body::Body;
 
 /// Connections at a time. A quarter is for those that have sent no credentials, which is all of them here.
 const CONNECTIONS: usize = 128;

@@ -16,12 +16,12 @@ use crate::registry::{Catalog, LoadState, NotReady, Resource, ResourceOrigin, Re
 use crate::selector::FieldOperator;
 use crate::store::Snapshot;
 
-use super::api_error::ApiError;
-use super::limits::limit::Limited;
-use super::limits::past;
 use super::no_response::NoResponse;
-use super::params::ListOptions;
+use crate::flow_control::limit::Limited;
 use crate::request::ResourcePath;
+use crate::wire::api_error::ApiError;
+use crate::wire::params::ListOptions;
+use crate::wire::past;
 
 /// How long a read waits for the copy to reach a version (apiserver `storage/cacher/watch_cache.go`).
 pub const FRESHNESS_WAIT: Duration = Duration::from_secs(3);

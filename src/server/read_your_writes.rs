@@ -18,12 +18,12 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::context::RequestContext;
-use super::limits::bodies::BodyPlace;
-use super::limits::user::User;
 use super::methods::write_verb;
 use super::state::ServerState;
 use super::{consistency, read};
 use crate::extract::tree;
+use crate::flow_control::bodies::BodyPlace;
+use crate::flow_control::user::User;
 use crate::model::Version;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{LoadState, Registry, Resource};

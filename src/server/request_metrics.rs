@@ -18,13 +18,13 @@ use http::{HeaderMap, Method, Response};
 use tokio::time::Instant;
 
 use super::audit_context::AuditContext;
-use super::body::Body;
-use super::limits::user::User;
-use super::request_log::RequestLog;
+use crate::flow_control::user::User;
 use crate::model::Gvr;
 use crate::query::Access;
 use crate::registry::Resource;
 use crate::request::{Query, RequestInfo, ResourcePath};
+use crate::wire::body::Body;
+use crate::wire::request_log::RequestLog;
 
 /// Upper ends of the duration histogram, in microseconds. Answers from an index take some ten of them; the upper ones are
 /// kube-apiserver's request timeout and what comes near it. Longer ones, which are watches, are in the last bucket.

@@ -10,8 +10,8 @@ use crate::registry::upstream::Upstream;
 use super::clock::Clock;
 use super::guards::Guard;
 use super::health::Check;
-use super::limits::limit::LimitSettings;
 use super::pass_through::PassThrough;
+use crate::flow_control::limit::LimitSettings;
 
 /// How fresh an answer is whose request names no resourceVersion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

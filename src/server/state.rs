@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use tokio::sync::watch as state;
 
-use super::api_error::ApiError;
 use super::audit_id::AuditIds;
 use super::context::RequestContext;
 use super::documents;
-use super::limits::Limits;
-use super::limits::user::User;
 use super::pass_through::PassThrough;
 use super::placement_review::reviews::Reviews;
 use super::settings::Settings;
-use super::shared_columns::SharedColumns;
 use crate::fair_semaphore::FairSemaphore;
+use crate::flow_control::Limits;
+use crate::flow_control::user::User;
 use crate::model::shares::Shares;
 use crate::registry::upstream::Upstream;
 use crate::registry::{Catalog, Registry, Where};
+use crate::wire::api_error::ApiError;
+use crate::wire::shared_columns::SharedColumns;
 
 /// How often a request is repeated because its resource was replaced meanwhile. Catalogs change when definitions do; three times within one
 /// request only happens in a loop.

@@ -8,7 +8,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::api_error::ApiError;
 use super::no_response::NoResponse;
 use super::read;
 use crate::access::{AccessError, AuthorizedRequest, Identity};
@@ -17,6 +16,7 @@ use crate::registry::consumer::{Consumer, ConsumerTerms, ConsumerValue};
 use crate::registry::followed_pod::FollowedPod;
 use crate::registry::{Catalog, LoadState, Registry, Resource, View, ViewState};
 use crate::request::ViewPath;
+use crate::wire::api_error::ApiError;
 
 /// The resource of Views themselves.
 pub(super) fn views() -> Gvr {

@@ -12,7 +12,7 @@ use fieldcache::protobuf::{Encoder, Table, table};
 use fieldcache::query::{FieldTerm, Listing, Selection, State};
 use fieldcache::registry::{Resource, ResourceOrigin};
 use fieldcache::selector::FieldOperator;
-use fieldcache::server::encode::{Chunks, Envelope, ListMeta, Shown};
+use fieldcache::wire::encode::{Chunks, Envelope, ListMeta, Shown};
 
 use crate::samples;
 

@@ -30,7 +30,7 @@ const IMAGE: &str = "registry.example.com/fieldcache";
 /// What stands before the documents in install.yaml.
 const HEAD: &str = "# Made by `make golden` out of manifests/ (kubectl kustomize manifests); do not edit.\n";
 
-/// How long answers in progress may take after the end was asked for: `GRACE` of src/server/listen.rs.
+/// How long answers in progress may take after the end was asked for: `GRACE` of src/transport/listen.rs.
 const GRACE_SECONDS: i64 = 10;
 
 /// The path of something in the repository, without links in it.

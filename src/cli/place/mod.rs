@@ -24,10 +24,11 @@ use super::exit::Exit;
 use super::output::write_out;
 use crate::placement::Options;
 use crate::placement::review::{API_VERSION, KIND, PlacementReview};
+use crate::placement_service::answer;
+use crate::placement_service::answer::{Outcome, Runtime, Unanswered};
+use crate::placement_service::field_validation::FieldValidation;
+use crate::placement_service::index::{Copies, Indexed, PlacementIndex};
 use crate::runtime::source::{self, SourceOptions};
-use crate::server::placement_review::answering::{self, Outcome, Runtime, Unanswered};
-use crate::server::placement_review::field_validation::FieldValidation;
-use crate::server::placement_review::index::{Copies, Indexed, PlacementIndex};
 use crate::source::kubeconfig::identity;
 use arguments::PlaceArguments;
 use node_report::NodeDetails;
@@ -97,7 +98,7 @@ fn review(
     if let Some(name) = spec.node_names.iter().find(|name| copies.nodes.snapshot.get(name).is_none()) {
         bail!(nodes_there(name, copies));
     }
-    let outcome = answering::answer(spec, copies, indexed, runtime, options, FieldValidation::Warn);
+    let outcome = answer::answer(spec, copies, indexed, runtime, options, FieldValidation::Warn);
     let Outcome { answer, mut status, .. } = outcome.map_err(|unanswered| match unanswered {
         Unanswered::Invalid(problems) => {
             request.invalid(problems.into_iter().map(|problem| (problem.field, problem.message)).collect())

@@ -1,7 +1,7 @@
 //! Nodes by name, and the error for a name that no node has.
 
 use crate::placement::Node;
-use crate::server::placement_review::index::Copies;
+use crate::placement_service::index::Copies;
 
 /// Most nodes that the error names.
 pub(super) const MOST_NAMED: usize = 10;

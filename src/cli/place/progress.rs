@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::time::{interval, timeout};
 
+use crate::placement_service::index::Copies;
 use crate::registry::{Catalog, LoadState, Registry};
-use crate::server::placement_review::index::Copies;
 
 /// How long the load of nodes, Pods and namespaces may take: large clusters take a minute.
 pub(super) const PATIENCE: Duration = Duration::from_secs(600);

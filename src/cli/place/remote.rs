@@ -25,7 +25,7 @@ use crate::placement::pod::Toleration;
 use crate::placement::question::Fetched;
 use crate::placement::review::{API_VERSION, KIND, PlacementReview, PlacementReviewSpec, PlacementReviewStatus};
 use crate::placement::{Cluster, Node, Options, Pod};
-use crate::server::placement_review::answering::runtime_class;
+use crate::placement_service::answer::runtime_class;
 use crate::source::connection::{Answer, Connection, RequestError};
 
 const JSON: &str = "application/json";

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::reviews::{ReviewRequest, path};
 use crate::placement::review::API_VERSION;
-use crate::server::placement_review::answering::Unanswered;
+use crate::placement_service::answer::Unanswered;
 use crate::source::connection::{Answer, Connection, RequestError};
 
 /// The error for a response that is no success.

@@ -14,7 +14,7 @@ use crate::manifest::yaml::{Form, documents};
 use crate::placement::review::{API_VERSION, KIND, PlacementReviewSpec, PodReference, WhatIf};
 use crate::placement::workload::Workload;
 use crate::placement::{Options, config};
-use crate::server::placement_review::decode;
+use crate::placement_service::decode;
 
 /// A review to evaluate.
 #[derive(Clone, Debug, PartialEq)]

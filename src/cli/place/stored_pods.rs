@@ -10,7 +10,7 @@ use crate::cli::exit::Exit;
 use crate::cli::output::{Printed, Table, printed};
 use crate::placement::misplaced::{LabelKeyUse, Resident};
 use crate::placement::{Eviction, Options};
-use crate::server::placement_review::index::{Copies, Indexed};
+use crate::placement_service::index::{Copies, Indexed};
 
 pub(super) fn answer(
     arguments: &PlaceArguments,

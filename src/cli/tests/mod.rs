@@ -20,11 +20,11 @@ use super::output::{Table, json, printable, printed};
 use super::program::Program;
 use super::shared_arguments::Output;
 use super::{check, crds, fields, openapi, place, run, serve};
+use crate::flow_control::limit::LimitSettings;
 use crate::manifest::yaml::{Form, documents};
 use crate::model::Gvr;
 use crate::model::quantity::Bytes;
 use crate::runtime::source;
-use crate::server::limits::limit::LimitSettings;
 use crate::store::HistoryLimits;
 
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests/samples");

@@ -1,13 +1,9 @@
 //! `placementreviews` of view.fieldcache.dev: where a Pod may run, and why not elsewhere, asked over HTTP.
 //!
-//! A review is created and answered at once, as a SubjectAccessReview is, and never stored. [`decode`] reads it, [`field_validation`] is how strictly, `rights` says who may
-//! ask, [`index`] keeps what is answered from, and [`answering`] makes a status of a spec, off the threads that answer requests.
-//! The rules are [`crate::placement`]'s. In a View there are no reviews: they tell of more than a View shows.
+//! A review is created and answered at once, as a SubjectAccessReview is, and never stored. `rights` decides who may create
+//! one, and [`crate::placement_service`] reads and answers it, off the threads that answer requests. The rules are [`crate::placement`]'s.
+//! In a View there are no reviews: they tell of more than a View shows.
 
-pub mod answering;
-pub mod decode;
-pub mod field_validation;
-pub mod index;
 pub(super) mod kind;
 pub(super) mod reviews;
 mod rights;
@@ -16,31 +12,34 @@ use http::{Method, Response, StatusCode};
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
-use super::api_error::ApiError;
-use super::body::Body;
 use super::builtin_group::GROUP;
 use super::context::RequestContext;
-use super::limits::limit::Limited;
-use super::limits::user::User;
-use super::negotiate::{Offer, Protobuf, negotiate};
+use super::field_validation;
 use super::no_response::NoResponse;
+use super::read;
 use super::response::document;
-use super::sent::{self, Arrived};
 use super::state::{MOST_ATTEMPTS, ServerState};
-use super::{read, warnings};
 use crate::access::AccessError;
 use crate::fair_semaphore::Place;
+use crate::flow_control::limit::Limited;
+use crate::flow_control::user::User;
 use crate::manifest::yaml::Form;
 use crate::model::Gvr;
 use crate::placement::review::{KIND, PlacementReview, PlacementReviewSpec};
 use crate::placement::{Options, Pod};
+use crate::placement_service::answer::{self, Outcome, Runtime, Unanswered};
+use crate::placement_service::decode::{self, DecodeError, Decoded, MOST_OF_REFERENCE, PARSED_INLINE};
+use crate::placement_service::field_validation::FieldValidation;
+use crate::placement_service::index::{Copies, Held, Indexed, MissingCopy};
 use crate::registry::upstream::UpstreamBody;
 use crate::registry::{Catalog, NotReady, OverMemory};
 use crate::request::ResourcePath;
-use answering::{Outcome, Runtime, Unanswered};
-use decode::Decoded;
-use field_validation::FieldValidation;
-use index::{Copies, Held, Indexed, MissingCopy};
+use crate::wire::api_error::ApiError;
+use crate::wire::body::Body;
+use crate::wire::negotiate::{Offer, Protobuf, negotiate};
+use crate::wire::request_body;
+use crate::wire::request_body::Arrived;
+use crate::wire::warnings;
 use kind::GVR;
 use reviews::MOST_AT_ONCE;
 use rights::{Caller, Right};
@@ -67,8 +66,8 @@ pub(super) async fn answer(
         return Err(ApiError::MethodNotAllowedHere);
     }
     let format = negotiate(context.headers, Offer::Plain, Protobuf::METADATA)?.format;
-    let form = decode::form(context.headers)?;
-    let validation = FieldValidation::of(&context.info.query)?;
+    let form = request_body::form(request_body::media_type(context.headers), &[])?;
+    let validation = field_validation::read(&context.info.query)?;
     let until = Instant::now() + context.timeout;
     // Whatever needs no body comes before it.
     let caller = rights::caller(server, context).await?;
@@ -109,11 +108,11 @@ async fn arrived(
     until: Instant,
 ) -> Result<Arrived, ApiError> {
     let most = match caller {
-        Caller::Whole => sent::MOST,
-        Caller::OnePod(_) => decode::MOST_OF_REFERENCE,
+        Caller::Whole => request_body::MOST,
+        Caller::OnePod(_) => MOST_OF_REFERENCE,
     };
     let place = server.limits.bodies().enter(context.user).map_err(ApiError::Limited)?;
-    match (sent::body(body, context.headers, most, place, until).await, caller) {
+    match (request_body::body(body, context.headers, most, place, until).await, caller) {
         // It is more than a reference to a Pod, which is all that this caller may send.
         (Err(ApiError::TooLargeBody(_)), Caller::OnePod(refused)) => {
             Err(ApiError::Refused(AccessError::Forbidden(refused.clone())))
@@ -129,10 +128,10 @@ async fn decoded(
     form: Form,
     validation: FieldValidation,
 ) -> Result<Decoded, ApiError> {
-    let is_short = arrived.bytes.len() <= decode::PARSED_INLINE;
+    let is_short = arrived.bytes.len() <= PARSED_INLINE;
     let work = move || {
         let Arrived { bytes, place } = arrived;
-        let decoded = decode::review(&bytes, form, validation);
+        let decoded = decode::review(&bytes, form, validation).map_err(undecodable);
         drop((bytes, place));
         decoded
     };
@@ -202,7 +201,7 @@ fn whole(
     options: &Options,
     validation: FieldValidation,
 ) -> Result<(Vec<u8>, Vec<String>), ApiError> {
-    let outcome = answering::answer(&review.spec, copies, indexed, runtime, options, validation);
+    let outcome = answer::answer(&review.spec, copies, indexed, runtime, options, validation);
     let Outcome { answer, status, told } = outcome.map_err(failure)?;
     review.status = Some(status);
     Ok((answer.text_of(review).map_err(unwritable)?, told))
@@ -227,7 +226,7 @@ fn event_message(
     indexed: &Indexed,
     options: &Options,
 ) -> Result<String, Unanswered> {
-    let stored: Option<Pod> = answering::stored(spec, copies)?;
+    let stored: Option<Pod> = answer::stored(spec, copies)?;
     let Some(pod) = stored else { return Ok(String::new()) };
     if !pod.spec.node_name.is_empty() {
         return Ok(format!("the Pod is bound to {}, {NO_EVENT}", pod.spec.node_name));
@@ -263,6 +262,13 @@ fn unheld(missing: MissingCopy) -> NoResponse {
             ApiError::Loading(format!("{resource}: {progress}")).into()
         }
         MissingCopy::NotReady { error, .. } => read::not_ready(error),
+    }
+}
+
+fn undecodable(error: DecodeError) -> ApiError {
+    match error {
+        DecodeError::Malformed(message) => ApiError::BadRequest(message),
+        DecodeError::Invalid(problems) => ApiError::invalid_review(GROUP, KIND, problems),
     }
 }
 

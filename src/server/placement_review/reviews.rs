@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::index::PlacementIndex;
 use crate::fair_semaphore::FairSemaphore;
+use crate::flow_control::user::User;
+use crate::placement_service::index::PlacementIndex;
 use crate::registry::Memory;
-use crate::server::limits::user::User;
 
 /// Reviews that are parsed and answered at a time: each takes a processor while it lasts, and memory for its values.
 pub(super) const MOST_AT_ONCE: u64 = 4;

@@ -9,9 +9,9 @@ use crate::access::attributes::{Attributes, ResourceAttributes};
 use crate::access::authorization::Decision;
 use crate::access::{AccessError, Forbidden};
 use crate::placement::review::PlacementReviewSpec;
-use crate::server::api_error::ApiError;
 use crate::server::context::RequestContext;
 use crate::server::state::ServerState;
+use crate::wire::api_error::ApiError;
 
 /// How much of an answer somebody may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,11 +18,11 @@ use crate::registry::views::ViewRights;
 use crate::registry::{Catalog, Resource, View};
 use crate::request::Route;
 use crate::request::{Query, RequestInfo};
-use crate::server::api_error::ApiError;
 use crate::server::context::RequestContext;
 use crate::server::state::ServerState;
 use crate::server::view_request::ViewRequest;
 use crate::server::{authorize, discovery, discovery_rows, non_resource};
+use crate::wire::api_error::ApiError;
 
 /// How many permissions are looked up at a time for one list of rules.
 const AT_ONCE: usize = 8;

@@ -8,15 +8,16 @@ use serde_json::Value;
 use super::kind::Kind;
 use super::protobuf;
 use crate::access::attributes::ResourceAttributes;
+use crate::manifest::document::{self, Expected};
+use crate::manifest::shape::{Misfits, Shape, settle};
 use crate::manifest::yaml::Form;
 use crate::model::quote;
+use crate::placement_service::field_validation::FieldValidation;
 use crate::selector::{
     FieldOperator, FieldRequirement, FieldSelector, LabelOperator, LabelRequirement, LabelSelector, Problem, Reason,
 };
-use crate::server::api_error::ApiError;
-use crate::server::placement_review::field_validation::FieldValidation;
-use crate::server::sent::{self, Expected};
-use crate::server::shape::{Found, Shape, settle};
+use crate::wire::api_error::ApiError;
+use crate::wire::request_body;
 
 /// A review is not longer.
 pub(super) const MOST: usize = 64 << 10;
@@ -105,9 +106,9 @@ pub(super) struct Decoded {
 /// # Errors
 /// 415.
 pub(super) fn written(headers: &HeaderMap) -> Result<Written, ApiError> {
-    match sent::media_type(headers) {
+    match request_body::media_type(headers) {
         protobuf::MEDIA_TYPE => Ok(Written::Protobuf),
-        text => sent::form(text, &[protobuf::MEDIA_TYPE]).map(Written::Text),
+        text => request_body::form(text, &[protobuf::MEDIA_TYPE]).map(Written::Text),
     }
 }
 
@@ -128,21 +129,22 @@ pub(super) fn review(
         Kind::Rules => (RULES, protobuf::RULES),
     };
     let document = match written {
-        Written::Text(form) => sent::document(bytes, form),
+        Written::Text(form) => document::document(bytes, form),
         Written::Protobuf => protobuf::document(bytes, message),
     };
-    let mut document = document.map_err(|cause| expected.unreadable(&cause))?;
-    expected.check(&mut document)?;
-    let mut found = Found::default();
+    let unreadable = |cause: &str| ApiError::BadRequest(expected.unreadable(cause));
+    let mut document = document.map_err(|cause| unreadable(&cause))?;
+    expected.check(&mut document).map_err(ApiError::BadRequest)?;
+    let mut found = Misfits::default();
     settle(&mut document, shape, "", &mut found);
     if let Some(misshapen) = found.misshapen.first() {
-        return Err(expected.unreadable(misshapen));
+        return Err(unreadable(misshapen));
     }
-    let Found { mut unknown, .. } = found;
+    let Misfits { mut unknown, .. } = found;
     match validation {
         FieldValidation::Strict if !unknown.is_empty() => {
             let unknown: Vec<String> = unknown.iter().map(|path| unknown_field(path)).collect();
-            return Err(expected.unreadable(&format!("strict decoding error: {}", unknown.join(", "))));
+            return Err(unreadable(&format!("strict decoding error: {}", unknown.join(", "))));
         }
         FieldValidation::Ignore => unknown.clear(),
         FieldValidation::Strict | FieldValidation::Warn => {}

@@ -14,17 +14,17 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::api_error::ApiError;
-use super::body::Body;
 use super::context::RequestContext;
-use super::negotiate::{Format, Offer, Protobuf, negotiate};
-use super::placement_review::field_validation::FieldValidation;
+use super::field_validation;
 use super::response::document;
 use super::state::ServerState;
-use super::{sent, warnings};
 use crate::access::Identity;
 use crate::registry::upstream::UpstreamBody;
 use crate::request::ResourcePath;
+use crate::wire::api_error::ApiError;
+use crate::wire::body::Body;
+use crate::wire::negotiate::{Format, Offer, Protobuf, negotiate};
+use crate::wire::{request_body, warnings};
 use deciding::{Deciding, Verdict};
 use decode::{Decoded, Question, Wanted, unknown_field};
 use kind::Kind;
@@ -48,9 +48,10 @@ pub(super) async fn answer(
     context.noted.reviewed(kind.counted());
     let mut format = negotiate(context.headers, Offer::Plain, Protobuf::EVERYTHING)?.format;
     let written = decode::written(context.headers)?;
-    let validation = FieldValidation::of(&context.info.query)?;
+    let validation = field_validation::read(&context.info.query)?;
     let place = server.limits.bodies().enter(context.user).map_err(ApiError::Limited)?;
-    let arrived = sent::body(body, context.headers, decode::MOST, place, Instant::now() + context.timeout).await?;
+    let arrived =
+        request_body::body(body, context.headers, decode::MOST, place, Instant::now() + context.timeout).await?;
     let api_version = address.gvr.group_version().to_string();
     let Decoded { question, unknown } = decode::review(&arrived.bytes, written, (kind, &api_version), validation)?;
     drop(arrived);
@@ -74,7 +75,7 @@ pub(super) async fn answer(
     review["kind"] = json!(kind.name());
     let mut text = serde_json::to_vec(&review).map_err(|error| ApiError::Internal(error.to_string()))?;
     if format == Format::Protobuf {
-        match super::protobuf::document(&api_version, kind.name(), &text) {
+        match crate::wire::protobuf::document(&api_version, kind.name(), &text) {
             Some(encoded) => text = encoded,
             None => format = negotiate(context.headers, Offer::Plain, Protobuf::METADATA)?.format,
         }

@@ -11,11 +11,11 @@ use tokio::time::advance;
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::access::AccessControl;
 use crate::access::tests::cluster::Cluster;
+use crate::flow_control::connection::ConnectionState;
+use crate::flow_control::limit::LimitSettings;
 use crate::model::quantity;
 use crate::server::Settings;
-use crate::server::connection::ConnectionState;
 use crate::server::health::Check;
-use crate::server::limits::limit::LimitSettings;
 use crate::store::HistoryLimits;
 
 /// Everybody but mallory may do everything.

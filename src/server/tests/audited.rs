@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use super::admission::cluster;
 use super::{ALL_SHIRTS, Fixture};
 use crate::audit::{Log, Policy};
+use crate::flow_control::user::User;
 use crate::registry::views::{ViewDefinition, ViewPart, ViewRights};
 use crate::server::Settings;
-use crate::server::limits::user::User;
 use crate::store::HistoryLimits;
 
 const VIEW: &str = "/apis/view.fieldcache.dev/v1alpha1/views/blue/proxy";

@@ -9,8 +9,8 @@ use http_body::Body as HttpBody;
 use http_body_util::BodyExt;
 use tokio::time::advance;
 
-use crate::server::body::Body;
-use crate::server::gzip::Gzip;
+use crate::wire::body::Body;
+use crate::wire::gzip::Gzip;
 
 /// Pieces of a response that a client takes with a pause of so many seconds before each, at most a hundred.
 async fn taken(mut body: Body, pause: u64) -> Result<usize, String> {

@@ -12,8 +12,9 @@ use proptest::{collection, prelude::any, prop_assert, prop_assert_eq, prop_oneof
 use tokio::time::{sleep, timeout};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
-use crate::server::body::Body;
-use crate::server::gzip::{self, Member};
+use crate::wire::body::Body;
+use crate::wire::gzip;
+use crate::wire::gzip::Member;
 
 const INITIAL: &str = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 const GZIP: (&str, &str) = ("accept-encoding", "gzip");

@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::model::quote;
-use crate::server::body::{Body, Finish, finish};
-use crate::server::encode::{json_bytes, write_string};
-use crate::server::indent::Indenter;
-use crate::server::{gzip, yaml};
+use crate::wire::body::{Body, Finish, finish};
+use crate::wire::encode::{json_bytes, write_string};
+use crate::wire::indent::Indenter;
+use crate::wire::{gzip, yaml};
 
 fn indent(text: &str) -> String {
     let mut out = Vec::new();

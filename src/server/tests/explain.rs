@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::query::{Access, Explanation};
-use crate::server::body::Body;
 use crate::server::{Settings, explain};
+use crate::wire::body::Body;
 
 /// One object's JSON in the fixture of nine shirts: names of one letter more or less, numbers of three digits.
 fn bytes_of(fixture: &Fixture, keys: &[&str]) -> u64 {

@@ -122,7 +122,7 @@ async fn the_metadata_of_a_review_is_its_own_and_strict() {
 fn warnings_are_told_once_and_cut_where_there_are_many() {
     let written = |texts: &[&str]| {
         let mut headers = http::HeaderMap::new();
-        crate::server::warnings::add(&mut headers, texts.iter().copied());
+        crate::wire::warnings::add(&mut headers, texts.iter().copied());
         let values = headers.get_all("warning").iter();
         values.map(|value| String::from_utf8(value.as_bytes().to_vec()).unwrap()).collect::<Vec<_>>()
     };

@@ -10,13 +10,14 @@ use serde_json::{Map, Value, json};
 
 use super::limits::{get_as, user, with_limits};
 use super::{Fixture, SHIRTS};
-use crate::server::body::{Body, Finish, finish};
-use crate::server::connection::ConnectionState;
-use crate::server::encode::{CHUNK, json_bytes};
-use crate::server::indent::{self, DEEPEST, Indenter};
-use crate::server::limits::limit::LimitSettings;
-use crate::server::limits::lists::LARGE;
-use crate::server::yaml;
+use crate::flow_control::connection::ConnectionState;
+use crate::flow_control::limit::LimitSettings;
+use crate::flow_control::lists::LARGE;
+use crate::wire::body::{Body, Finish, finish};
+use crate::wire::encode::{CHUNK, json_bytes};
+use crate::wire::indent;
+use crate::wire::indent::{DEEPEST, Indenter};
+use crate::wire::yaml;
 
 /// How a value of so many levels nests.
 const SHAPES: [(&str, &str, &str); 3] = [("lists", "[", "]"), ("maps", "{\"a\":", "}"), ("both", "[{\"a\":", "}]")];

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::{Fixture, SHIRTS};
-use crate::server::listen::{BindError, Listener};
+use crate::transport::listen::{BindError, Listener};
 
 pub(super) struct Running {
     pub(super) address: SocketAddr,

@@ -48,13 +48,13 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
-use super::body::Body;
 use super::{Server, Settings};
 use crate::crd::Crd;
 use crate::extract::Plan;
 use crate::model::{Gvr, Key, Scope, Version};
 use crate::registry::{Catalog, Group, LoadState, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
 use crate::store::{HistoryLimits, Store};
+use crate::wire::body::Body;
 
 const SHIRTS: &str = "/apis/stable.example.com/v1/namespaces/default/shirts";
 const ALL_SHIRTS: &str = "/apis/stable.example.com/v1/shirts";

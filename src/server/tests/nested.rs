@@ -9,11 +9,11 @@ use super::placement_review::REVIEWS;
 use super::{Fixture, SHIRTS};
 use crate::manifest::yaml::{Form, documents};
 use crate::placement::{Node, Pod};
-use crate::server::column::{ColumnKind, write_cell};
-use crate::server::encode::json_bytes;
-use crate::server::indent::DEEPEST;
-use crate::server::yaml;
 use crate::testing::nested::{self, MAX_LEVELS, Nested, Shape, on_worker_stack};
+use crate::wire::column::{ColumnKind, write_cell};
+use crate::wire::encode::json_bytes;
+use crate::wire::indent::DEEPEST;
+use crate::wire::yaml;
 
 /// Runs a request on a thread with the stack of a worker.
 fn block_on<T: Send>(future: impl Future<Output = T> + Send) -> T {

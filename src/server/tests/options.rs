@@ -9,8 +9,8 @@ use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::model::percent_decode;
 use crate::request::Query;
 use crate::selector::{Problem, Reason};
-use crate::server::api_error::ApiError;
-use crate::server::params::{go_duration, timeout};
+use crate::wire::api_error::ApiError;
+use crate::wire::params::{go_duration, timeout};
 
 #[test]
 fn queries_decode_as_in_go() {

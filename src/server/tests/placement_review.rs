@@ -14,8 +14,8 @@ use crate::access::tests::cluster::Cluster;
 use crate::extract::Plan;
 use crate::model::{Gvr, Key, Scope, Version, quantity};
 use crate::placement::{Options, Pod};
+use crate::placement_service::index::{Copies, MOST_LONG, PlacementIndex};
 use crate::registry::{Catalog, LoadState, Memory, PartialStore, Registry, Resource};
-use crate::server::placement_review::index::{Copies, MOST_LONG, PlacementIndex};
 use crate::server::{Server, Settings};
 use crate::store::HistoryLimits;
 

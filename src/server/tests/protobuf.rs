@@ -18,7 +18,7 @@ use crate::model::Version;
 use crate::protobuf::envelope::{END, Envelope, begin_event};
 use crate::protobuf::{Encoder, Table};
 use crate::registry::views::{ViewDefinition, ViewPart};
-use crate::server::body::Body;
+use crate::wire::body::Body;
 
 pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 pub(super) const PODS: &str = "/api/v1/pods";

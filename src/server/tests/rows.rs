@@ -14,13 +14,14 @@ use crate::crd::PrinterColumn;
 use crate::extract::scan::bytes_read;
 use crate::model::{Gvr, Scope, Version};
 use crate::registry::Resource;
-use crate::server::column::MOST_VALUES;
-use crate::server::encode::{CHUNK, LONG, ListMeta, Shown, Unfinished as _, json_bytes};
-use crate::server::negotiate::Format;
-use crate::server::row::{JsonRow, Row};
-use crate::server::table::{self, Columns, Include, MOST_IN_EVENT};
-use crate::server::yaml;
 use crate::store::{HistoryLimits, Object, Store};
+use crate::wire::column::MOST_VALUES;
+use crate::wire::encode::{CHUNK, LONG, ListMeta, Shown, Unfinished as _, json_bytes};
+use crate::wire::negotiate::Format;
+use crate::wire::row::{JsonRow, Row};
+use crate::wire::table;
+use crate::wire::table::{Columns, Include, MOST_IN_EVENT};
+use crate::wire::yaml;
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 

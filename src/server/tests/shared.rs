@@ -14,9 +14,9 @@ use crate::registry::consumer::{Consumer, ConsumerValue};
 use crate::registry::views::{ViewDefinition, ViewPart};
 use crate::registry::{Resource, ViewState};
 use crate::server::Settings;
-use crate::server::shared_columns::SharedColumns;
-use crate::server::table::Include;
 use crate::store::HistoryLimits;
+use crate::wire::shared_columns::SharedColumns;
+use crate::wire::table::Include;
 
 /// As large as the printer columns of a definition can be.
 fn wide(resource: &Resource) -> Resource {

@@ -11,11 +11,11 @@ use crate::crd::PrinterColumn;
 use crate::model::{Gvr, Version};
 use crate::registry::Resource;
 use crate::server::Settings;
-use crate::server::column::{ColumnKind, cell, write_cell};
-use crate::server::encode::{ListMeta, Shown, Unfinished as _, json_bytes};
-use crate::server::row::{JsonRow, Row};
-use crate::server::table::{Columns, Include};
 use crate::store::{HistoryLimits, Store};
+use crate::wire::column::{ColumnKind, cell, write_cell};
+use crate::wire::encode::{ListMeta, Shown, Unfinished as _, json_bytes};
+use crate::wire::row::{JsonRow, Row};
+use crate::wire::table::{Columns, Include};
 
 const KUBECTL: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,\
     application/json";

@@ -22,8 +22,8 @@ use tokio_rustls::client::TlsStream;
 
 use super::listen::{Running, request, run_listener};
 use super::{Fixture, SHIRTS};
-use crate::server::listen::Listener;
-use crate::server::tls::{CertificateFiles, Tls, TlsError, no_client_certificates};
+use crate::transport::listen::Listener;
+use crate::transport::tls::{CertificateFiles, Tls, TlsError, no_client_certificates};
 
 /// An RSA key that signs nothing but this test's certificate.
 const RSA_KEY: &str = include_str!("testdata/rsa.key");

@@ -17,8 +17,8 @@ use crate::protobuf::{Encoder, Table};
 use crate::registry::views::{ViewDefinition, ViewPart};
 use crate::registry::{Catalog, Group, LoadState, Resource, VersionInfo};
 use crate::server::Settings;
-use crate::server::go_zero_values;
 use crate::store::{HistoryLimits, Pinned, Store};
+use crate::wire::go_zero_values;
 
 /// A field that is not known here must not be left out.
 #[tokio::test(start_paused = true)]

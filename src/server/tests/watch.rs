@@ -12,8 +12,9 @@ use super::{ALL_SHIRTS, Fixture, SHIRTS, catalog};
 use crate::extract::scan::bytes_read_so_far;
 use crate::model::Version;
 use crate::registry::{Departure, Gone, GoneReason, LoadState};
-use crate::server::{Settings, go_zero_values};
+use crate::server::Settings;
 use crate::store::{HistoryLimits, Trust};
+use crate::wire::go_zero_values;
 
 fn watch(query: &str) -> String {
     format!("{SHIRTS}?watch=true&{query}")

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::super::encode::CHUNK;
-use super::super::gzip::{self, Member};
 use crate::registry::Deflated;
+use crate::wire::encode::CHUNK;
+use crate::wire::gzip;
+use crate::wire::gzip::Member;
 
 /// Lines that were made or found in one pull.
 #[derive(Default)]

@@ -5,16 +5,16 @@
 
 use std::sync::Arc;
 
-use super::super::api_error::ApiError;
 use super::super::context::RequestContext;
-use super::super::limits::Limits;
-use super::super::limits::user::{Share, User};
 use super::super::read;
 use super::super::state::ServerState;
 use super::large::LargeEvents;
+use crate::flow_control::Limits;
+use crate::flow_control::user::{Share, User};
 use crate::model::Version;
 use crate::query::{Listing, Selection, State, Work};
 use crate::store::{Cursor, Held, Snapshot};
+use crate::wire::api_error::ApiError;
 
 /// What a watch holds, in words.
 pub(super) const SELECTORS: &str = "its selectors take";

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::super::limits::Limits;
-use super::super::limits::limit::Limited;
-use super::super::limits::lists::{LARGE, Place, Turn};
-use super::super::limits::user::User;
+use crate::flow_control::Limits;
+use crate::flow_control::limit::Limited;
+use crate::flow_control::lists::{LARGE, Place, Turn};
+use crate::flow_control::user::User;
 use crate::query::Listing;
 
 /// The turn of a watch that may meet large objects.

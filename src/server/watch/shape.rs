@@ -14,18 +14,19 @@ use crate::registry::dispatched_event::{DispatchedEvent, LINES, LineForm};
 use crate::registry::{Resource, ResourceOrigin};
 use crate::subscribe::Transition;
 
-use super::super::api_error::ApiError;
 use super::super::clock::Clock;
 use super::super::context::RequestContext;
-use super::super::encode::{Shown, write_string, write_type};
-use super::super::limits::limit::Limited;
-use super::super::limits::user::User;
-use super::super::limits::watches::Watches;
-use super::super::negotiate::Form;
+use super::super::list;
 use super::super::state::ServerState;
-use super::super::table::{Columns, Include, MOST_IN_EVENT, TooLongRow};
-use super::super::{go_zero_values, list, protobuf};
 use super::batch::exact;
+use crate::flow_control::limit::Limited;
+use crate::flow_control::user::User;
+use crate::flow_control::watches::Watches;
+use crate::wire::api_error::ApiError;
+use crate::wire::encode::{Shown, write_string, write_type};
+use crate::wire::negotiate::Form;
+use crate::wire::table::{Columns, Include, MOST_IN_EVENT, TooLongRow};
+use crate::wire::{go_zero_values, protobuf};
 
 /// What an event is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

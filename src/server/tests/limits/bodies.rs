@@ -14,11 +14,12 @@ use tokio::time::{Instant, timeout};
 use super::super::Answer;
 use super::super::placement_review::{Fixture, REVIEWS, cluster};
 use super::{user, whole};
+use crate::flow_control::bodies::{Bodies, InMemory};
+use crate::flow_control::connection::ConnectionState;
+use crate::flow_control::limit::{Limit, LimitSettings};
 use crate::model::quantity;
-use crate::server::connection::ConnectionState;
-use crate::server::limits::bodies::{Bodies, InMemory};
-use crate::server::limits::limit::{Limit, LimitSettings};
-use crate::server::{Settings, body::Body};
+use crate::server::Settings;
+use crate::wire::body::Body;
 
 fn bodies(most: u64, bytes: u64) -> Arc<Bodies> {
     Arc::new(Bodies::new(&LimitSettings {

@@ -10,8 +10,8 @@ use serde_json::json;
 use super::super::{Fixture, catalog};
 use super::{get_as, user};
 use crate::registry::documents::{Build, DocumentSet, DocumentSource, Fixed, Forms};
-use crate::server::body::Body;
 use crate::server::documents::MOST_AT_ONCE;
+use crate::wire::body::Body;
 
 /// A document of the server's own: made at the first request, and kept.
 const DOCUMENT: &str = "/openapi/v3/apis/slow.example.com/v1";

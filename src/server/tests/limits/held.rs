@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use http::Request;
 
-use crate::server::body::{self, Finish};
-use crate::server::limits::unread::STREAMED;
+use crate::flow_control::unread::STREAMED;
 use crate::server::tests::{ALL_SHIRTS, Fixture, SHIRTS};
+use crate::wire::body;
+use crate::wire::body::Finish;
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 

@@ -1,4 +1,4 @@
-//! When the server ends a connection, in paused time and over pipes: the bounds of [`crate::server::connection`].
+//! When the server ends a connection, in paused time and over pipes: the bounds of [`crate::flow_control::connection`].
 #![expect(clippy::disallowed_methods, reason = "both ends of a connection are tasks; they end with the test")]
 
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::super::admission::cluster;
 use super::super::{ALL_SHIRTS, Fixture};
+use crate::flow_control::connection::{CloseReason, ConnectionState};
+use crate::flow_control::groups::Member;
 use crate::server::Settings;
-use crate::server::connection::{CloseReason, ConnectionState};
-use crate::server::limits::groups::Member;
-use crate::server::listen::{End, serve};
 use crate::store::HistoryLimits;
+use crate::transport::listen::{End, serve};
 
 /// A server that authenticates its clients, and connections to it.
 struct Stage {

@@ -21,16 +21,17 @@ use serde_json::json;
 use tokio::time::{Instant, timeout};
 
 use super::{ALL_SHIRTS, Answer, Fixture, SHIRTS};
+use crate::flow_control::connection::ConnectionState;
+use crate::flow_control::limit::{Limit, LimitSettings};
+use crate::flow_control::lists::LARGE;
+use crate::flow_control::user::User;
+use crate::flow_control::{Head, Limits, header_bytes};
 use crate::model::quantity::Bytes;
 use crate::registry::{LoadState, OverMemory, Where};
-use crate::server::body::Body;
-use crate::server::connection::ConnectionState;
-use crate::server::limits::limit::{Limit, LimitSettings};
-use crate::server::limits::lists::LARGE;
-use crate::server::limits::user::User;
-use crate::server::limits::{Head, Limits, header_bytes, unstarted_bytes};
 use crate::server::{Server, Settings};
 use crate::store::HistoryLimits;
+use crate::transport::heads::slots::unstarted_bytes;
+use crate::wire::body::Body;
 
 pub(super) fn with_limits(limits: LimitSettings) -> Fixture {
     Fixture::with(Settings { limits, ..Settings::default() }, HistoryLimits::default())

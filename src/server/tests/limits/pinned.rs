@@ -8,10 +8,10 @@ use http_body_util::BodyExt;
 use super::fill;
 use crate::model::Version;
 use crate::query::State;
-use crate::server::api_error::ApiError;
 use crate::server::tests::{ALL_SHIRTS, Fixture};
 use crate::server::{Settings, read};
 use crate::store::{HistoryLimits, Pinned, Store};
+use crate::wire::api_error::ApiError;
 
 const MOST: u64 = 1 << 20;
 

@@ -15,12 +15,12 @@ use super::super::Fixture;
 use super::super::admission::cluster;
 use super::super::listen::{Running, run_listener};
 use super::user;
+use crate::flow_control::connection::{CloseReason, ConnectionState, PendingRequest};
+use crate::flow_control::connections::{Connections, CountedConnection};
+use crate::flow_control::limit::{Limit, LimitSettings, Limited};
 use crate::server::Settings;
-use crate::server::connection::{CloseReason, ConnectionState, PendingRequest};
-use crate::server::limits::connections::{Connections, CountedConnection};
-use crate::server::limits::limit::{Limit, LimitSettings, Limited};
-use crate::server::listen::Listener;
 use crate::store::HistoryLimits;
+use crate::transport::listen::Listener;
 
 /// A connection with its place.
 #[derive(Debug)]

@@ -14,19 +14,19 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::{get_as, user, whole, with_limits};
+use crate::flow_control::connection::ConnectionState;
+use crate::flow_control::connections::Connections;
+use crate::flow_control::exempt::is_exempt;
+use crate::flow_control::limit::{Limit, LimitSettings};
+use crate::flow_control::seats::{Seats, UNIT_TIME};
+use crate::flow_control::user::User;
 use crate::server::Settings;
-use crate::server::api_error::ApiError;
-use crate::server::connection::ConnectionState;
-use crate::server::limits::connections::Connections;
-use crate::server::limits::exempt::is_exempt;
-use crate::server::limits::limit::{Limit, LimitSettings};
-use crate::server::limits::seats::{Seats, UNIT_TIME};
-use crate::server::limits::user::User;
-use crate::server::listen::Answers;
-use crate::server::stream_timeout::{Link, StreamTimeoutExecutor, until_ended};
 use crate::server::tests::admission::cluster;
 use crate::server::tests::{Fixture, SHIRTS};
 use crate::store::HistoryLimits;
+use crate::transport::head_error::HeadError;
+use crate::transport::listen::Answers;
+use crate::transport::stream_timeout::{Link, StreamTimeoutExecutor, until_ended};
 
 const FLOOD: usize = 1_000;
 
@@ -135,7 +135,7 @@ async fn requests_that_cannot_be_routed_take_turns_too() {
         let fixture = fixture.clone();
         tasks.spawn(async move {
             let connection = ConnectionState::of(user("flood"), true);
-            let failure = ApiError::BadRequest("it is no URL".to_owned());
+            let failure = HeadError::Malformed("it is no URL".to_owned());
             fixture.server.reject(&connection, &Method::GET, failure).await.status().as_u16()
         });
     }

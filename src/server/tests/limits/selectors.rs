@@ -8,12 +8,12 @@ use tokio::time::Instant;
 
 use super::super::admission::cluster;
 use super::super::{ALL_SHIRTS, Fixture};
+use crate::flow_control::watches::WATCH_BYTES;
 use crate::query::CompactSelection;
 use crate::selector::LabelSelector;
 use crate::server::Settings;
-use crate::server::body::Body;
-use crate::server::limits::watches::WATCH_BYTES;
 use crate::store::HistoryLimits;
+use crate::wire::body::Body;
 
 fn fixture() -> Fixture {
     let settings = Settings { access: Some(cluster()), ..Settings::default() };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http2;
@@ -16,16 +16,19 @@ use tokio::time::{sleep, timeout};
 
 use super::super::listen::{Running, request, run_listener};
 use super::{Fixture, SHIRTS, fill, with_limits};
+use crate::flow_control::connection::ConnectionState;
+use crate::flow_control::connections::{Connections, MOST_UNSTARTED};
+use crate::flow_control::limit::{Limit, LimitSettings, Limited};
+use crate::flow_control::user::User;
 use crate::registry::Where;
-use crate::server::body::Body;
-use crate::server::connection::ConnectionState;
-use crate::server::limits::connections::{Connections, MOST_UNSTARTED};
-use crate::server::limits::limit::{Limit, LimitSettings};
-use crate::server::limits::user::User;
-use crate::server::listen::{Answers, End, Listener, serve};
 use crate::server::request_metrics::Outcome;
-use crate::server::stream_timeout::{Link, StreamTimeoutExecutor};
-use crate::server::write_timeout::{FREES_WITHIN, WriteTimeout};
+use crate::transport::head_error::HeadError;
+use crate::transport::listen::{Answers, End, Listener, serve};
+use crate::transport::stream_timeout::{Link, StreamTimeoutExecutor};
+use crate::transport::write_timeout::{FREES_WITHIN, WriteTimeout};
+use crate::wire::api_error::ApiError;
+use crate::wire::body::Body;
+use crate::wire::response::rejected;
 
 async fn run(fixture: &Fixture) -> Running {
     let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
@@ -254,9 +257,19 @@ async fn requests_are_read_a_few_at_a_time_and_not_while_too_many_wait() {
 struct Planted(Fixture);
 
 impl Answers for Planted {
+    type Body = Body;
+
     async fn answer(&self, connection: &ConnectionState, request: Request<Incoming>) -> Response<Body> {
         assert_ne!(request.uri().path(), "/panic", "planted");
         self.0.server.answer_to(connection, request).await
+    }
+
+    async fn reject(&self, _: &ConnectionState, method: &Method, error: HeadError) -> Response<Body> {
+        rejected(error, method)
+    }
+
+    fn rejection(&self, limited: &Limited) -> (StatusCode, Vec<u8>) {
+        ApiError::Limited(limited.clone()).code_and_status()
     }
 
     fn authenticates(&self) -> bool {

@@ -12,12 +12,12 @@ use http_body_util::BodyExt;
 use tokio::time::timeout;
 
 use super::{fill, get_as, user, whole, with_limits};
+use crate::flow_control::connection::ConnectionState;
+use crate::flow_control::limit::LimitSettings;
+use crate::flow_control::seats::{Seats, Unpaid};
 use crate::model::quantity::Bytes;
-use crate::server::body::Body;
-use crate::server::connection::ConnectionState;
-use crate::server::limits::limit::LimitSettings;
-use crate::server::limits::seats::{Seats, Unpaid};
 use crate::server::tests::{ALL_SHIRTS, Fixture, SHIRTS};
+use crate::wire::body::Body;
 
 #[derive(Default)]
 struct Woken(AtomicUsize);

@@ -12,14 +12,14 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
 
 use super::{fill, get_as, user, whole, with_limits};
+use crate::flow_control::connection::ConnectionState;
+use crate::flow_control::limit::{Limit, LimitSettings};
+use crate::flow_control::slowest::{Held, slowest};
+use crate::flow_control::unread::{Meter, Unread};
 use crate::model::quantity::Bytes;
-use crate::server::connection::ConnectionState;
-use crate::server::limits::limit::{Limit, LimitSettings};
-use crate::server::limits::slowest::{Held, slowest};
-use crate::server::limits::unread::{Meter, Unread};
-use crate::server::listen::Listener;
 use crate::server::tests::listen::{Running, run_listener};
 use crate::server::tests::{Fixture, SHIRTS};
+use crate::transport::listen::Listener;
 
 const SOON: Duration = Duration::from_secs(60);
 

@@ -1,0 +1,120 @@
+//! Large lists take turns: a place while one is being sent, a queue before it.
+//!
+//! A list is large when it is estimated to be over [`LARGE`] as it is sent. A single object whose response is that large, with
+//! its indentation, counts as one, and so does the initial event of a watch. All other requests pass without touching anything
+//! shared. A place is held until the body has been sent or given up, so a slow reader holds one for long. Why that starves no
+//! other user is in [`crate::model::fair_queue`], which decides everything; [`crate::fair_semaphore`] has who sleeps and who wakes. A request that waits
+//! holds no snapshot. Places bound memory; the time of the processors is shared by [`super::seats`].
+
+use std::sync::Arc;
+
+use tokio::time::timeout;
+
+use super::limit::{Limit, LimitSettings, Limited, QUEUE_PATIENCE, RETRY_AFTER, WAITING_USERS};
+use super::user::User;
+use crate::fair_semaphore;
+use crate::fair_semaphore::FairSemaphore;
+use crate::model::fair_queue::{Bounds, Cost, Scarce};
+use crate::model::quantity::Bytes;
+
+/// Lists up to this size are not queued: they are written within some milliseconds.
+pub const LARGE: u64 = 4 << 20;
+
+/// So many lists of one user wait for each place there is, before further ones are refused.
+const WAITING_FOR_EACH_PLACE: usize = 4;
+
+/// The places.
+#[derive(Debug)]
+pub struct Lists(Arc<FairSemaphore<User>>);
+
+/// Figures for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlight {
+    /// Large lists that are being answered.
+    pub lists: usize,
+    /// Their bytes together, estimated.
+    pub bytes: u64,
+    /// Large lists that wait for their turn.
+    pub waiting: usize,
+}
+
+/// A place; free again when dropped.
+pub type Place = fair_semaphore::Place<User>;
+
+/// A place in the queue.
+#[derive(Debug)]
+pub struct Waiting {
+    lists: Arc<FairSemaphore<User>>,
+    user: User,
+    waiting: fair_semaphore::Waiting<User>,
+}
+
+/// What came of asking for a place.
+#[derive(Debug)]
+pub enum Turn {
+    /// Go on.
+    Now(Place),
+    /// Let go what is held, wait, and begin anew.
+    Later(Waiting),
+}
+
+impl Lists {
+    /// All places free.
+    pub fn new(settings: &LimitSettings) -> Lists {
+        let waiting = settings.lists.saturating_mul(WAITING_FOR_EACH_PLACE);
+        Lists(Arc::new(FairSemaphore::new(Bounds {
+            places: settings.lists as u64,
+            first_places: u64::MAX,
+            bytes: settings.list_bytes.0,
+            waiting,
+            waiting_together: waiting.saturating_mul(WAITING_USERS),
+        })))
+    }
+
+    /// Asks for a place for a list of so many bytes.
+    ///
+    /// # Errors
+    /// 429 when too many of this user wait already.
+    pub fn enter(&self, user: &User, bytes: u64) -> Result<Turn, Limited> {
+        match self.0.enter(user, Cost { places: 1, bytes }) {
+            Err(scarce) => Err(refused(&self.0, user, scarce)),
+            Ok(fair_semaphore::Turn::Now(place)) => Ok(Turn::Now(place)),
+            Ok(fair_semaphore::Turn::Later(waiting)) => {
+                Ok(Turn::Later(Waiting { lists: self.0.clone(), user: user.clone(), waiting }))
+            }
+        }
+    }
+
+    /// What is in flight.
+    pub fn in_flight(&self) -> InFlight {
+        let used = self.0.in_use();
+        InFlight { lists: usize::try_from(used.places).unwrap_or(usize::MAX), bytes: used.bytes, waiting: used.waiting }
+    }
+}
+
+impl Waiting {
+    /// Waits for the turn.
+    ///
+    /// # Errors
+    /// 429 when it does not come in time.
+    pub async fn turn(self) -> Result<Place, Limited> {
+        let Waiting { lists, user, waiting } = self;
+        let mut turn = std::pin::pin!(waiting.turn());
+        // Until the message is made it counts among those that wait.
+        timeout(QUEUE_PATIENCE, &mut turn).await.map_err(|_| refused(&lists, &user, lists.scarce()))
+    }
+}
+
+fn refused(lists: &FairSemaphore<User>, user: &User, scarce: Scarce) -> Limited {
+    let (bounds, (in_flight, waiting)) = (lists.bounds(), lists.of(user));
+    let (limit, used) = match scarce {
+        Scarce::Places => (Limit::Lists, format!("--max-lists={} large lists", bounds.places)),
+        Scarce::Bytes => (Limit::ListBytes, format!("--max-list-bytes={} of large lists", Bytes(bounds.bytes))),
+    };
+    let message = format!(
+        "too many requests, please try again later: {used} are being answered, {in_flight} of them for user {user}, who has \
+         {waiting} waiting. List less at a time (a selector, a namespace, limit), watch instead of listing again, or raise {}",
+        limit.flag()
+    );
+    Limited { limit, message, retry_after: Some(RETRY_AFTER) }
+}

@@ -1,0 +1,197 @@
+//! Limits with names: what is counted, what happens at the most, and what a person is told then.
+//!
+//! | limit | flag | at the most |
+//! |---|---|---|
+//! | [`connections`] | `--max-connections` | told and closed |
+//! | connections without credentials | a quarter of these | one of them is closed for a new one |
+//! | connections of one address, while half of all are open | a quarter of these | likewise, else closed |
+//! | connections of one user, while all places for authenticated ones are taken | an equal part of three quarters of these | one of the user with most is closed for that of a user with fewer; else 429 |
+//! | bytes of requests of HTTP/2 that were not looked at yet | none: 64 MiB | their streams are reset, those of the addresses with most first |
+//! | [`watches`] of one user | `--max-watches-per-user` | 429 |
+//! | [`seats`]: work in progress | `--max-seats` | requests wait, fairly between users ([`crate::model::fair_queue`]); past a bounded queue 429 with Retry-After |
+//! | large [`lists`] in flight, and their bytes | `--max-lists`, `--max-list-bytes` | the same, by the same queue |
+//! | bytes of watches that are [`unread`] by clients | `--max-unread-bytes` | the [`slowest`] readers' watches end |
+//! | request [`bodies`] in memory, and their bytes | `--max-bodies`, `--max-body-bytes` | 429 with Retry-After; a user may hold as much as is free |
+//! | memory of the copies | `--memory-limit` | a further copy is refused with 503; counted in `registry`, only told here |
+//!
+//! A [`User`] is whom a limit is shared by. Without authentication it is the address of the peer: on the loopback
+//! that is one user in practice, as all who connect from 127.0.0.1 are the same person. An authenticated request is counted
+//! by the user's name instead. Connections are shared by address until a request on them was authenticated, then by user.
+//!
+//! What a request may cost otherwise is bounded where it is spent: requests handed on (`forward`), streams of a connection
+//! (`listen`), changes that wait for a watch (`registry::event_dispatcher`), readers that have stopped (`write_timeout`, `stream_timeout`).
+
+pub mod bodies;
+pub mod connection;
+pub mod connections;
+pub mod exempt;
+pub(crate) mod groups;
+pub mod limit;
+pub mod lists;
+pub mod seats;
+pub mod slowest;
+pub mod unread;
+pub mod user;
+pub mod watches;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http::HeaderMap;
+
+use self::connection::CloseReason;
+use crate::model::quantity;
+use crate::model::shares::Shares;
+
+use self::bodies::Bodies;
+use self::connections::Connections;
+use self::limit::{Limit, LimitSettings, Limited, RETRY_AFTER};
+use self::lists::Lists;
+use self::seats::Seats;
+use self::unread::Unread;
+use self::user::{Share, User};
+use self::watches::Watches;
+
+/// About the memory of a request that waits for authentication or authorization, in bytes.
+const HEAD_BYTES: u64 = 16 << 10;
+
+/// What a user may have of these whatever others hold: one request with a usual path and usual headers.
+const FIRST_HEAD: u64 = 2 * HEAD_BYTES;
+
+/// Copies of a path while its request waits: in the request, its attributes, the review, and the keys of caches.
+const COPIES_OF_PATH: u64 = 12;
+
+/// What a header field takes beside its name and value: its places in the map, which grow by doubling, and the heads of both texts.
+const FIELD_BYTES: usize = 256;
+
+/// What the headers of most requests take at most. More is counted until the request is answered.
+const USUAL_HEADERS: u64 = 8 << 10;
+
+/// The share of the head of a request.
+#[derive(Debug)]
+pub struct Head {
+    until_admitted: Option<Share>,
+    _until_answered: Option<Share>,
+}
+
+impl Head {
+    /// The request waits no longer for authentication and authorization.
+    pub fn admitted(&mut self) {
+        self.until_admitted = None;
+    }
+}
+
+/// About what headers take in memory, in bytes. Over HTTP/2 a field can be one byte on the wire.
+pub fn header_bytes(headers: &HeaderMap) -> u64 {
+    headers.iter().map(|(name, value)| (name.as_str().len() + value.len() + FIELD_BYTES) as u64).sum()
+}
+
+/// What is counted, and how often it was too much.
+#[derive(Debug)]
+pub struct Limits {
+    settings: LimitSettings,
+    connections: Arc<Connections>,
+    watches: Arc<Watches>,
+    seats: Arc<Seats>,
+    lists: Arc<Lists>,
+    unread: Arc<Unread>,
+    bodies: Arc<Bodies>,
+    /// Bytes of requests that wait for authentication and authorization.
+    heads: Arc<Shares<User>>,
+    refused: [AtomicU64; Limit::ALL.len()],
+}
+
+impl Limits {
+    /// Nothing is used.
+    pub fn new(settings: LimitSettings) -> Limits {
+        Limits {
+            settings,
+            connections: Arc::new(Connections::new(settings.connections)),
+            watches: Arc::new(Watches::new(settings.watches_per_user)),
+            seats: Arc::new(Seats::new(settings.seats)),
+            lists: Arc::new(Lists::new(&settings)),
+            unread: Arc::new(Unread::new(settings.unread_bytes)),
+            bodies: Arc::new(Bodies::new(&settings)),
+            heads: Arc::new(Shares::new(settings.body_bytes.0, FIRST_HEAD)),
+            refused: Default::default(),
+        }
+    }
+
+    /// How much there may be.
+    pub fn settings(&self) -> LimitSettings {
+        self.settings
+    }
+
+    /// Connections, for the listener.
+    pub fn connections(&self) -> &Arc<Connections> {
+        &self.connections
+    }
+
+    /// Watches of each user.
+    pub fn watches(&self) -> &Arc<Watches> {
+        &self.watches
+    }
+
+    /// Seats, for all work that requests cause.
+    pub fn seats(&self) -> &Arc<Seats> {
+        &self.seats
+    }
+
+    /// Large lists in flight.
+    pub fn lists(&self) -> &Arc<Lists> {
+        &self.lists
+    }
+
+    /// Bytes that clients have not read.
+    pub fn unread(&self) -> &Arc<Unread> {
+        &self.unread
+    }
+
+    /// Takes the share of a request that waits for authentication and authorization; `path`: the bytes of its path and query, `headers`:
+    /// what its headers take in memory, `user`: the address where the user is not known yet.
+    ///
+    /// # Errors
+    /// 429 when the requests of this user that wait hold as much as they may.
+    pub fn admit_head(&self, user: &User, path: usize, headers: u64) -> Result<Head, Limited> {
+        let (usual, long) = (headers.min(USUAL_HEADERS), headers.saturating_sub(USUAL_HEADERS));
+        let until_admitted = self.take_head(user, HEAD_BYTES + path as u64 * COPIES_OF_PATH + usual)?;
+        let until_answered = if long > 0 { Some(self.take_head(user, long)?) } else { None };
+        Ok(Head { until_admitted: Some(until_admitted), _until_answered: until_answered })
+    }
+
+    fn take_head(&self, user: &User, bytes: u64) -> Result<Share, Limited> {
+        self.heads.take(user, bytes).ok_or_else(|| {
+            self.count(Limit::BodyBytes);
+            let (flag, most) = (Limit::BodyBytes.flag(), quantity::Bytes(self.heads.most()));
+            // Without figures: they would tell what others have waiting.
+            let message = format!(
+                "too many requests, please try again later: requests of {user} that wait for authentication or authorization hold as \
+                 much as they may, which is what is free of {flag}={most}. Send fewer at a time, or raise {flag}"
+            );
+            Limited { limit: Limit::BodyBytes, message, retry_after: Some(RETRY_AFTER) }
+        })
+    }
+
+    /// Request bodies in memory.
+    pub fn bodies(&self) -> &Arc<Bodies> {
+        &self.bodies
+    }
+
+    /// A request was refused for this limit.
+    pub fn count(&self, limit: Limit) {
+        self.refused[limit as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many have been.
+    pub fn refused(&self, limit: Limit) -> u64 {
+        match limit {
+            Limit::Connections => self.connections.refused(),
+            Limit::UnauthenticatedConnections => self.connections.closed(CloseReason::Evicted),
+            Limit::ConnectionsPerAddress => self.connections.refused_by_share(),
+            Limit::ConnectionsPerUser => self.connections.refused_by_user(),
+            Limit::UnstartedRequests => self.connections.refused_streams(),
+            Limit::UnreadBytes => self.unread.ended(),
+            _ => self.refused[limit as usize].load(Ordering::Relaxed),
+        }
+    }
+}

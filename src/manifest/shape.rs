@@ -1,0 +1,90 @@
+//! The shape of a document that a client sends: which members it has, and what does not fit.
+//!
+//! For documents that are read once and not stored: nothing is defaulted and no schema is consulted.
+
+use serde_json::Value;
+
+use crate::model::object_meta::is_object_meta_member;
+
+/// Most problems of one kind that are reported, as an API server names unknown fields (`sigs.k8s.io/json`).
+pub const MOST_MISFITS: usize = 100;
+
+/// The shape of a part of a document.
+#[derive(Clone, Copy, Debug)]
+pub enum Shape {
+    /// Whatever it is, it is not looked into.
+    Any,
+    /// A text.
+    Text,
+    /// Any object.
+    Object,
+    /// ObjectMeta.
+    Metadata,
+    /// A list of these.
+    List(&'static Shape),
+    /// An object with these members.
+    Members(&'static [(&'static str, Shape)]),
+}
+
+/// What does not fit; at most [`MOST_MISFITS`] of each.
+#[derive(Debug, Default)]
+pub struct Misfits {
+    /// Paths of members that do not exist.
+    pub unknown: Vec<String>,
+    /// What has another type.
+    pub misshapen: Vec<String>,
+}
+
+impl Misfits {
+    fn unknown(&mut self, path: impl FnOnce() -> String) {
+        if self.unknown.len() < MOST_MISFITS {
+            self.unknown.push(path());
+        }
+    }
+
+    fn misshapen(&mut self, path: &str, expected: &str, value: &Value) {
+        if self.misshapen.len() < MOST_MISFITS {
+            let path = if path.is_empty() { "the document" } else { path };
+            self.misshapen.push(format!("{path}: expected {expected}, not {}", kind(value)));
+        }
+    }
+}
+
+/// Takes nulls for absent, as Go does, and gathers what does not fit.
+pub fn settle(value: &mut Value, shape: Shape, path: &str, found: &mut Misfits) {
+    let at = |member: &str| if path.is_empty() { member.to_owned() } else { format!("{path}.{member}") };
+    match (shape, value) {
+        (Shape::Any, _) | (Shape::Text, Value::String(_)) | (Shape::Object, Value::Object(_)) => {}
+        (Shape::List(item), Value::Array(values)) => {
+            for (index, value) in values.iter_mut().enumerate() {
+                settle(value, *item, &format!("{path}[{index}]"), found);
+            }
+        }
+        (Shape::Members(members), Value::Object(values)) => {
+            values.retain(|_, value| !value.is_null());
+            for (name, value) in values {
+                match members.iter().find(|(member, _)| member == name) {
+                    Some((_, shape)) => settle(value, *shape, &at(name), found),
+                    None => found.unknown(|| at(name)),
+                }
+            }
+        }
+        (Shape::Metadata, Value::Object(values)) => {
+            values.keys().filter(|name| !is_object_meta_member(name)).for_each(|name| found.unknown(|| at(name)));
+        }
+        (Shape::Text, value) => found.misshapen(path, "a string", value),
+        (Shape::List(_), value) => found.misshapen(path, "a list", value),
+        (Shape::Object | Shape::Metadata | Shape::Members(_), value) => found.misshapen(path, "an object", value),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

@@ -1,0 +1,165 @@
+//! A body as a review: JSON or YAML, strict, with errors that name the field.
+//!
+//! What is not known is refused, also where an API server would only warn: a premise that is dropped silently makes the answer
+//! one to another question. What is inside of `pod` and `template` is [`crate::placement`]'s to judge: fields that do not exist
+//! there are refused where `?fieldValidation=Strict` asks for that, as kubectl does.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::field_validation::FieldValidation;
+use crate::manifest::document;
+use crate::manifest::document::Expected;
+use crate::manifest::shape::{MOST_MISFITS, Misfits, Shape, settle};
+use crate::manifest::yaml::Form;
+use crate::model::quote;
+use crate::placement::review::{API_VERSION, KIND, PlacementReview, PlacementReviewSpec};
+use crate::placement::warning::Warning;
+use crate::selector::{Problem, Reason};
+
+/// A review that names a stored Pod and nothing else is not longer.
+pub const MOST_OF_REFERENCE: usize = 64 << 10;
+
+/// Bodies that are longer are parsed off the threads that answer requests.
+pub const PARSED_INLINE: usize = 64 << 10;
+
+/// What a review says that it is.
+const EXPECTED: Expected<'static> = Expected { api_version: API_VERSION, kind: KIND };
+
+const POD_REFERENCE: Shape = Shape::Members(&[("namespace", Shape::Text), ("name", Shape::Text)]);
+const NODE_TAINT: Shape =
+    Shape::Members(&[("node", Shape::Text), ("key", Shape::Text), ("value", Shape::Text), ("effect", Shape::Text)]);
+const NODE_LABEL: Shape = Shape::Members(&[("node", Shape::Text), ("key", Shape::Text), ("value", Shape::Text)]);
+const REVIEW: Shape = Shape::Members(&[
+    ("apiVersion", Shape::Text),
+    ("kind", Shape::Text),
+    ("metadata", Shape::Metadata),
+    (
+        "spec",
+        Shape::Members(&[
+            ("pod", Shape::Object),
+            ("template", Shape::Object),
+            ("podRef", POD_REFERENCE),
+            ("nodeNames", Shape::List(&Shape::Text)),
+            (
+                "whatIf",
+                Shape::Members(&[
+                    ("taints", Shape::List(&NODE_TAINT)),
+                    ("labels", Shape::List(&NODE_LABEL)),
+                    ("withoutPods", Shape::List(&POD_REFERENCE)),
+                ]),
+            ),
+        ]),
+    ),
+    // Whoever sends an answer gets another one.
+    ("status", Shape::Any),
+]);
+
+/// Why a review cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// It is no review, or has a member that is misspelled or of another type.
+    #[error("{0}")]
+    Malformed(String),
+    /// Required members are missing; paths are within the review.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Invalid(Vec<Problem>),
+}
+
+/// A review that can be answered.
+#[derive(Debug)]
+pub struct Decoded {
+    /// The review.
+    pub review: PlacementReview,
+    /// Fields of its Pod or its workload that do not exist, with paths in the review.
+    pub unknown: Vec<Warning>,
+}
+
+/// Reads a review.
+///
+/// # Errors
+/// [`DecodeError`], which names the field.
+pub fn review(bytes: &[u8], form: Form, validation: FieldValidation) -> Result<Decoded, DecodeError> {
+    of_document(document::document(bytes, form).map_err(|cause| unreadable(&cause))?, validation)
+}
+
+fn of_document(mut value: Value, validation: FieldValidation) -> Result<Decoded, DecodeError> {
+    EXPECTED.check(&mut value).map_err(DecodeError::Malformed)?;
+    let mut found = Misfits::default();
+    settle(&mut value, REVIEW, "", &mut found);
+    if let Some(misshapen) = found.misshapen.first() {
+        return Err(unreadable(misshapen));
+    }
+    // What is missing is told after what cannot be decoded.
+    let problems = missing(&value);
+    let review = PlacementReview::deserialize(value);
+    let unknown = match &review {
+        Ok(review) => unknown_within(&review.spec),
+        Err(_) => Vec::new(),
+    };
+    let mut refused: Vec<String> = found.unknown.iter().map(|path| format!("unknown field {}", quote(path))).collect();
+    if validation == FieldValidation::Strict {
+        refused.extend(unknown.iter().map(ToString::to_string));
+    }
+    if !refused.is_empty() {
+        return Err(unreadable(&format!("strict decoding error: {}", refused.join(", "))));
+    }
+    if !problems.is_empty() {
+        return Err(DecodeError::Invalid(problems));
+    }
+    let review = review.map_err(|error| unreadable(&error.to_string()))?;
+    Ok(Decoded { review, unknown })
+}
+
+/// Reads a review that stands in a file among others, strictly as far as it is the review's own.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn of_file(document: Value) -> Result<PlacementReview, String> {
+    let decoded = of_document(document, FieldValidation::Warn);
+    decoded.map(|decoded| decoded.review).map_err(|error| error.to_string())
+}
+
+/// Fields that do not exist, with paths in the review.
+fn unknown_within(spec: &PlacementReviewSpec) -> Vec<Warning> {
+    let outer = spec.document_path().unwrap_or_default();
+    spec.misfits().unknown.iter().map(|warning| warning.within(outer)).collect()
+}
+
+fn unreadable(cause: &str) -> DecodeError {
+    DecodeError::Malformed(EXPECTED.unreadable(cause))
+}
+
+/// What must be there, and the kind of the Pod.
+fn missing(review: &Value) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if review.get("spec").is_none() {
+        problems.push(Problem::without_value(Reason::Required, "spec", ""));
+    }
+    let mut require = |object: &Value, path: &str, members: &[&str]| {
+        for member in members.iter().filter(|member| object[**member].as_str().unwrap_or_default().is_empty()) {
+            if problems.len() >= MOST_MISFITS {
+                break;
+            }
+            problems.push(Problem::without_value(Reason::Required, format!("{path}.{member}"), ""));
+        }
+    };
+    let spec = &review["spec"];
+    if spec["podRef"].is_object() {
+        require(&spec["podRef"], "spec.podRef", &["namespace", "name"]);
+    }
+    for (list, members) in [
+        ("taints", &["node", "key", "effect"][..]),
+        ("labels", &["node", "key"]),
+        ("withoutPods", &["namespace", "name"]),
+    ] {
+        for (index, item) in spec["whatIf"][list].as_array().into_iter().flatten().enumerate() {
+            require(item, &format!("spec.whatIf.{list}[{index}]"), members);
+        }
+    }
+    if let Some(kind) = spec["pod"]["kind"].as_str().filter(|kind| !matches!(*kind, "" | "Pod")) {
+        let detail = "supported values: \"Pod\"; a workload goes into spec.template";
+        problems.push(Problem::with_text(Reason::NotSupported, "spec.pod.kind", &quote(kind), detail));
+    }
+    problems
+}

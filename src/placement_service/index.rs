@@ -1,0 +1,508 @@
+//! The index that placement is answered from, kept in step with the copies of nodes, pods and namespaces.
+//!
+//! It is made when somebody first asks, follows the histories of the three copies, and goes when nobody has asked for a
+//! quarter of an hour. Whoever asks brings it up to the snapshots that he holds, under one lock that is never held across an
+//! await; [`PlacementIndex::follow`] does the same now and then so that little is left to do. Readers take a clone, which is
+//! a point in time. A history that has moved on or begun anew costs a new index. What is answered is
+//! [`crate::placement`]'s, over HTTP the parent module's.
+
+use std::collections::{BTreeMap, HashMap};
+use std::convert::Infallible;
+use std::hash::{BuildHasher, RandomState};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::model::quantity::Bytes;
+use crate::model::{Gvr, Version};
+use crate::placement::review::ResourceVersions;
+use crate::placement::{Cluster, Counts, Namespace, Node, Pod, ReadError};
+use crate::registry::{Account, Catalog, LoadState, Memory, NotReady, OverMemory, Registry, Resource, ResourceState};
+use crate::store::{Cursor, Object, Snapshot};
+
+/// How long the index is kept after the last question, as `serve` keeps a copy.
+const KEPT: Duration = Duration::from_secs(15 * 60);
+
+/// How long changes are gathered before the index follows them.
+const GATHERED: Duration = Duration::from_millis(200);
+
+/// Objects that cannot be read and are remembered by name.
+const MOST_UNREADABLE: usize = 100;
+
+/// A part of an object (its labels, its affinity, its tolerations, its taints) that is longer is measured, in bytes of JSON. All others are
+/// counted by their number.
+const SHORT: usize = 512;
+
+/// How much more memory a part takes than its JSON has bytes: an affinity is kept as it is written, as terms and by their values.
+const GROWTH: usize = 12;
+
+/// Different long parts may take so many bytes together, as JSON. A store holds the same objects compressed, so nothing else bounds them.
+pub(crate) const MOST_LONG: usize = 16 << 20;
+
+/// The copies that are needed.
+const NEEDED: [&str; 3] = ["nodes", "pods", "namespaces"];
+
+/// A copy without which nothing can be said.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MissingCopy {
+    /// Nobody keeps it.
+    #[error(
+        "where a Pod may run is answered from copies of nodes, pods and namespaces, and {resource} are not kept here: \
+         make a FieldCache named {resource} (apiVersion: fieldcache.dev/v1alpha1, spec: {{resource: {resource}}})"
+    )]
+    NotKept {
+        /// Its plural name.
+        resource: &'static str,
+    },
+    /// It is not whole.
+    #[error(
+        "where a Pod may run is answered from whole copies, and that of {resource} is a part: take the scope out of the \
+         FieldCache named {resource}"
+    )]
+    Partial {
+        /// Its plural name.
+        resource: &'static str,
+    },
+    /// It is not there yet, or is refused.
+    #[error("{resource}: {error}")]
+    NotReady {
+        /// Its plural name.
+        resource: &'static str,
+        /// Why.
+        error: NotReady,
+    },
+}
+
+/// One copy at a point in time.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// The resource.
+    pub resource: Arc<Resource>,
+    /// Its objects.
+    pub snapshot: Snapshot,
+}
+
+/// The copies of nodes, pods and namespaces.
+#[derive(Clone, Debug)]
+pub struct Copies {
+    /// Of nodes.
+    pub nodes: Held,
+    /// Of pods.
+    pub pods: Held,
+    /// Of namespaces.
+    pub namespaces: Held,
+}
+
+impl Copies {
+    /// Takes them out of a catalog, waiting for those that are being loaded.
+    ///
+    /// # Errors
+    /// The first that is missing.
+    pub async fn of(catalog: &Catalog, patience: Duration) -> Result<Copies, MissingCopy> {
+        let [nodes, pods, namespaces] = NEEDED.map(|resource| find(catalog, resource));
+        let (nodes, pods, namespaces) = (nodes?, pods?, namespaces?);
+        // Asked for at the same time: they load side by side.
+        let (nodes, pods, namespaces) =
+            tokio::join!(hold(nodes, patience), hold(pods, patience), hold(namespaces, patience));
+        Ok(Copies { nodes: nodes?, pods: pods?, namespaces: namespaces? })
+    }
+
+    fn all(&self) -> [&Held; 3] {
+        [&self.nodes, &self.pods, &self.namespaces]
+    }
+
+    /// The three.
+    pub fn lives(&self) -> [&ResourceState; 3] {
+        self.all().map(|held| &*held.resource.live)
+    }
+}
+
+type Found = (&'static str, Arc<Resource>);
+
+fn find(catalog: &Catalog, resource: &'static str) -> Result<Found, MissingCopy> {
+    let gvr = Gvr::new("", "v1", resource);
+    match (catalog.resource(&gvr), catalog.copy(&gvr)) {
+        (Some(found), _) => Ok((resource, found.clone())),
+        (None, Some(_)) => Err(MissingCopy::Partial { resource }),
+        (None, None) => Err(MissingCopy::NotKept { resource }),
+    }
+}
+
+async fn hold((name, resource): Found, patience: Duration) -> Result<Held, MissingCopy> {
+    match resource.live.snapshot(patience).await {
+        Ok(snapshot) => Ok(Held { resource, snapshot }),
+        Err(error) => Err(MissingCopy::NotReady { resource: name, error }),
+    }
+}
+
+/// The index at a point in time.
+#[derive(Clone, Debug)]
+pub struct Indexed {
+    /// What is answered from.
+    pub cluster: Cluster,
+    /// How far it has come.
+    pub resource_versions: ResourceVersions,
+    /// What could not be read and is not in it, for people.
+    pub unreadable: Vec<String>,
+}
+
+/// The index and whoever keeps it.
+#[derive(Debug, Default)]
+pub struct PlacementIndex {
+    state: Mutex<State>,
+    questions: Notify,
+    /// What counts the index beside the copies.
+    memory: Arc<Memory>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    index: Option<Index>,
+    last_asked: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Index {
+    cluster: Cluster,
+    /// In the order of [`NEEDED`].
+    places: [Place; 3],
+    /// By kind and key: why an object is not in the index.
+    unreadable: BTreeMap<(usize, String), String>,
+    long: LongParts,
+    account: Account,
+}
+
+/// The long parts of objects, each counted once: pods of a template share theirs in the index too.
+#[derive(Debug, Default)]
+struct LongParts {
+    /// By kind and key: the parts of an object, as hashes.
+    objects: HashMap<(usize, String), Vec<u64>>,
+    /// How many objects have a part, and how long it is.
+    parts: HashMap<u64, (usize, usize)>,
+    /// The sum of the lengths.
+    bytes: usize,
+    hashes: RandomState,
+}
+
+/// A part of an object that can be written as JSON.
+trait Measured {
+    fn json(&self) -> serde_json::Result<Vec<u8>>;
+}
+
+impl<T: Serialize> Measured for T {
+    fn json(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(self)
+    }
+}
+
+impl LongParts {
+    /// Counts the long parts of an object instead of those that it had before. `length` is that of its JSON.
+    ///
+    /// # Errors
+    /// There is no room for them beside those of other objects.
+    fn measure(
+        &mut self,
+        kind: usize,
+        key: &str,
+        length: usize,
+        name: &'static str,
+        parts: &[&dyn Measured],
+    ) -> Result<(), ReadError> {
+        self.forget(kind, key);
+        if length <= SHORT {
+            return Ok(());
+        }
+        let unreadable = |message: String| ReadError { kind: name, message };
+        let mut held = Vec::new();
+        for part in parts {
+            let json = part.json().map_err(|error| unreadable(error.to_string()))?;
+            if json.len() > SHORT {
+                // Only pods share their parts.
+                let owner = if NEEDED[kind] == "pods" { "" } else { key };
+                held.push((self.hashes.hash_one((kind, owner, &json)), json.len()));
+            }
+        }
+        let is_new = |(hash, _): &&(u64, usize)| !self.parts.contains_key(hash);
+        let added: usize = held.iter().filter(is_new).map(|(_, length)| length).sum();
+        if self.bytes + added > MOST_LONG {
+            return Err(unreadable(format!(
+                "its labels, affinity, tolerations and taints take {added} bytes, and those of all objects may take {MOST_LONG} \
+                 where they are longer than {SHORT}: make them shorter"
+            )));
+        }
+        if held.is_empty() {
+            return Ok(());
+        }
+        for (hash, length) in &held {
+            let (objects, _) = self.parts.entry(*hash).or_insert((0, *length));
+            *objects += 1;
+            self.bytes += if *objects == 1 { *length } else { 0 };
+        }
+        self.objects.insert((kind, key.to_owned()), held.into_iter().map(|(hash, _)| hash).collect());
+        Ok(())
+    }
+
+    /// The object is not in the index any more.
+    fn forget(&mut self, kind: usize, key: &str) {
+        for hash in self.objects.remove(&(kind, key.to_owned())).unwrap_or_default() {
+            let Some((objects, length)) = self.parts.get_mut(&hash) else { continue };
+            *objects -= 1;
+            if *objects == 0 {
+                self.bytes -= *length;
+                self.parts.remove(&hash);
+            }
+        }
+    }
+}
+
+/// How far one copy has been followed.
+#[derive(Debug)]
+struct Place {
+    live: Arc<ResourceState>,
+    epoch: u64,
+    end: Cursor,
+    version: Version,
+}
+
+impl Place {
+    fn of(held: &Held) -> Place {
+        Place {
+            live: held.resource.live.clone(),
+            epoch: held.snapshot.epoch(),
+            end: held.snapshot.end(),
+            version: held.snapshot.version(),
+        }
+    }
+}
+
+impl PlacementIndex {
+    /// Counted in the memory of the copies.
+    pub fn accounted(memory: Arc<Memory>) -> PlacementIndex {
+        PlacementIndex { memory, ..PlacementIndex::default() }
+    }
+
+    /// The index, not older than the copies. Takes as long as what has changed since it was last asked for; the first time
+    /// it reads every object, which is no work for a thread that answers requests.
+    ///
+    /// # Errors
+    /// There is no index yet, and no room for one.
+    pub fn at(&self, copies: &Copies) -> Result<Indexed, OverMemory> {
+        let mut state = self.lock();
+        state.last_asked = Some(Instant::now());
+        let indexed = state.caught_up(copies, &self.memory).map(Index::indexed);
+        drop(state);
+        self.questions.notify_one();
+        indexed
+    }
+
+    /// Follows the copies while somebody asks now and then; to be polled for as long as questions are answered.
+    pub async fn follow(self: Arc<Self>, registry: Arc<Registry>) -> Infallible {
+        loop {
+            self.questions.notified().await;
+            while self.is_wanted() {
+                let catalog = registry.catalog();
+                let found: Vec<Arc<Resource>> =
+                    NEEDED.iter().filter_map(|name| find(&catalog, name).ok()).map(|(_, found)| found).collect();
+                let [nodes, pods, namespaces] = &found[..] else { break };
+                let mut states = [nodes, pods, namespaces].map(|resource| resource.live.subscribe());
+                let held = [nodes, pods, namespaces].map(ready);
+                let [Some(nodes), Some(pods), Some(namespaces)] = held else { break };
+                let copies = Copies { nodes, pods, namespaces };
+                let index = Arc::clone(&self);
+                let caught_up = tokio::task::spawn_blocking(move || {
+                    // Without room there is none, which whoever asks is told.
+                    let _refused = index.lock().caught_up(&copies, &index.memory).is_err();
+                });
+                if caught_up.await.is_err() {
+                    tracing::error!("the index of placement met a defect and is made anew");
+                    self.lock().index = None;
+                }
+                sleep(GATHERED).await;
+                let [nodes, pods, namespaces] = &mut states;
+                let until = self.lock().last_asked.unwrap_or_else(Instant::now) + KEPT;
+                let change = async {
+                    tokio::select! {
+                        _ = nodes.changed() => {}
+                        _ = pods.changed() => {}
+                        _ = namespaces.changed() => {}
+                    }
+                };
+                // Whether it came or not, what is there then is looked at.
+                let _came = timeout_at(until, change).await;
+            }
+            // Copies went away, or questions stay away: whoever asks next has it made anew.
+            self.lock().index = None;
+        }
+    }
+
+    /// Whether there is an index now.
+    pub fn is_held(&self) -> bool {
+        self.lock().index.is_some()
+    }
+
+    /// The versions of nodes, pods and namespaces that it has been brought to.
+    pub fn followed_to(&self) -> Option<[String; 3]> {
+        self.lock().index.as_ref().map(|index| index.places.each_ref().map(|place| place.version.to_string()))
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.lock().is_wanted()
+    }
+
+    /// A panic while it is held leaves no index that would be believed: see [`State::caught_up`].
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn ready(resource: &Arc<Resource>) -> Option<Held> {
+    match resource.live.state() {
+        LoadState::Ready(snapshot) => Some(Held { resource: resource.clone(), snapshot }),
+        _ => None,
+    }
+}
+
+impl State {
+    fn is_wanted(&self) -> bool {
+        self.last_asked.is_some_and(|last| last.elapsed() < KEPT)
+    }
+
+    /// Taken out while it is changed, so that one which was left half way is not used again.
+    fn caught_up(&mut self, copies: &Copies, memory: &Arc<Memory>) -> Result<&Index, OverMemory> {
+        let held = self.index.take().filter(|index| index.follows(copies));
+        let mut index = match held {
+            Some(index) => index.advanced(copies),
+            None => match memory.refuses(expected(copies)) {
+                Some(over) => return Err(over),
+                None => Index::new(copies, memory.open()),
+            },
+        };
+        // What is answered from stays, whatever it grows to, as copies do.
+        index.account.set(index.cluster.counts().held_bytes() + (index.long.bytes * GROWTH) as u64);
+        Ok(self.index.insert(index))
+    }
+}
+
+/// About what an index of these copies would hold at least.
+fn expected(copies: &Copies) -> Bytes {
+    let [nodes, pods, namespaces] = copies.all().map(|held| held.snapshot.len());
+    Bytes(Counts { nodes, pods, namespaces, ..Counts::default() }.held_bytes())
+}
+
+impl Index {
+    fn new(copies: &Copies, account: Account) -> Index {
+        let mut index = Index {
+            cluster: Cluster::default(),
+            places: copies.all().map(Place::of),
+            unreadable: BTreeMap::new(),
+            long: LongParts::default(),
+            account,
+        };
+        for (kind, held) in copies.all().into_iter().enumerate() {
+            for (_, object) in held.snapshot.range(Bound::Unbounded) {
+                index.put(kind, object);
+            }
+        }
+        index
+    }
+
+    /// Whether these are the copies that it follows, and their histories reach back to where it stands.
+    fn follows(&self, copies: &Copies) -> bool {
+        self.places.iter().zip(copies.all()).all(|(place, held)| {
+            Arc::ptr_eq(&place.live, &held.resource.live)
+                && place.epoch == held.snapshot.epoch()
+                && (held.snapshot.end() <= place.end || held.snapshot.changes(place.end).is_some())
+        })
+    }
+
+    fn advanced(mut self, copies: &Copies) -> Index {
+        for (kind, held) in copies.all().into_iter().enumerate() {
+            // Somebody else may have come further meanwhile. Versions move without changes too: bookmarks.
+            let place = &self.places[kind];
+            if held.snapshot.end() < place.end
+                || held.snapshot.end() == place.end && held.snapshot.version() <= place.version
+            {
+                continue;
+            }
+            // An object that changed often is read once.
+            let mut last: HashMap<&str, Option<&Object>> = HashMap::new();
+            for change in held.snapshot.changes(self.places[kind].end).into_iter().flatten() {
+                if let Some(object) = change.after.as_ref().or(change.before.as_ref()) {
+                    last.insert(object.key(), change.after.as_ref());
+                }
+            }
+            for (key, object) in last {
+                match object {
+                    Some(object) => self.put(kind, object),
+                    None => self.remove(kind, key),
+                }
+            }
+            self.places[kind] = Place::of(held);
+        }
+        self
+    }
+
+    fn put(&mut self, kind: usize, object: &Object) {
+        let json = object.json();
+        let key = object.key();
+        let result: Result<bool, ReadError> = match NEEDED[kind] {
+            "nodes" => Node::read(&json).and_then(|node| {
+                self.long.measure(kind, key, json.len(), "Node", &[&node.metadata.labels, &node.spec.taints])?;
+                Ok(self.cluster.upsert_node(&node))
+            }),
+            "pods" => Pod::read(&json).and_then(|pod| {
+                let selection = (&pod.metadata.namespace, &pod.spec.node_selector, &pod.spec.affinity);
+                let parts: [&dyn Measured; 3] = [&pod.metadata.labels, &selection, &pod.spec.tolerations];
+                self.long.measure(kind, key, json.len(), "Pod", &parts)?;
+                Ok(self.cluster.upsert_pod(&pod))
+            }),
+            _ => Namespace::read(&json).and_then(|namespace| {
+                self.long.measure(kind, key, json.len(), "Namespace", &[&namespace.metadata.labels])?;
+                Ok(self.cluster.upsert_namespace(&namespace))
+            }),
+        };
+        self.unreadable.remove(&(kind, object.key().to_owned()));
+        if let Err(error) = result {
+            // Its old version is not what it is now.
+            self.remove(kind, object.key());
+            tracing::warn!(resource = NEEDED[kind], %error, "placement leaves out an object that it cannot read");
+            if self.unreadable.len() < MOST_UNREADABLE {
+                self.unreadable.insert((kind, object.key().to_owned()), error.to_string());
+            }
+        }
+    }
+
+    fn remove(&mut self, kind: usize, key: &str) {
+        self.long.forget(kind, key);
+        match NEEDED[kind] {
+            "nodes" => self.cluster.remove_node(key),
+            "pods" => {
+                let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+                self.cluster.remove_pod(namespace, name)
+            }
+            _ => self.cluster.remove_namespace(key),
+        };
+        self.unreadable.remove(&(kind, key.to_owned()));
+    }
+
+    fn indexed(&self) -> Indexed {
+        let [nodes, pods, namespaces] = &self.places;
+        Indexed {
+            cluster: self.cluster.clone(),
+            resource_versions: ResourceVersions {
+                nodes: nodes.version.to_string(),
+                pods: pods.version.to_string(),
+                namespaces: namespaces.version.to_string(),
+            },
+            unreadable: self
+                .unreadable
+                .iter()
+                .map(|((kind, key), error)| format!("left out of {}: {key}: {error}", NEEDED[*kind]))
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! How long heads may be.
+
+use http::StatusCode;
+
+use crate::flow_control::user::Share;
+use crate::transport::head_error::HeadError;
+
+/// The longest head in bytes: Go's `DefaultMaxHeaderBytes`, with the same allowance for its buffer.
+pub(crate) const MOST_HEAD: usize = (1 << 20) + 4096;
+
+/// Heads up to so many bytes are handed to hyper whole. Each connection may hold one, without credentials too.
+pub(crate) const USUAL_HEAD: usize = (64 << 10) + (14 << 10);
+
+/// The most headers of a request. In memory each takes about a quarter of a kilobyte beside its text.
+pub(crate) const MOST_FIELDS: usize = 4096;
+
+/// Takes the share of a long head of so many bytes.
+pub(super) type TakeShare<'t> = &'t mut dyn FnMut(u64) -> Result<Share, HeadError>;
+
+/// What a long head takes in memory, with its headers in a map.
+pub(super) fn taken_bytes(length: usize, fields: usize) -> u64 {
+    (2 * length + 256 * fields) as u64
+}
+
+/// A head that is longer than [`MOST_HEAD`].
+pub(super) fn too_long() -> HeadError {
+    let message = format!("the URL and the headers of the request have more than {MOST_HEAD} bytes: send less");
+    HeadError::Unsupported(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message)
+}

@@ -1,0 +1,387 @@
+//! Between the socket and hyper: reads the head of each request first, because hyper and `http::Uri` accept less than Go's server.
+//!
+//! | request | what hyper gets |
+//! |---|---|
+//! | hyper can read it | the same bytes |
+//! | a character in the URL that `http::Uri` rejects ([`target`]) | the character percent-encoded |
+//! | a URL longer than `http::Uri`, many headers, or a long head | a short head; the rest waits in a slot ([`slots`]) |
+//! | it is rejected | a head with the reason in a slot, so that the answer takes the way of every other one |
+//!
+//! To find the next head, the end of a body must be known. After a head without a body it is where the head ends, and with
+//! Content-Length it is counted. A chunked body makes the request the last one of its connection, so its end is not looked for.
+//! Two ways to read the same bytes would let a request hide in another one. That endangers users where a front proxy sends requests of
+//! several users over one connection. Therefore [`one`] parses with hyper's own parser, and rejects what could be read in two ways. A
+//! rejected request is the last one of its connection.
+//!
+//! Over HTTP/2 the same is done with header blocks ([`two`]), whose lengths are in their frames.
+//!
+//! A head may be as long as with Go's server: [`MOST_HEAD`]. What is longer than [`USUAL_HEAD`] is counted while it is read and until
+//! the request is answered, in shares of the peers' addresses ([`crate::flow_control::connections::Connections::take_head`]).
+
+pub(crate) mod bounds;
+mod hpack;
+mod one;
+pub(crate) mod slots;
+mod target;
+#[cfg(test)]
+mod tests;
+mod two;
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+use self::bounds::{MOST_HEAD, USUAL_HEAD, too_long};
+use self::one::{Following, Head};
+use self::slots::{Kept, SLOT_HEADER, Slots};
+use self::two::{Frames, Step};
+use super::head_error::HeadError;
+use super::stream_timeout::Link;
+use super::write_timeout::PREFACE;
+use crate::flow_control::connections::LONG_HEAD;
+use crate::flow_control::user::Share;
+
+/// How long a head may take to arrive, from its first byte. hyper does not see one that has begun.
+const HEAD_TIME: Duration = Duration::from_secs(30);
+
+/// Bytes read at a time.
+const CHUNK: usize = 2 << 10;
+
+/// After a rejected request so many bytes are read and dropped, for so long. To close with something unread would reset the
+/// connection, and the client might not see the answer.
+const MOST_DRAINED: usize = 4 << 20;
+const DRAIN_TIME: Duration = Duration::from_secs(1);
+
+/// What the next bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// The beginning of the connection, which may be HTTP/2's preface.
+    Preface,
+    /// A head of HTTP/1.1.
+    Head,
+    /// So many bytes of a body.
+    Body(u64),
+    /// A frame of HTTP/2.
+    Frame,
+    /// All the rest is handed over as it comes.
+    Rest,
+    /// Nothing more is read: a request was rejected.
+    Nothing,
+}
+
+/// A connection whose heads are read before hyper reads them.
+#[derive(Debug)]
+pub(super) struct Heads<Io> {
+    io: Io,
+    next: Next,
+    /// Bytes that were read and are not handed over.
+    held: Vec<u8>,
+    /// So many of them have no end of a head.
+    searched: usize,
+    /// What is handed over instead of a head, and how much of it already is.
+    instead: (Vec<u8>, usize),
+    /// So many of the held bytes are a head that is handed over.
+    passing: usize,
+    /// For a long head that is being read.
+    share: Option<Share>,
+    /// Of HTTP/2.
+    frames: Option<Box<Frames>>,
+    slots: Arc<Slots>,
+    link: Arc<Link>,
+    /// While a head has begun and is not complete.
+    late: Option<Pin<Box<Sleep>>>,
+    /// While the rest of what a rejected client sends is dropped.
+    draining: Option<(Pin<Box<Sleep>>, usize)>,
+}
+
+impl<Io> Heads<Io> {
+    /// Reads the heads of a connection.
+    pub(super) fn new(io: Io, slots: Arc<Slots>, link: Arc<Link>) -> Heads<Io> {
+        Heads {
+            io,
+            next: Next::Preface,
+            held: Vec::new(),
+            searched: 0,
+            instead: (Vec::new(), 0),
+            passing: 0,
+            share: None,
+            frames: None,
+            slots,
+            link,
+            late: None,
+            draining: None,
+        }
+    }
+
+    /// Looks for a head in what was read; whether there is something to hand over.
+    fn advance(&mut self) -> bool {
+        if self.next == Next::Preface {
+            let length = self.held.len().min(PREFACE.len());
+            if self.held[..length] != PREFACE[..length] {
+                self.next = Next::Head;
+            } else if length == PREFACE.len() {
+                (self.next, self.passing, self.late) = (Next::Frame, PREFACE.len(), None);
+                return true;
+            } else {
+                return false;
+            }
+        }
+        if self.searched == 0 {
+            // Go skips empty lines before a request too, at least after a POST.
+            let empty = self.held.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+            self.held.drain(..empty);
+        }
+        if self.held.is_empty() {
+            return false;
+        }
+        // A head that does not arrive at once is parsed again when it may be complete.
+        let is_first = self.searched == 0;
+        let may_be_complete = has_end(&self.held[self.searched.saturating_sub(3)..]);
+        self.searched = self.held.len();
+        let read = if is_first || may_be_complete {
+            let (link, held) = (&self.link, &mut self.share);
+            // In place of what was taken before its length was known.
+            one::read(&self.held, &self.slots, &mut |bytes| {
+                *held = None;
+                link.take_head(bytes).map_err(HeadError::Limited)
+            })
+        } else {
+            Ok(None)
+        };
+        match read.and_then(|head| head.map_or_else(|| self.bound().map(|()| None), |head| Ok(Some(head)))) {
+            Ok(Some(head)) => self.hand_over(head),
+            Ok(None) => return false,
+            Err(failure) => self.reject(failure),
+        }
+        true
+    }
+
+    /// Looks for a frame in what was read; whether there is something to hand over, or another frame.
+    fn advance_frames(&mut self) -> bool {
+        let link = &self.link;
+        let mut share = |bytes| link.take_head(bytes).map_err(HeadError::Limited);
+        let frames = self.frames.get_or_insert_default();
+        let step = frames.step(&self.held, &self.slots, &mut share);
+        // The frames of a block have the time of one head together.
+        if step != Step::More && !frames.is_within_block() {
+            self.late = None;
+        }
+        match step {
+            Step::More => return false,
+            Step::Pass(length) => self.passing = length,
+            Step::Instead(length, frames) => {
+                self.take_held(length);
+                self.instead = (frames, 0);
+            }
+            Step::Broken => {
+                tracing::debug!("a header block cannot be read, so its connection ends");
+                self.instead = (two::BROKEN.to_vec(), 0);
+                (self.held, self.frames, self.next) = (Vec::new(), None, Next::Nothing);
+            }
+        }
+        true
+    }
+
+    /// Bounds a head that is not complete.
+    fn bound(&mut self) -> Result<(), HeadError> {
+        if self.held.len() > MOST_HEAD {
+            return Err(too_long());
+        }
+        if self.held.len() > USUAL_HEAD && self.share.is_none() {
+            self.share = Some(self.link.take_head(LONG_HEAD).map_err(HeadError::Limited)?);
+        }
+        Ok(())
+    }
+
+    fn hand_over(&mut self, head: Head) {
+        let Head { length, instead, following } = head;
+        match instead {
+            None => self.passing = length,
+            Some(instead) => {
+                self.instead = (instead, 0);
+                self.take_held(length);
+            }
+        }
+        (self.share, self.searched, self.late) = (None, 0, None);
+        self.next = match following {
+            Following::Body(0) => Next::Head,
+            Following::Body(length) => Next::Body(length),
+            Following::Chunks => Next::Rest,
+        };
+    }
+
+    fn reject(&mut self, failure: HeadError) {
+        let method = if self.held.starts_with(b"HEAD ") { "HEAD" } else { "GET" };
+        let number = self.slots.keep(Kept::rejected(failure));
+        let head =
+            format!("{method} / HTTP/1.1\r\nhost: rejected\r\nconnection: close\r\n{SLOT_HEADER}: {number}\r\n\r\n");
+        self.instead = (head.into_bytes(), 0);
+        (self.held, self.share, self.late, self.next) = (Vec::new(), None, None, Next::Nothing);
+    }
+
+    /// Whether a head, or a frame, has begun and is not complete.
+    fn has_begun(&self) -> bool {
+        let is_within_block = self.frames.as_ref().is_some_and(|frames| frames.is_within_block());
+        is_within_block || (self.passing == 0 && !self.held.is_empty())
+    }
+
+    /// Ready when a head that has begun is not complete in time.
+    fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if !self.has_begun() {
+            return Poll::Pending;
+        }
+        self.late.get_or_insert_with(|| Box::pin(sleep(HEAD_TIME))).as_mut().poll(context)
+    }
+
+    /// Hands over held bytes, up to `most`; how many.
+    fn give(&mut self, most: usize, buffer: &mut ReadBuf<'_>) -> usize {
+        let given = most.min(self.held.len()).min(buffer.remaining());
+        buffer.put_slice(&self.held[..given]);
+        self.take_held(given);
+        given
+    }
+
+    /// Takes bytes out of what is held. An idle connection holds nothing.
+    fn take_held(&mut self, length: usize) {
+        self.held.drain(..length);
+        if self.held.is_empty() {
+            self.held = Vec::new();
+        }
+    }
+}
+
+/// Whether there is an empty line in a part of a head, after another line.
+fn has_end(part: &[u8]) -> bool {
+    memchr::memchr_iter(b'\n', part).any(|end| matches!(part[end + 1..], [b'\n', ..] | [b'\r', b'\n', ..]))
+}
+
+impl<Io: AsyncRead + Unpin> Heads<Io> {
+    /// Reads more; false at the end.
+    fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let mut chunk = [0; CHUNK];
+        let mut part = ReadBuf::new(&mut chunk);
+        ready!(Pin::new(&mut self.io).poll_read(context, &mut part))?;
+        self.held.extend_from_slice(part.filled());
+        Poll::Ready(Ok(!part.filled().is_empty()))
+    }
+
+    /// Drops what a rejected client still sends, until it ends or has had its time.
+    fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut chunk = [0; CHUNK];
+        let (patience, drained) = self.draining.get_or_insert_with(|| (Box::pin(sleep(DRAIN_TIME)), 0));
+        while *drained < MOST_DRAINED && patience.as_mut().poll(context).is_pending() {
+            let mut part = ReadBuf::new(&mut chunk);
+            match ready!(Pin::new(&mut self.io).poll_read(context, &mut part)) {
+                Ok(()) if !part.filled().is_empty() => *drained += part.filled().len(),
+                _ => break,
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
+impl<Io: AsyncRead + Unpin> AsyncRead for Heads<Io> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let heads = &mut *self;
+        loop {
+            let (instead, given) = &mut heads.instead;
+            if *given < instead.len() {
+                let part = &instead[*given..];
+                let length = part.len().min(buffer.remaining());
+                buffer.put_slice(&part[..length]);
+                *given += length;
+                if *given == instead.len() {
+                    heads.instead = (Vec::new(), 0);
+                }
+                return Poll::Ready(Ok(()));
+            }
+            if heads.passing > 0 && !heads.held.is_empty() {
+                heads.passing -= heads.give(heads.passing, buffer);
+                return Poll::Ready(Ok(()));
+            }
+            match heads.next {
+                // The rest of what is handed over has to be read.
+                _ if heads.passing > 0 => {}
+                Next::Frame => {
+                    if !heads.slots.has_room(heads.link.poll()) {
+                        context.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    if heads.advance_frames() {
+                        continue;
+                    }
+                }
+                Next::Nothing => return Poll::Pending,
+                Next::Rest if heads.held.is_empty() => return Pin::new(&mut heads.io).poll_read(context, buffer),
+                Next::Rest => {
+                    heads.give(usize::MAX, buffer);
+                    return Poll::Ready(Ok(()));
+                }
+                Next::Body(left) if !heads.held.is_empty() => {
+                    let given = heads.give(usize::try_from(left).unwrap_or(usize::MAX), buffer) as u64;
+                    heads.next = if given == left { Next::Head } else { Next::Body(left - given) };
+                    return Poll::Ready(Ok(()));
+                }
+                Next::Preface | Next::Head => {
+                    // The parts of one request at a time.
+                    ready!(heads.slots.poll_empty(context));
+                    if heads.searched < heads.held.len() && heads.advance() {
+                        continue;
+                    }
+                }
+                Next::Body(_) => {}
+            }
+            match heads.poll_more(context)? {
+                Poll::Ready(true) => {}
+                Poll::Ready(false) => return Poll::Ready(Ok(())),
+                Poll::Pending => {
+                    ready!(heads.poll_late(context));
+                    let message = "the head of a request has begun and did not arrive in time";
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)));
+                }
+            }
+        }
+    }
+}
+
+impl<Io: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Heads<Io> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.draining.is_none() {
+            ready!(Pin::new(&mut self.io).poll_shutdown(context))?;
+        }
+        if self.next == Next::Nothing {
+            ready!(self.poll_drain(context));
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(context, pieces)
+    }
+}

@@ -1,0 +1,221 @@
+//! Heads of HTTP/1.1 requests: where one ends, what follows it, and the head that hyper gets instead if it could not read this one.
+//!
+//! The parser is httparse, as in hyper, so both find the same end and the same headers in the same bytes. A head that hyper can read
+//! is handed over as it came. What hyper would reject, or could read in two ways, is rejected here.
+
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, StatusCode};
+use httparse::{EMPTY_HEADER, Error, Header, Status};
+
+use super::bounds::{MOST_FIELDS, MOST_HEAD, TakeShare, USUAL_HEAD, taken_bytes};
+use super::slots::{Kept, SLOT_HEADER, Slots};
+use super::target::Target;
+use crate::transport::head_error::HeadError;
+
+/// hyper reads so many headers without more memory for each request.
+const USUAL_FIELDS: usize = 90;
+
+/// The longest method, in bytes. hyper gets it whole.
+const LONGEST_METHOD: usize = 1024;
+
+/// What hyper reads itself of the headers, beside the length of the body.
+const READ_BY_HYPER: [(&str, &str); 3] =
+    [("connection", "close"), ("connection", "keep-alive"), ("expect", "100-continue")];
+
+/// What follows a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Following {
+    /// A body of so many bytes, then the next head.
+    Body(u64),
+    /// A body in chunks. The connection ends with this request, so that nobody has to know where the body ends.
+    Chunks,
+}
+
+/// A head that is there as a whole.
+#[derive(Debug)]
+pub(super) struct Head {
+    /// Its bytes.
+    pub(super) length: usize,
+    /// What hyper gets instead, if it is something else.
+    pub(super) instead: Option<Vec<u8>>,
+    /// What follows it.
+    pub(super) following: Following,
+}
+
+/// Reads a head; `None` if it is not there as a whole. What hyper cannot carry is kept in a slot, with the share that `share` takes.
+///
+/// # Errors
+/// Why the request is rejected.
+pub(super) fn read(bytes: &[u8], slots: &Slots, share: TakeShare<'_>) -> Result<Option<Head>, HeadError> {
+    let mut few = [EMPTY_HEADER; USUAL_FIELDS];
+    let mut request = httparse::Request::new(&mut few);
+    match request.parse(bytes) {
+        Ok(Status::Partial) => Ok(None),
+        Ok(Status::Complete(length)) => convert(&bytes[..length], &request, slots, share).map(Some),
+        Err(Error::TooManyHeaders) => {
+            let mut many = vec![EMPTY_HEADER; MOST_FIELDS];
+            let mut request = httparse::Request::new(&mut many);
+            match request.parse(bytes) {
+                Ok(Status::Partial) => Ok(None),
+                Ok(Status::Complete(length)) => convert(&bytes[..length], &request, slots, share).map(Some),
+                Err(error) => Err(rejection(error, bytes)),
+            }
+        }
+        Err(error) => Err(rejection(error, bytes)),
+    }
+}
+
+fn convert(
+    head: &[u8],
+    request: &httparse::Request<'_, '_>,
+    slots: &Slots,
+    share: TakeShare<'_>,
+) -> Result<Head, HeadError> {
+    if head.len() > MOST_HEAD {
+        return Err(super::bounds::too_long());
+    }
+    let following = following(request)?;
+    let method = request.method.unwrap_or_default();
+    if method.len() > LONGEST_METHOD {
+        return Err(HeadError::Malformed(format!(
+            "the method of the request has more than {LONGEST_METHOD} characters"
+        )));
+    }
+    let path = request.path.unwrap_or_default();
+    let mut target = Target::read(path, false)?;
+    // Percent-encoded, a URL can be three times as long.
+    let is_long = head.len() + target.text.len().saturating_sub(path.len()) > USUAL_HEAD;
+    if is_long && target.query.is_none() {
+        target = Target::read(path, true)?;
+    }
+    let has_many = is_long || request.headers.len() >= USUAL_FIELDS;
+    let kept = if target.query.is_some() || has_many {
+        let headers = if has_many { Some(header_map(request.headers)?) } else { None };
+        Some(Kept {
+            query: target.query.as_deref().map(Into::into),
+            headers,
+            rejection: None,
+            share: Some(share(taken_bytes(head.len(), request.headers.len()))?),
+        })
+    } else {
+        None
+    };
+    if kept.is_none() && target.text == path && following != Following::Chunks {
+        return Ok(Head { length: head.len(), instead: None, following });
+    }
+    let mut instead = Vec::with_capacity(target.text.len() + 1024);
+    let mut push = |parts: &[&[u8]]| parts.iter().for_each(|part| instead.extend_from_slice(part));
+    let version: &[u8] = if request.version == Some(1) { b" HTTP/1.1\r\n" } else { b" HTTP/1.0\r\n" };
+    push(&[method.as_bytes(), b" ", target.text.as_bytes(), version]);
+    if following == Following::Chunks {
+        push(&[b"connection: close\r\n"]);
+    }
+    if has_many {
+        // What hyper reads itself, once: the headers of the client may be too many or too long for it.
+        for (name, token) in READ_BY_HYPER {
+            if has_token(request.headers, name, token) {
+                push(&[name.as_bytes(), b": ", token.as_bytes(), b"\r\n"]);
+            }
+        }
+        match following {
+            Following::Body(length) => push(&[b"content-length: ", length.to_string().as_bytes(), b"\r\n"]),
+            Following::Chunks => push(&[b"transfer-encoding: chunked\r\n"]),
+        }
+    } else {
+        for Header { name, value } in &*request.headers {
+            push(&[name.as_bytes(), b": ", value, b"\r\n"]);
+        }
+    }
+    if let Some(kept) = kept {
+        let number = slots.keep(kept);
+        push(&[SLOT_HEADER.as_bytes(), b": ", number.to_string().as_bytes(), b"\r\n"]);
+    }
+    push(&[b"\r\n"]);
+    Ok(Head { length: head.len(), instead: Some(instead), following })
+}
+
+/// Reads what follows a head. Stricter than hyper and Go, so that no other server in front can read it in another way.
+fn following(request: &httparse::Request<'_, '_>) -> Result<Following, HeadError> {
+    let bad = |message: &str| Err(HeadError::Malformed(message.to_owned()));
+    let (mut length, mut is_chunked, mut has_host) = (None, false, false);
+    for Header { name, value } in &*request.headers {
+        if name.eq_ignore_ascii_case("content-length") {
+            let text = std::str::from_utf8(value).unwrap_or_default();
+            let is_number = (1..=18).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+            let Some(number) = text.parse::<u64>().ok().filter(|_| is_number) else {
+                return bad("the header Content-Length is no number of bytes");
+            };
+            if length.replace(number).is_some() {
+                return bad("the request has several headers Content-Length: send one");
+            }
+        } else if name.eq_ignore_ascii_case("transfer-encoding") {
+            if !value.eq_ignore_ascii_case(b"chunked") || is_chunked {
+                let message = "the header Transfer-Encoding has another value than \"chunked\", which is the only one that is supported";
+                return Err(HeadError::Unsupported(StatusCode::NOT_IMPLEMENTED, message.to_owned()));
+            }
+            is_chunked = true;
+        } else if name.eq_ignore_ascii_case("host") {
+            if std::mem::replace(&mut has_host, true) {
+                return bad("the request has several headers Host: send one");
+            }
+        } else if name.eq_ignore_ascii_case(SLOT_HEADER) {
+            return bad(&format!("the header {SLOT_HEADER} is the server's own: leave it out"));
+        }
+    }
+    match (length, is_chunked) {
+        (Some(_), true) => bad("the request has Content-Length and Transfer-Encoding: send one of them"),
+        (_, true) if request.version != Some(1) => bad("HTTP/1.0 has no Transfer-Encoding: send Content-Length"),
+        // HTTP/1.0 has none (RFC 9112, 3.2).
+        _ if !has_host && request.version == Some(1) => bad("the request has no header Host: send one"),
+        (_, true) => Ok(Following::Chunks),
+        (length, false) => Ok(Following::Body(length.unwrap_or(0))),
+    }
+}
+
+/// Whether a header of this name has a token in its list.
+fn has_token(headers: &[Header<'_>], name: &str, token: &str) -> bool {
+    let mut values = headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value);
+    values.any(|value| {
+        value.split(|byte| *byte == b',').any(|part| part.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
+    })
+}
+
+fn header_map(headers: &[Header<'_>]) -> Result<HeaderMap, HeadError> {
+    let mut map = HeaderMap::with_capacity(headers.len());
+    for header in headers {
+        let name = HeaderName::from_bytes(header.name.as_bytes());
+        let value = HeaderValue::from_bytes(header.value);
+        let (Ok(name), Ok(value)) = (name, value) else { return Err(rejection(Error::HeaderName, &[])) };
+        map.try_append(name, value).map_err(|_| rejection(Error::TooManyHeaders, &[]))?;
+    }
+    Ok(map)
+}
+
+/// Why bytes are no head.
+fn rejection(error: Error, bytes: &[u8]) -> HeadError {
+    let message = match error {
+        Error::TooManyHeaders => {
+            let message = format!("the request has more than {MOST_FIELDS} headers: send fewer");
+            return HeadError::Unsupported(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message);
+        }
+        Error::Version if has_other_version(bytes) => {
+            let message = "the request has a version of HTTP that is not supported: send HTTP/1.1 or HTTP/2";
+            return HeadError::Unsupported(StatusCode::HTTP_VERSION_NOT_SUPPORTED, message.to_owned());
+        }
+        Error::HeaderName => "a header of the request has no valid name, or no colon directly after the name",
+        Error::HeaderValue => "the value of a header has a control character, or continues in the next line",
+        Error::NewLine => "a line of the request does not end with CR LF",
+        Error::Token | Error::Version | Error::Status => {
+            "the first line of the request is not a method, a URL and HTTP/1.1, with one space between them: percent-encode spaces \
+             and control characters of the URL"
+        }
+    };
+    HeadError::Malformed(message.to_owned())
+}
+
+/// Whether the first line ends with a version of HTTP in the right form.
+fn has_other_version(bytes: &[u8]) -> bool {
+    let line = bytes.trim_ascii_start().split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end();
+    let version = line.split(|byte| *byte == b' ').nth(2).unwrap_or_default();
+    matches!(version.strip_prefix(b"HTTP/"), Some([major, b'.', minor]) if major.is_ascii_digit() && minor.is_ascii_digit())
+}

@@ -1,0 +1,354 @@
+//! Heads of HTTP/2 requests: header blocks are read, changed where hyper could not carry them, and written anew.
+//!
+//! h2 resets a stream whose path `http::Uri` rejects, before any code of this server runs. Every block of a connection is written anew,
+//! because the table of a peer's encoder is here and not in h2. All other frames are handed over as they are. What is no valid frame
+//! goes to h2 too, which knows the right error; where it cannot, the connection ends ([`Step::Broken`]).
+
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, StatusCode};
+
+use super::bounds::{MOST_FIELDS, MOST_HEAD, TakeShare, USUAL_HEAD, taken_bytes};
+use super::hpack;
+use super::hpack::{Broken, Decoder, Skipped};
+use super::slots::{Kept, SLOT_HEADER, Slots};
+use super::target::Target;
+use crate::flow_control::connections::LONG_HEAD;
+use crate::flow_control::user::Share;
+use crate::transport::head_error::HeadError;
+
+/// The head of a frame.
+const FRAME_HEAD: usize = 9;
+
+/// The longest payload of a frame, where no other one is announced.
+const MOST_PAYLOAD: usize = 16 << 10;
+
+/// Fields up to so many bytes are handed over whole. A block can be much shorter than its fields.
+const USUAL_LIST: usize = 16 << 10;
+
+/// Frames of one block, at most. A peer can send empty ones.
+const MOST_FRAMES: usize = 1024;
+
+const HEADERS: u8 = 1;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
+const PRIORITY: u8 = 0x20;
+
+/// A frame that h2 answers with the end of the connection: it continues nothing.
+pub(super) const BROKEN: [u8; FRAME_HEAD] = [0, 0, 0, CONTINUATION, END_HEADERS, 0, 0, 0, 1];
+
+/// Fields that stand for the first line of a request.
+const PSEUDO: [&[u8]; 5] = [b":method", b":scheme", b":authority", b":path", b":protocol"];
+
+/// Fields about the connection, which h2 rejects.
+const OF_CONNECTION: [&str; 5] = ["connection", "transfer-encoding", "upgrade", "keep-alive", "proxy-connection"];
+
+/// Fields that h2 and hyper read themselves.
+const READ_BY_HYPER: [&[u8]; 3] = [b"content-length", b"expect", b"te"];
+
+/// What happens to the bytes that were read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// More has to be read first.
+    More,
+    /// So many bytes are handed over as they are.
+    Pass(usize),
+    /// So many bytes are taken, and these handed over instead.
+    Instead(usize, Vec<u8>),
+    /// The connection cannot go on.
+    Broken,
+}
+
+/// The frames of one connection.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    decoder: Decoder,
+    block: Option<Block>,
+}
+
+/// A block that is being read.
+#[derive(Debug)]
+struct Block {
+    stream: [u8; 4],
+    ends_stream: bool,
+    bytes: Vec<u8>,
+    /// Bytes of all its frames.
+    length: usize,
+    frames: usize,
+    share: Option<Share>,
+    rejected: Option<Rejected>,
+}
+
+/// A block for which there is no room. Other requests of the connection can be those of other users, so it goes on.
+#[derive(Debug)]
+struct Rejected {
+    skipped: Skipped,
+    failure: HeadError,
+    is_request: bool,
+    is_head: bool,
+}
+
+impl Rejected {
+    fn skip(&mut self, decoder: &mut Decoder, part: &[u8]) -> Result<(), Broken> {
+        decoder.skip(&mut self.skipped, part, |name, value| {
+            self.is_request |= name.starts_with(b":");
+            self.is_head |= name == b":method" && value == b"HEAD";
+        })
+    }
+}
+
+/// The fields of a block.
+#[derive(Debug, Default)]
+struct Fields {
+    /// Which of [`PSEUDO`] it has, a bit for each.
+    pseudo: u8,
+    /// Whether a field was read that is none of them.
+    has_regular: bool,
+    /// Whether those are unknown, repeated, or not in front. The stream is then reset, as with Go's server.
+    is_malformed: bool,
+    text: Vec<u8>,
+    /// Where each begins, and the lengths of its name and value.
+    places: Vec<(usize, usize, usize)>,
+    /// By the rule of SETTINGS_MAX_HEADER_LIST_SIZE.
+    size: usize,
+    is_over: bool,
+}
+
+impl Fields {
+    fn add(&mut self, name: &[u8], value: &[u8]) {
+        if name.starts_with(b":") {
+            let bit = PSEUDO.iter().position(|pseudo| *pseudo == name).map_or(0, |place| 1 << place);
+            self.is_malformed |= bit == 0 || self.has_regular || self.pseudo & bit != 0;
+            self.pseudo |= bit;
+        } else {
+            self.has_regular = true;
+        }
+        self.size = self.size.saturating_add(name.len() + value.len() + 32);
+        if self.size > MOST_HEAD || self.places.len() >= MOST_FIELDS {
+            self.is_over = true;
+        } else if name != SLOT_HEADER.as_bytes() {
+            self.places.push((self.text.len(), name.len(), value.len()));
+            self.text.extend_from_slice(name);
+            self.text.extend_from_slice(value);
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.places.iter().map(|(begin, name, value)| self.text[*begin..begin + name + value].split_at(*name))
+    }
+
+    fn is_head(&self) -> bool {
+        self.iter().any(|(name, value)| name == b":method" && value == b"HEAD")
+    }
+
+    fn headers(&self) -> Result<HeaderMap, HeadError> {
+        let bad = |message: &str| HeadError::Malformed(message.to_owned());
+        let mut map = HeaderMap::with_capacity(self.places.len());
+        for (name, value) in self.iter().filter(|(name, _)| !name.starts_with(b":")) {
+            let name =
+                HeaderName::from_lowercase(name).map_err(|_| bad("a header of the request has no valid name"))?;
+            let value =
+                HeaderValue::from_bytes(value).map_err(|_| bad("the value of a header has a control character"))?;
+            if OF_CONNECTION.contains(&name.as_str()) {
+                return Err(bad(&format!("HTTP/2 has no header {name}: leave it out")));
+            }
+            map.try_append(name, value).map_err(|_| too_long())?;
+        }
+        Ok(map)
+    }
+}
+
+fn too_long() -> HeadError {
+    let message = format!(
+        "the URL and the headers of the request have more than {MOST_HEAD} bytes or {MOST_FIELDS} headers: send less"
+    );
+    HeadError::Unsupported(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message)
+}
+
+impl Frames {
+    /// Whether a block has begun and is not complete.
+    pub(super) fn is_within_block(&self) -> bool {
+        self.block.is_some()
+    }
+
+    /// Looks at the beginning of what was read; `share` takes the share of a long head.
+    pub(super) fn step(&mut self, held: &[u8], slots: &Slots, share: TakeShare<'_>) -> Step {
+        let Some(([length @ .., kind, flags, s0, s1, s2, s3], rest)) = held.split_first_chunk::<FRAME_HEAD>() else {
+            return Step::More;
+        };
+        let length = length.iter().fold(0, |length, byte| (length << 8) | usize::from(*byte));
+        let stream = [s0 & 0x7f, *s1, *s2, *s3];
+        match (*kind, &self.block) {
+            (HEADERS, None) | (CONTINUATION, Some(_)) if length <= MOST_PAYLOAD => {}
+            (_, None) => return Step::Pass(FRAME_HEAD + length),
+            (_, Some(_)) => return Step::Broken,
+        }
+        let Some(mut payload) = rest.get(..length) else { return Step::More };
+        if *kind == HEADERS {
+            match without_padding(payload, *flags) {
+                Some(fragment) => payload = fragment,
+                // h2 answers padding that is longer than the frame.
+                None => return Step::Pass(FRAME_HEAD + length),
+            }
+        }
+        let ends_stream = flags & END_STREAM != 0;
+        let block = self.block.get_or_insert_with(|| Block {
+            stream,
+            ends_stream,
+            bytes: Vec::new(),
+            length: 0,
+            frames: 0,
+            share: None,
+            rejected: None,
+        });
+        block.length += payload.len();
+        block.frames += 1;
+        if block.stream != stream || block.frames > MOST_FRAMES || block.length > MOST_HEAD {
+            return Step::Broken;
+        }
+        match &mut block.rejected {
+            None => block.bytes.extend_from_slice(payload),
+            Some(rejected) => {
+                if rejected.skip(&mut self.decoder, payload).is_err() {
+                    return Step::Broken;
+                }
+            }
+        }
+        if block.bytes.len() > USUAL_HEAD && block.share.is_none() {
+            match share(LONG_HEAD) {
+                Ok(share) => block.share = Some(share),
+                Err(failure) => {
+                    let skipped = Skipped::default();
+                    let mut rejected = Rejected { skipped, failure, is_request: false, is_head: false };
+                    // Without this block the next one could not be read.
+                    if rejected.skip(&mut self.decoder, &std::mem::take(&mut block.bytes)).is_err() {
+                        return Step::Broken;
+                    }
+                    block.rejected = Some(rejected);
+                }
+            }
+        }
+        if flags & END_HEADERS == 0 {
+            return Step::Instead(FRAME_HEAD + length, Vec::new());
+        }
+        match self.block.take().and_then(|block| self.convert(block, slots, share)) {
+            Some(frames) => Step::Instead(FRAME_HEAD + length, frames),
+            None => Step::Broken,
+        }
+    }
+
+    /// The frames that are handed over instead of a block; `None` if it cannot be read.
+    fn convert(&mut self, block: Block, slots: &Slots, share: TakeShare<'_>) -> Option<Vec<u8>> {
+        if let Some(Rejected { skipped, failure, is_request, is_head }) = block.rejected {
+            let written = if is_request { rejected(failure, is_head, slots) } else { malformed() };
+            return skipped.is_complete().then(|| frames(&written, block.stream, block.ends_stream));
+        }
+        let mut fields = Fields::default();
+        self.decoder.decode(&block.bytes, |name, value| fields.add(name, value)).ok()?;
+        drop(block.share);
+        let is_request = fields.pseudo != 0;
+        let written = if fields.is_malformed || (!is_request && (fields.is_over || fields.size > USUAL_LIST)) {
+            malformed()
+        } else if is_request {
+            request(&fields, slots, share).unwrap_or_else(|failure| rejected(failure, fields.is_head(), slots))
+        } else {
+            // Trailers, which h2 keeps for as long as nobody reads the body.
+            let mut written = Vec::with_capacity(fields.text.len() + 4 * fields.places.len());
+            fields.iter().for_each(|(name, value)| hpack::write(&mut written, name, value));
+            written
+        };
+        Some(frames(&written, block.stream, block.ends_stream))
+    }
+}
+
+/// The fragment in the payload of a HEADERS frame.
+fn without_padding(mut payload: &[u8], flags: u8) -> Option<&[u8]> {
+    let mut padding = 0;
+    if flags & PADDED != 0 {
+        let (first, rest) = payload.split_first()?;
+        (padding, payload) = (usize::from(*first), rest);
+    }
+    if flags & PRIORITY != 0 {
+        payload = payload.get(5..)?;
+    }
+    payload.get(..payload.len().checked_sub(padding)?)
+}
+
+/// A block for a request that hyper can carry.
+fn request(fields: &Fields, slots: &Slots, share: TakeShare<'_>) -> Result<Vec<u8>, HeadError> {
+    if fields.is_over {
+        return Err(too_long());
+    }
+    let has_many = fields.text.len() > USUAL_LIST;
+    let path = fields.iter().find(|(name, _)| *name == b":path").map(|(_, path)| path);
+    let path = path.map(|path| std::str::from_utf8(path).map_err(|_| super::target::not_a_url())).transpose()?;
+    let target = path.filter(|path| !path.is_empty()).map(|path| Target::read(path, has_many)).transpose()?;
+    let query = target.as_ref().and_then(|target| target.query.as_deref());
+    let number = if query.is_some() || has_many {
+        let headers = if has_many { Some(fields.headers()?) } else { None };
+        let share = share(taken_bytes(fields.text.len(), fields.places.len()))?;
+        Some(slots.keep(Kept { query: query.map(Into::into), headers, rejection: None, share: Some(share) }))
+    } else {
+        None
+    };
+    let mut written = Vec::with_capacity(fields.text.len().min(USUAL_LIST) + 4 * fields.places.len() + 64);
+    for (name, value) in fields.iter() {
+        match (&target, name) {
+            (Some(target), b":path") => hpack::write(&mut written, name, target.text.as_bytes()),
+            _ if !has_many || name.starts_with(b":") || READ_BY_HYPER.contains(&name) => {
+                hpack::write(&mut written, name, value);
+            }
+            _ => {}
+        }
+    }
+    if let Some(number) = number {
+        hpack::write(&mut written, SLOT_HEADER.as_bytes(), number.to_string().as_bytes());
+    }
+    Ok(written)
+}
+
+/// A block for a request that is rejected.
+fn rejected(failure: HeadError, is_head: bool, slots: &Slots) -> Vec<u8> {
+    let number = slots.keep(Kept::rejected(failure)).to_string();
+    let method = if is_head { "HEAD" } else { "GET" };
+    block(&[
+        (":method", method),
+        (":scheme", "http"),
+        (":authority", "rejected"),
+        (":path", "/"),
+        (SLOT_HEADER, &number),
+    ])
+}
+
+/// A block for which h2 resets the stream with PROTOCOL_ERROR.
+fn malformed() -> Vec<u8> {
+    block(&[("malformed", ""), (":method", "GET")])
+}
+
+fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut written = Vec::new();
+    fields.iter().for_each(|(name, value)| hpack::write(&mut written, name.as_bytes(), value.as_bytes()));
+    written
+}
+
+/// A block in frames.
+fn frames(block: &[u8], stream: [u8; 4], ends_stream: bool) -> Vec<u8> {
+    let mut written = Vec::with_capacity(block.len() + FRAME_HEAD * (1 + block.len() / MOST_PAYLOAD));
+    let mut rest = block;
+    loop {
+        let (part, after) = rest.split_at(rest.len().min(MOST_PAYLOAD));
+        let is_first = written.is_empty();
+        let kind = if is_first { HEADERS } else { CONTINUATION };
+        let flags =
+            if is_first && ends_stream { END_STREAM } else { 0 } | if after.is_empty() { END_HEADERS } else { 0 };
+        written.extend_from_slice(&(part.len() as u32).to_be_bytes()[1..]);
+        written.extend_from_slice(&[kind, flags]);
+        written.extend_from_slice(&stream);
+        written.extend_from_slice(part);
+        rest = after;
+        if rest.is_empty() {
+            return written;
+        }
+    }
+}

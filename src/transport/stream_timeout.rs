@@ -1,0 +1,270 @@
+//! An HTTP/2 stream whose reader has stopped is given up, while the others of its connection go on.
+//!
+//! A peer opens a stream's window by reading from it; while it is shut nothing is asked of the answer's body, which therefore
+//! cannot see that it waits, and holds the state that its list walks. So the task that hyper makes of each stream is watched
+//! from outside: when the last thing its body did was to give a piece, and the task sleeps, it waits for the reader. After
+//! [`PATIENCE`] without another piece taken the task is dropped, which resets the stream and lets everything go.
+//! A watch that waits for events has given nothing since it was asked, and may wait for as long as it likes.
+//!
+//! Connections as a whole, and HTTP/1.1, are the matter of [`super::write_timeout`].
+//!
+//! The same task ends when its answer has to, because too much is unread: see [`crate::flow_control::unread`]. Over HTTP/1.1 the task
+//! is that of the connection ([`until_ended`]).
+#![expect(clippy::disallowed_methods, reason = "streams are tasks, which hyper hands here to be started")]
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use hyper::rt::Executor;
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::pace::PATIENCE;
+use crate::flow_control::connection::ConnectionState;
+use crate::flow_control::connections::Connections;
+use crate::flow_control::limit::Limited;
+use crate::flow_control::seats::{UNIT_TIME, Worker};
+use crate::flow_control::unread::Answer;
+use crate::flow_control::user::Share;
+
+/// What the body of an answer said when it was asked last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// A piece.
+    Piece,
+    /// That it waits until something of it has been read.
+    Waits,
+    /// That there is none now, or none any more.
+    Nothing,
+}
+
+thread_local! {
+    /// By the body that was polled last on this thread, within the task that is being polled.
+    static SAID: Cell<Option<Said>> = const { Cell::new(None) };
+    /// The answer that the task has begun to send.
+    static ANSWER: Cell<Option<Arc<Answer>>> = const { Cell::new(None) };
+    /// Whether the task that is being polled sends answers.
+    static SENDS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// For bodies, at each poll.
+pub(crate) fn say(said: Said) {
+    // A piece that was given before it waits is progress of the reader.
+    if said != Said::Waits || SAID.get() != Some(Said::Piece) {
+        SAID.set(Some(said));
+    }
+}
+
+/// For bodies, when the first bytes are counted: the task ends when this answer has to.
+pub(crate) fn send(answer: &Arc<Answer>) {
+    ANSWER.set(Some(answer.clone()));
+}
+
+/// Whether the body is polled to be sent, by a task that frees its pieces once they are and can be ended.
+pub(crate) fn sends() -> bool {
+    SENDS.get()
+}
+
+/// Polls a task that sends answers; beside its outcome the answer that it has begun to send.
+fn poll_sending<Work: Future>(
+    work: Pin<&mut Work>,
+    context: &mut Context<'_>,
+) -> (Poll<Work::Output>, Option<Arc<Answer>>) {
+    /// Also when the task panics.
+    struct Reset;
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            SENDS.set(false);
+        }
+    }
+    ANSWER.set(None);
+    SENDS.set(true);
+    let _reset = Reset;
+    (work.poll(context), ANSWER.take())
+}
+
+/// Runs a connection until it ends, or one of its answers has to.
+///
+/// Over HTTP/2 its own work is paid for by `worker`: a peer can make it expensive with frames that are no requests, such as SETTINGS, each of
+/// which changes every stream. A turn for each poll would cost as much as the poll, so it takes one once they have come to a unit. Over
+/// HTTP/1.1 nearly all of the work is that of the responses, which pay for it themselves.
+pub(crate) async fn until_ended<Work: Future>(
+    link: &Link,
+    mut worker: Option<Worker>,
+    work: Work,
+) -> Option<Work::Output> {
+    let mut work = pin!(work);
+    let mut answer: Option<Arc<Answer>> = None;
+    let mut unpaid = Duration::ZERO;
+    poll_fn(|context| {
+        link.polls.fetch_add(1, Ordering::Relaxed);
+        link.task.get_or_init(|| context.waker().clone());
+        if answer.as_ref().is_some_and(|answer| answer.is_ended()) {
+            return Poll::Ready(None);
+        }
+        let mut payer = worker.as_mut().filter(|_| unpaid >= UNIT_TIME);
+        if let Some(worker) = &mut payer {
+            ready!(worker.poll_turn(context));
+        }
+        let begun = Instant::now();
+        let (done, sends) = poll_sending(work.as_mut(), context);
+        match payer {
+            Some(worker) => worker.work_and_settle(std::mem::take(&mut unpaid) + begun.elapsed(), || ()),
+            None if link.has_streams.load(Ordering::Relaxed) => unpaid += begun.elapsed(),
+            None => {}
+        }
+        answer = sends.or(answer.take());
+        done.map(Some)
+    })
+    .await
+}
+
+/// What the tasks of an HTTP/2 connection and of its streams have in common.
+///
+/// A stream that ends frees what it had queued only when its reset is written. If the socket takes nothing, that may be
+/// never, so the connection ends when the reset is not written soon.
+#[derive(Debug)]
+pub(crate) struct Link {
+    state: Arc<ConnectionState>,
+    /// Where requests are counted that were not looked at yet.
+    connections: Arc<Connections>,
+    must_write: AtomicBool,
+    /// Whether it speaks HTTP/2 and has carried a request.
+    has_streams: AtomicBool,
+    /// How often the connection was polled.
+    polls: AtomicU64,
+    /// What the request takes whose task is started next, in bytes. hyper makes the task of a request as soon as it has it.
+    next_request: AtomicU64,
+    /// Of the connection.
+    task: OnceLock<Waker>,
+}
+
+impl Link {
+    /// Of a connection that is counted there.
+    pub(crate) fn new(state: Arc<ConnectionState>, connections: Arc<Connections>) -> Link {
+        let (must_write, has_streams) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (polls, next_request) = (AtomicU64::new(0), AtomicU64::new(0));
+        Link { state, connections, must_write, has_streams, polls, next_request, task: OnceLock::new() }
+    }
+
+    /// Whether the connection is read later, because too many requests were not looked at yet.
+    pub(crate) fn must_pause(&self) -> bool {
+        self.connections.must_pause(self.state.user(), self.state.is_authenticated())
+    }
+
+    /// Takes the share of a long head of so many bytes.
+    ///
+    /// # Errors
+    /// 429 when the long heads of this address take as much as they may.
+    pub(crate) fn take_head(&self, bytes: u64) -> Result<Share, Limited> {
+        self.connections.take_head(self.state.user(), bytes)
+    }
+
+    /// A stream has ended because too much is unread: the connection must be able to write.
+    pub(crate) fn must_write(&self) {
+        self.must_write.store(true, Ordering::Relaxed);
+        if let Some(task) = self.task.get() {
+            task.wake_by_ref();
+        }
+    }
+
+    /// The number of the poll of the connection that is in progress.
+    pub(crate) fn poll(&self) -> u64 {
+        self.polls.load(Ordering::Relaxed)
+    }
+
+    /// A request has arrived whose task is not started yet.
+    pub(crate) fn has_arrived(&self, bytes: u64) {
+        self.next_request.store(bytes, Ordering::Relaxed);
+    }
+
+    /// A write waits for the reader; whether it may as long as any.
+    pub(crate) fn may_wait(&self) -> bool {
+        !self.must_write.load(Ordering::Relaxed)
+    }
+
+    /// Everything has been written.
+    pub(crate) fn has_written(&self) {
+        self.must_write.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Starts the tasks of a connection's streams.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamTimeoutExecutor(pub(crate) Arc<Link>);
+
+impl<Work> Executor<Work> for StreamTimeoutExecutor
+where
+    Work: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, work: Work) {
+        let Link { state, connections, next_request, has_streams, .. } = &*self.0;
+        has_streams.store(true, Ordering::Relaxed);
+        let Some(unstarted) = connections.begin_stream(state.user(), next_request.load(Ordering::Relaxed)) else {
+            // To drop the work resets its stream, which takes memory until the reset is written. A peer without credentials is not to
+            // have thousands of them.
+            if !state.is_authenticated() {
+                state.evict();
+            }
+            return;
+        };
+        tokio::spawn(Watched {
+            work: Box::pin(work),
+            unstarted: Some(unstarted),
+            gives_up: None,
+            answer: None,
+            link: self.0.clone(),
+        });
+    }
+}
+
+/// A stream's task.
+struct Watched<Work> {
+    work: Pin<Box<Work>>,
+    /// Until it is polled.
+    unstarted: Option<Share>,
+    /// Set while it waits for its reader.
+    gives_up: Option<Pin<Box<Sleep>>>,
+    /// What it sends.
+    answer: Option<Arc<Answer>>,
+    link: Arc<Link>,
+}
+
+impl<Work: Future<Output = ()>> Future for Watched<Work> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.unstarted = None;
+        if self.answer.as_ref().is_some_and(|answer| answer.is_ended()) {
+            self.link.must_write();
+            return Poll::Ready(());
+        }
+        SAID.set(None);
+        let (done, begun) = poll_sending(self.work.as_mut(), context);
+        if done.is_ready() {
+            return Poll::Ready(());
+        }
+        if begun.is_some() {
+            self.answer = begun;
+        }
+        match SAID.take() {
+            Some(Said::Nothing) => self.gives_up = None,
+            Some(Said::Piece) => match &mut self.gives_up {
+                Some(gives_up) => gives_up.as_mut().reset(Instant::now() + PATIENCE),
+                none => *none = Some(Box::pin(sleep(PATIENCE))),
+            },
+            Some(Said::Waits) if self.gives_up.is_none() => self.gives_up = Some(Box::pin(sleep(PATIENCE))),
+            Some(Said::Waits) | None => {}
+        }
+        match &mut self.gives_up {
+            Some(gives_up) => gives_up.as_mut().poll(context).map(|()| {
+                tracing::debug!("a reader has stopped in the middle of an answer, its stream is reset");
+            }),
+            None => Poll::Pending,
+        }
+    }
+}

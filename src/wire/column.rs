@@ -1,0 +1,192 @@
+//! The cell of what a column's path found: apiextensions `registry/customresource/tableconvertor`. Paths are read and followed in
+//! [`crate::extract::json_path`].
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::extract::json_path::Literal;
+use crate::extract::tree::{Kind, NodeId, Tree, scalar_value};
+use crate::extract::value::unescape;
+use crate::model::float;
+use crate::printer::time::{Moment, human_duration};
+
+use super::encode::{json_bytes, write_string, write_value};
+
+/// The type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// Shows any value.
+    String,
+    /// Shows numbers without their fraction.
+    Integer,
+    /// Shows numbers.
+    Number,
+    /// Shows booleans.
+    Boolean,
+    /// Shows the age of a time.
+    Date,
+    /// Shows nothing.
+    Unknown,
+}
+
+impl ColumnKind {
+    /// The type of this name.
+    pub fn of(name: &str) -> ColumnKind {
+        match name {
+            "string" => ColumnKind::String,
+            "integer" => ColumnKind::Integer,
+            "number" => ColumnKind::Number,
+            "boolean" => ColumnKind::Boolean,
+            "date" => ColumnKind::Date,
+            _ => ColumnKind::Unknown,
+        }
+    }
+
+    /// Whether a value of this JSON text may show something: decided without reading it.
+    fn shows(self, json: &[u8]) -> bool {
+        match (self, json.first()) {
+            (_, None) | (ColumnKind::Unknown, _) => false,
+            (ColumnKind::String, _) => true,
+            (ColumnKind::Integer | ColumnKind::Number, Some(first)) => matches!(first, b'-' | b'0'..=b'9'),
+            (ColumnKind::Boolean, Some(first)) => matches!(first, b't' | b'f'),
+            (ColumnKind::Date, Some(first)) => *first == b'"',
+        }
+    }
+}
+
+/// Most values of an object of which cells are shown. Values that an object in etcd can have are fewer: they have at least two bytes each.
+pub(crate) const MOST_VALUES: usize = 1 << 20;
+
+/// How Go prints null.
+const NO_VALUE: &str = "<no value>";
+
+/// Writes the cell of a value that is stored as this JSON text.
+pub fn write_cell(kind: ColumnKind, json: &[u8], now: Timestamp, out: &mut Vec<u8>) {
+    if !kind.shows(json) {
+        return out.extend_from_slice(b"null");
+    }
+    // The usual one, without a value in between.
+    if let (ColumnKind::String, [b'"', text @ .., b'"']) = (kind, json)
+        && let Some(text) = unescape(text)
+    {
+        return write_string(&text, out);
+    }
+    // The one kind of column that shows objects and lists.
+    if let [b'{' | b'[', ..] = json {
+        let text = print_container(json);
+        return write_string(text.as_deref().map_or(NO_VALUE.into(), String::from_utf8_lossy).as_ref(), out);
+    }
+    write_value(&cell(kind, &scalar_value(json).unwrap_or_default(), now), out);
+}
+
+/// An object or list as Go writes it: by a [`Tree`], which takes a fraction of the memory of values, and any depth.
+fn print_container(json: &[u8]) -> Option<Vec<u8>> {
+    let tree = Tree::of_at_most(json, MOST_VALUES).ok()?;
+    let mut text = Vec::with_capacity(json.len());
+    let mut open: Vec<(Kind, bool, Option<NodeId>)> = Vec::new();
+    let mut at = tree.root();
+    loop {
+        match (tree.kind(at), tree.bytes(at)) {
+            (Kind::Scalar, [b'"', inside @ .., b'"']) => write_string(&unescape(inside)?, &mut text),
+            (Kind::Scalar, literal) => write_value(&scalar_value(literal)?, &mut text),
+            (kind, _) => {
+                text.push(if kind == Kind::Map { b'{' } else { b'[' });
+                open.push((kind, false, tree.first(at)));
+            }
+        }
+        loop {
+            let Some((kind, is_begun, next)) = open.last_mut() else { return Some(text) };
+            let Some(id) = *next else {
+                text.push(if *kind == Kind::Map { b'}' } else { b']' });
+                open.pop();
+                continue;
+            };
+            *next = tree.next(id);
+            if std::mem::replace(is_begun, true) {
+                text.push(b',');
+            }
+            if *kind == Kind::Map {
+                write_string(&tree.key(id), &mut text);
+                text.push(b':');
+            }
+            at = id;
+            break;
+        }
+    }
+}
+
+/// The cell of a value that stands in the path.
+pub(crate) fn literal_cell(kind: ColumnKind, literal: &Literal, now: Timestamp) -> Value {
+    match literal {
+        Literal::Text(text) => cell(kind, &Value::from(lossy(text)), now),
+        Literal::Float(float) => cell(kind, &Value::from(*float), now),
+        Literal::Bool(bool) => cell(kind, &Value::from(*bool), now),
+        Literal::Int(int) => untyped_integer_cell(kind, *int),
+    }
+}
+
+/// The cell of a number of Go's types int and uint8, such as a byte of a text: these are no numbers for a column.
+pub(crate) fn untyped_integer_cell(kind: ColumnKind, integer: i64) -> Value {
+    if kind == ColumnKind::String { Value::from(integer.to_string()) } else { Value::Null }
+}
+
+/// Bytes that escapes make are not always UTF-8: Go writes U+FFFD for each of the others.
+fn lossy(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.extend(chunk.invalid().iter().map(|_| char::REPLACEMENT_CHARACTER));
+    }
+    text
+}
+
+/// The cell of a value in a column of this type.
+pub fn cell(kind: ColumnKind, value: &Value, now: Timestamp) -> Value {
+    match (kind, value) {
+        (ColumnKind::String, _) => Value::from(print(value)),
+        (ColumnKind::Integer, Value::Number(number)) => match (number.as_i64(), number.as_f64()) {
+            (Some(integer), _) => Value::from(integer),
+            (None, Some(float)) => Value::from(integer_of(float)),
+            (None, None) => Value::Null,
+        },
+        // Also of an integer, which may be more exact than a float.
+        (ColumnKind::Number, Value::Number(number)) => number.as_f64().map_or(Value::Null, Value::from),
+        (ColumnKind::Boolean, Value::Bool(_)) => value.clone(),
+        (ColumnKind::Date, Value::String(text)) => Value::from(age_of(text, now)),
+        _ => Value::Null,
+    }
+}
+
+/// Go's conversion cuts the fraction off. What does not fit becomes the lowest integer on amd64; on other processors Go gives other
+/// results.
+fn integer_of(float: f64) -> i64 {
+    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+    #[expect(clippy::cast_possible_truncation, reason = "it is in range")]
+    if (-BEYOND..BEYOND).contains(&float) { float as i64 } else { i64::MIN }
+}
+
+/// A value as client-go prints it: strings bare, objects and lists as JSON, numbers as Go does.
+fn print(value: &Value) -> String {
+    match value {
+        Value::Null => NO_VALUE.to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) => value.to_string(),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (None, Some(float)) => float::general(float),
+            _ => number.to_string(),
+        },
+        Value::Array(_) | Value::Object(_) => String::from_utf8_lossy(&json_bytes(value)).into_owned(),
+    }
+}
+
+/// The age of a moment in Go's RFC 3339 (apimachinery `metav1.Time`, UnmarshalQueryParameter, which takes two texts for no moment).
+fn age_of(text: &str, now: Timestamp) -> String {
+    if matches!(text, "" | "null") {
+        return "<unknown>".to_owned();
+    }
+    match Moment::parse(text) {
+        Some(Moment::ZERO) => "<unknown>".to_owned(),
+        Some(time) => human_duration(Moment::of_microseconds(now.as_microsecond()).seconds_since(time)),
+        None => "<invalid>".to_owned(),
+    }
+}

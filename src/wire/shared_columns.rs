@@ -1,0 +1,77 @@
+//! The columns of tables, each made once for all requests that are under way.
+//!
+//! Columns hold the texts of a definition and its parsed paths: up to megabytes, and a watch holds them as long as it lasts. They are
+//! kept only while somebody uses them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::model::Gvr;
+use crate::registry::Resource;
+
+use super::table::{Columns, Include};
+
+/// Columns in use.
+#[derive(Debug, Default)]
+pub(crate) struct SharedColumns {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    columns: HashMap<Key, Weak<Columns>>,
+    /// With so many, those that nobody uses are removed.
+    removal: usize,
+}
+
+/// Addresses stand for contents: of a definition's columns, and of what a View leaves out. [`Columns`] hold both, so that an address names
+/// nothing else as long as they are in use.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Key {
+    gvr: Gvr,
+    printer_columns: usize,
+    prune: usize,
+    form: usize,
+}
+
+/// Columns that are kept before the first removal.
+const FIRST_REMOVAL: usize = 64;
+
+impl SharedColumns {
+    /// The columns of a resource, for tables of a version.
+    pub(crate) fn of(&self, resource: &Resource, version: &str, include: Include) -> Arc<Columns> {
+        // A View that leaves out nothing has the columns of the resource.
+        let prune = resource.prune();
+        let key = Key {
+            gvr: resource.gvr.clone(),
+            printer_columns: Arc::as_ptr(&resource.printer_columns).addr(),
+            prune: prune.map_or(0, |prune| Arc::as_ptr(prune).addr()),
+            form: Columns::number_of(version, include),
+        };
+        if let Some(columns) = self.lock().columns.get(&key).and_then(Weak::upgrade) {
+            return columns;
+        }
+        // Not under the lock: those of a large definition take milliseconds.
+        let made = Arc::new(Columns::of(resource, version, include));
+        let mut kept = self.lock();
+        if let Some(columns) = kept.columns.get(&key).and_then(Weak::upgrade) {
+            return columns;
+        }
+        if kept.columns.len() >= kept.removal {
+            kept.columns.retain(|_, columns| columns.strong_count() > 0);
+            kept.removal = FIRST_REMOVAL.max(kept.columns.len() * 2);
+        }
+        kept.columns.insert(key, Arc::downgrade(&made));
+        made
+    }
+
+    /// How many are kept, used or not.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.lock().columns.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
