@@ -9,8 +9,8 @@ use saphyr_parser::{Event, ScalarStyle, Tag};
 use serde_json::{Map, Value};
 
 use super::budget::Budget;
+use super::parsed::MAX_DEPTH;
 use super::scalar;
-use super::yaml::MAX_DEPTH;
 use crate::schema::json::{normalize_numbers, to_text};
 
 struct Frame {

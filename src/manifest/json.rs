@@ -6,10 +6,10 @@
 use serde_json::{Map, Number, Value};
 
 use super::budget::Budget;
-use super::yaml::{Broken, MAX_DEPTH, Tree};
+use super::parsed::{Broken, MAX_DEPTH, Tree};
 
 /// Reads the documents of a JSON text whose first line has the given number.
-pub fn trees(text: &str, first_line: usize, budget: &mut Budget) -> (Vec<Tree>, Option<Broken>) {
+pub(super) fn trees(text: &str, first_line: usize, budget: &mut Budget) -> (Vec<Tree>, Option<Broken>) {
     let mut reader =
         Reader { bytes: text.as_bytes(), text, offset: 0, line: first_line, item_lines: Vec::new(), budget };
     let mut trees = Vec::new();

@@ -7,8 +7,9 @@
 pub mod budget;
 mod builder;
 pub mod document;
-pub mod json;
-pub mod scalar;
+mod json;
+mod parsed;
+mod scalar;
 pub mod shape;
 #[cfg(test)]
 mod tests;

@@ -11,42 +11,13 @@ use serde_json::Value;
 
 use super::budget::Budget;
 use super::builder::Builder;
+pub use super::parsed::{Broken, Document};
+use super::parsed::Tree;
 use super::json;
 
-/// Levels of nesting, at most; encoding/json of Go has 10,000, no Kubernetes type comes near this.
-pub const MAX_DEPTH: usize = 100;
 /// Characters with a meaning in YAML that one request body may have. The scanner keeps all tokens of a list or mapping in brackets
 /// until it ends, about 300 bytes for each of these characters, since the whole could be a key.
 pub const MAX_INDICATORS: usize = 65_536;
-
-/// One object of a file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Document {
-    /// The object; always a mapping.
-    pub value: Value,
-    /// The line of its first key, from 1.
-    pub line: usize,
-}
-
-/// A document that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {cause}")]
-pub struct Broken {
-    /// The line, from 1.
-    pub line: usize,
-    /// What is wrong, in one line.
-    pub cause: String,
-}
-
-/// A document before lists are taken apart.
-pub struct Tree {
-    /// Its value.
-    pub value: Value,
-    /// The line where it starts.
-    pub line: usize,
-    /// The lines of the items when the root has a list `items`.
-    pub item_lines: Vec<usize>,
-}
 
 /// How a file names itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

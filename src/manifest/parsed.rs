@@ -1,0 +1,35 @@
+//! What is read from a text: its documents, or the first error of one.
+
+use serde_json::Value;
+
+/// Levels of nesting, at most; encoding/json of Go has 10,000, no Kubernetes type comes near this.
+pub(super) const MAX_DEPTH: usize = 100;
+
+/// One object of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    /// The object; always a mapping.
+    pub value: Value,
+    /// The line of its first key, from 1.
+    pub line: usize,
+}
+
+/// A document that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {cause}")]
+pub struct Broken {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong, in one line.
+    pub cause: String,
+}
+
+/// A document before lists are taken apart.
+pub(super) struct Tree {
+    /// Its value.
+    pub value: Value,
+    /// The line where it starts.
+    pub line: usize,
+    /// The lines of the items when the root has a list `items`.
+    pub item_lines: Vec<usize>,
+}
