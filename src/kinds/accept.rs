@@ -6,7 +6,9 @@
 
 use serde_json::Value;
 
-use super::{Authorization, FieldCacheSpec, FieldSelector, LabelSelector, Operator, ViewSpec};
+use super::field_cache::FieldCacheSpec;
+use super::selectors::{FieldSelector, LabelSelector, Operator};
+use super::view::{Authorization, ViewSpec};
 use crate::extract::Plan;
 use crate::extract::extra::{self, Request};
 use crate::extract::prune;

@@ -22,6 +22,7 @@ pub mod field_cache;
 )]
 pub mod selectable_resource;
 pub mod selectors;
+mod string_enum;
 #[cfg(test)]
 mod tests;
 #[expect(

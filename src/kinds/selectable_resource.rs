@@ -174,7 +174,7 @@ pub enum FieldOrigin {
     FieldCache,
 }
 
-super::definitions::string_enum!(FieldOrigin, ["CustomResourceDefinition", "BuiltIn", "FieldCache"]);
+super::string_enum::string_enum!(FieldOrigin, ["CustomResourceDefinition", "BuiltIn", "FieldCache"]);
 
 /// A field that is left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

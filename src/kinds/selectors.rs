@@ -97,4 +97,4 @@ pub enum Operator {
 }
 
 // Written out: a comment on each variant would make a derived schema a choice of constants, which structural schemas lack.
-super::definitions::string_enum!(Operator, ["In", "NotIn", "Exists", "DoesNotExist"]);
+super::string_enum::string_enum!(Operator, ["In", "NotIn", "Exists", "DoesNotExist"]);

@@ -226,9 +226,9 @@ pub enum Consistency {
     Strong,
 }
 
-super::definitions::string_enum!(ConsumerValue, ["NodeName", "PodName", "PodUID", "Namespace", "ServiceAccountName"]);
-super::definitions::string_enum!(Authorization, ["Caller", "View"]);
-super::definitions::string_enum!(Consistency, ["Eventual", "Strong"]);
+super::string_enum::string_enum!(ConsumerValue, ["NodeName", "PodName", "PodUID", "Namespace", "ServiceAccountName"]);
+super::string_enum::string_enum!(Authorization, ["Caller", "View"]);
+super::string_enum::string_enum!(Consistency, ["Eventual", "Strong"]);
 
 /// The observed state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
