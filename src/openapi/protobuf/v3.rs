@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::Shape;
+use super::message::Shape;
 
 type Fields = &'static [(&'static str, u32, &'static Shape)];
 

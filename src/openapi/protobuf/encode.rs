@@ -1,0 +1,267 @@
+//! Walks a document along its message and writes the wire format: varints and length-delimited fields, in the order of field numbers.
+
+use serde_json::{Map, Value};
+
+use super::message::{NamedField, Shape};
+use crate::openapi::yaml;
+
+/// Something of the JSON that the message has no place for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Where it stands, keys joined by `/`.
+    pub path: String,
+    /// Why: an unknown keyword, or a value of another type.
+    pub reason: &'static str,
+}
+
+/// Encodes a document as the message `shape`, and says what could not be encoded. kube-apiserver fails as a whole in
+/// that case; a reader is better off with the rest.
+pub fn encode(shape: &'static Shape, document: &Value) -> (Vec<u8>, Vec<Skipped>) {
+    written(shape, document, Some(Vec::new()))
+}
+
+pub(super) fn written(shape: &'static Shape, document: &Value, skipped: Option<Vec<Skipped>>) -> (Vec<u8>, Vec<Skipped>) {
+    let mut writer = Writer { path: Vec::new(), skipped, out: Backward::default() };
+    writer.message(shape, document);
+    let mut skipped = writer.skipped.unwrap_or_default();
+    skipped.reverse();
+    (writer.out.into_bytes(), skipped)
+}
+
+/// Writes from the end to the beginning: when the length of a message is written, its content is there already. Each byte is
+/// written once, however deep its message is.
+struct Writer {
+    path: Vec<String>,
+    /// What could not be encoded, the last one first; `None` when nobody reads it.
+    skipped: Option<Vec<Skipped>>,
+    out: Backward,
+}
+
+/// What has a place among the fields of a record.
+enum Part<'v> {
+    Field(&'static str, &'static Shape, &'v Value),
+    Named(fn(&str) -> bool, &'static Shape),
+    Extensions,
+}
+
+impl Writer {
+    /// The content of a message.
+    fn message(&mut self, shape: &'static Shape, value: &Value) {
+        match shape {
+            Shape::Record { fields, named, extensions } => {
+                if let Some(object) = self.object(value) {
+                    self.record(fields, *named, *extensions, object);
+                }
+            }
+            Shape::Named(member) => {
+                if let Some(object) = self.object(value) {
+                    for (name, value) in object.iter().rev() {
+                        self.named(1, name, member, value);
+                    }
+                }
+            }
+            Shape::Wrapped(inner) => self.field(1, inner, value, Zero::Kept),
+            Shape::Texts => match value {
+                Value::Array(_) => self.field(1, &Shape::List(&Shape::Text), value, Zero::Kept),
+                _ => self.field(1, &Shape::Text, value, Zero::Kept),
+            },
+            Shape::Yaml => self.out.put_bytes(2, yaml::text(value).as_bytes()),
+            Shape::Choice(choose) => {
+                if let Some((number, shape)) = choose(value) {
+                    self.field(number, shape, value, Zero::Kept);
+                }
+            }
+            Shape::Text | Shape::Flag | Shape::Integer | Shape::Double | Shape::List(_) => {
+                self.field(1, shape, value, Zero::Kept);
+            }
+        }
+    }
+
+    fn record(
+        &mut self,
+        fields: &'static [(&'static str, u32, &'static Shape)],
+        named: Option<NamedField>,
+        extensions: u32,
+        object: &Map<String, Value>,
+    ) {
+        let is_extension = |key: &str| extensions > 0 && key.starts_with("x-");
+        let is_named = |key: &str| named.is_some_and(|(_, matches, _)| matches(key));
+        // Extensions and named members stand among the fields, by number.
+        let known = fields
+            .iter()
+            .filter_map(|&(key, number, shape)| object.get(key).map(|value| (number, Part::Field(key, shape, value))));
+        let named_members = named.map(|(number, matches, shape)| (number, Part::Named(matches, shape)));
+        let mut parts: Vec<(u32, Part<'_>)> =
+            known.chain(named_members).chain([(extensions, Part::Extensions)]).collect();
+        parts.sort_by_key(|(number, _)| *number);
+        for (number, part) in parts.into_iter().rev() {
+            match part {
+                Part::Field(key, shape, value) => {
+                    self.path.push(key.to_owned());
+                    self.field(number, shape, value, Zero::Omitted);
+                    self.path.pop();
+                }
+                Part::Named(matches, shape) => {
+                    for (name, value) in object.iter().rev().filter(|(name, _)| matches(name)) {
+                        self.named(number, name, shape, value);
+                    }
+                }
+                Part::Extensions => {
+                    for (name, value) in object.iter().rev().filter(|(name, _)| is_extension(name)) {
+                        self.named(number, name, &Shape::Yaml, value);
+                    }
+                }
+            }
+        }
+        for key in object.keys().rev() {
+            if !is_extension(key) && !is_named(key) && !fields.iter().any(|(known, ..)| known == key) {
+                self.path.push(key.clone());
+                self.skip("the message has no field for this keyword");
+                self.path.pop();
+            }
+        }
+    }
+
+    /// `{name = 1, value = 2}` in field `number`.
+    fn named(&mut self, number: u32, name: &str, shape: &'static Shape, value: &Value) {
+        self.path.push(name.to_owned());
+        let end = self.out.length();
+        self.field(2, shape, value, Zero::Omitted);
+        if !name.is_empty() {
+            self.out.put_bytes(1, name.as_bytes());
+        }
+        self.out.begin_message(number, end);
+        self.path.pop();
+    }
+
+    fn field(&mut self, number: u32, shape: &'static Shape, value: &Value, zero: Zero) {
+        match shape {
+            Shape::Text => match value {
+                Value::String(text) if text.is_empty() && zero == Zero::Omitted => {}
+                Value::String(text) => self.out.put_bytes(number, text.as_bytes()),
+                _ => self.skip("not a text"),
+            },
+            Shape::Flag => match value {
+                Value::Bool(false) if zero == Zero::Omitted => {}
+                Value::Bool(flag) => self.out.put_varint(number, u64::from(*flag)),
+                _ => self.skip("not a boolean"),
+            },
+            Shape::Integer => match value.as_i64() {
+                Some(0) if zero == Zero::Omitted => {}
+                Some(integer) => self.out.put_varint(number, integer.cast_unsigned()),
+                None => self.skip("not a 64-bit integer"),
+            },
+            Shape::Double => match value.as_f64() {
+                // Minus zero is no zero to protobuf.
+                Some(float) if float.to_bits() == 0 && zero == Zero::Omitted => {}
+                Some(float) => self.out.put_double(number, float),
+                None => self.skip("not a number"),
+            },
+            Shape::List(item) => match value {
+                Value::Array(items) => {
+                    for value in items.iter().rev() {
+                        self.field(number, item, value, Zero::Kept);
+                    }
+                }
+                _ => self.skip("not a list"),
+            },
+            Shape::Record { .. }
+            | Shape::Named(_)
+            | Shape::Wrapped(_)
+            | Shape::Texts
+            | Shape::Yaml
+            | Shape::Choice(_) => {
+                let end = self.out.length();
+                self.message(shape, value);
+                self.out.begin_message(number, end);
+            }
+        }
+    }
+
+    fn object<'a>(&mut self, value: &'a Value) -> Option<&'a Map<String, Value>> {
+        if value.as_object().is_none() {
+            self.skip("not an object");
+        }
+        value.as_object()
+    }
+
+    fn skip(&mut self, reason: &'static str) {
+        if let Some(skipped) = &mut self.skipped {
+            skipped.push(Skipped { path: self.path.join("/"), reason });
+        }
+    }
+}
+
+/// Whether a zero value is written: proto3 omits it in a plain field and keeps it in a list or a choice.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Zero {
+    Kept,
+    Omitted,
+}
+
+const VARINT: u64 = 0;
+const EIGHT_BYTES: u64 = 1;
+const LENGTH_DELIMITED: u64 = 2;
+
+/// Bytes of the wire format, the last one first.
+#[derive(Default)]
+struct Backward(Vec<u8>);
+
+impl Backward {
+    fn length(&self) -> usize {
+        self.0.len()
+    }
+
+    fn into_bytes(self) -> Vec<u8> {
+        let mut bytes = self.0;
+        bytes.reverse();
+        bytes
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.0.extend(bytes.iter().rev());
+    }
+
+    fn put_number(&mut self, mut number: u64) {
+        // 64 bits are at most ten groups of seven.
+        let mut groups = [0; 10];
+        let mut length = 0;
+        for group in &mut groups {
+            length += 1;
+            *group = number.to_le_bytes()[0] & 0x7f;
+            number >>= 7;
+            if number == 0 {
+                break;
+            }
+            *group |= 0x80;
+        }
+        self.put(&groups[..length]);
+    }
+
+    fn put_tag(&mut self, number: u32, wire_type: u64) {
+        self.put_number(u64::from(number) << 3 | wire_type);
+    }
+
+    fn put_varint(&mut self, number: u32, value: u64) {
+        self.put_number(value);
+        self.put_tag(number, VARINT);
+    }
+
+    fn put_double(&mut self, number: u32, value: f64) {
+        self.put(&value.to_le_bytes());
+        self.put_tag(number, EIGHT_BYTES);
+    }
+
+    fn put_bytes(&mut self, number: u32, bytes: &[u8]) {
+        let end = self.length();
+        self.put(bytes);
+        self.begin_message(number, end);
+    }
+
+    /// Writes tag and length of the content that was written since `end`.
+    fn begin_message(&mut self, number: u32, end: usize) {
+        let length = self.length() - end;
+        self.put_number(u64::try_from(length).expect("a length must fit 64 bits"));
+        self.put_tag(number, LENGTH_DELIMITED);
+    }
+}
