@@ -10,6 +10,7 @@
 //! | room | what it is |
 //! |---|---|
 //! | [`model`] | names, keys, versions, and [`model::Record`], the one form in which an object enters a store |
+//! | [`json`] | JSON bytes: read without recursion, weighed, and written as Go writes them |
 //! | [`selector`] | label and field selectors: text and wire forms, matching, printing back |
 //! | [`crd`] | a CustomResourceDefinition read once: names, versions, schemas, columns |
 //! | [`schema`] | structural schemas: defaults, pruning, validation; folder mode only |
@@ -61,6 +62,7 @@
 pub mod advise;
 pub mod crd;
 pub mod extract;
+pub mod json;
 pub mod model;
 pub mod openapi;
 pub mod placement;

@@ -14,15 +14,16 @@ const MAX_LINES: usize = 800;
 const EDGES: [(&str, &[&str]); 35] = [
     ("model", &[]),
     ("selector", &["model"]),
-    ("crd", &["model"]),
+    ("json", &["model"]),
+    ("crd", &["model", "json"]),
     ("schema", &["model", "selector"]),
-    ("extract", &["model", "crd"]),
+    ("extract", &["model", "json", "crd"]),
     ("store", &["model"]),
     ("query", &["model", "selector", "extract", "store"]),
     ("subscribe", &["model", "selector", "extract", "query", "store"]),
-    ("openapi", &["model", "crd", "extract"]),
-    ("printer", &["model", "selector", "extract"]),
-    ("protobuf", &["model", "extract"]),
+    ("openapi", &["model", "json", "crd", "extract"]),
+    ("printer", &["model", "selector", "json"]),
+    ("protobuf", &["model", "json"]),
     // The scheduler's rules. Its index is its own: counts by topology domain are no posting lists of a store.
     ("placement", &["model", "selector"]),
     // Texts of somebody else's metrics; it knows nothing of what is served here.
@@ -30,13 +31,13 @@ const EDGES: [(&str, &[&str]); 35] = [
     // Documents that people write, and what is wrong with them.
     ("kinds", &["selector", "extract"]),
     ("builtin", &["model", "openapi"]),
-    ("registry", &["model", "selector", "crd", "extract", "store", "query", "subscribe", "openapi"]),
+    ("registry", &["model", "json", "selector", "crd", "extract", "store", "query", "subscribe", "openapi"]),
     // Texts into values: what folders, commands and requests have in common.
     ("manifest", &["model", "schema"]),
     (
         "source",
         &[
-            "model", "selector", "crd", "schema", "extract", "store", "openapi", "kinds", "builtin", "manifest",
+            "model", "json", "selector", "crd", "schema", "extract", "store", "openapi", "kinds", "builtin", "manifest",
             "registry",
         ],
     ),
@@ -59,6 +60,7 @@ const EDGES: [(&str, &[&str]); 35] = [
         "wire",
         &[
             "model",
+            "json",
             "selector",
             "crd",
             "extract",
@@ -278,6 +280,7 @@ fn rooms_use_only_the_rooms_they_may_use() {
 fn the_core_names_no_edge_crate() {
     let core = [
         "model",
+        "json",
         "selector",
         "crd",
         "schema",

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use schema::Schema;
+pub use schema::{DEFINITION_LEVELS, Schema};
 
 use crate::model::{GroupVersion, Gvr, Scope};
 

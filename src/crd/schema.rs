@@ -8,6 +8,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::json::tree;
+
+/// Levels of a CustomResourceDefinition. What is done with a schema calls itself for each level; at this bound it needs less
+/// than the stack of a worker even without optimization, and tests hold it to that.
+pub const DEFINITION_LEVELS: usize = 500;
+
 /// A schema as compact JSON. Two are equal if their texts are.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Schema(Arc<[u8]>);
@@ -22,6 +28,11 @@ impl Schema {
     /// Its text.
     pub fn json(&self) -> &Arc<[u8]> {
         &self.0
+    }
+
+    /// Its value. The definition was read within [`DEFINITION_LEVELS`].
+    pub fn to_value(&self) -> Value {
+        tree::value(&self.0, DEFINITION_LEVELS).unwrap_or_default()
     }
 }
 

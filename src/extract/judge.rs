@@ -11,11 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 
+use super::field::{Field, Origin};
 use super::path::{self, PathError};
 use super::value::{self, text_of};
-use super::{Field, Origin};
 use crate::crd::{Crd, CrdVersion, Schema};
-use crate::extract::tree;
 use crate::model::quote;
 
 /// Most selectable fields of one version (apiextensions MaxSelectableFields).
@@ -202,7 +201,7 @@ fn judge_once_for_all(crd: &Crd, may_exceed: bool, judgement: &mut Judgement) {
         judgement.causes.push(cause);
         return;
     };
-    let list = judge_list(&version.selectable_fields, &tree::schema(schema), LIST, may_exceed);
+    let list = judge_list(&version.selectable_fields, &schema.to_value(), LIST, may_exceed);
     judgement.causes.extend(list.causes.iter().cloned());
     for outcome in &mut judgement.versions {
         judgement.warnings.extend(list.warnings_of(&outcome.name));
@@ -226,7 +225,7 @@ fn judge_each_version(crd: &Crd, old: Option<&Crd>, judgement: &mut Judgement) {
             continue;
         };
         let may_exceed = old.is_some_and(|old| may_exceed_in_version(version, crd, old));
-        let list = judge_list(&version.selectable_fields, &tree::schema(schema), &field, may_exceed);
+        let list = judge_list(&version.selectable_fields, &schema.to_value(), &field, may_exceed);
         judgement.warnings.extend(list.warnings_of(&version.name));
         judgement.causes.extend(list.causes);
         outcome.accepted = list.accepted.into_iter().map(|(field, _)| field).collect();
@@ -256,7 +255,7 @@ fn reject_all(version: &CrdVersion, cause: &Cause) -> Vec<Rejected> {
 pub(super) fn accepted_fields(version: &CrdVersion) -> Vec<(Field, Vec<String>)> {
     match &version.schema {
         Some(schema) if !version.selectable_fields.is_empty() => {
-            judge_list(&version.selectable_fields, &tree::schema(schema), "", true).accepted
+            judge_list(&version.selectable_fields, &schema.to_value(), "", true).accepted
         }
         Some(_) | None => Vec::new(),
     }
@@ -493,7 +492,7 @@ pub fn unknown_fields(document: &Value) -> Vec<Warning> {
 /// as absent, and unknown ones do not count at all.
 fn same_schema(left: Option<&Schema>, right: Option<&Schema>) -> bool {
     match (left, right) {
-        (Some(left), Some(right)) => left == right || same_decoded(&tree::schema(left), &tree::schema(right)),
+        (Some(left), Some(right)) => left == right || same_decoded(&left.to_value(), &right.to_value()),
         _ => left.is_none() && right.is_none(),
     }
 }

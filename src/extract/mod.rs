@@ -8,21 +8,22 @@
 
 pub mod builtin;
 pub mod extra;
-pub(crate) mod json;
+pub mod field;
+mod invalid_object;
 pub mod json_path;
 pub mod judge;
 pub mod path;
 pub mod plan;
 pub mod prune;
 pub(crate) mod scan;
-pub(crate) mod tree;
 mod trie;
 pub mod value;
-pub(crate) mod weight;
 
 #[cfg(test)]
 mod tests;
 
 pub use extra::{ExtraField, ExtraFields};
-pub use plan::{Field, FieldRef, Origin, Plan, Unreadable, UnsupportedLabel};
+pub use field::{Field, FieldRef, Origin, UnsupportedLabel};
+pub use invalid_object::InvalidObject;
+pub use plan::Plan;
 pub use prune::Prune;

@@ -11,106 +11,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::builtin::{self, Refusal, Source};
-use super::extra::{ExtraField, TooComplex};
+use super::extra::field::{ExtraField, TooComplex};
+use super::field::{Field, FieldRef, Origin, UnsupportedLabel};
+use super::invalid_object::InvalidObject;
 use super::judge;
 use super::prune::Prune;
-use super::scan::{self, Cursor, Found, Misplaced, Span};
+use super::scan::{self, Found};
 use super::trie::{Paths, Step, Trie, is_many};
 use super::value;
 use crate::crd::Crd;
+use crate::json::cursor::{Cursor, Span};
+use crate::json::{SyntaxError, unescape};
 use crate::model::{FieldIndex, IndexedValues, Key, Record, Scope, Version};
-
-/// One selectable field besides metadata.name and metadata.namespace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
-    /// The label in a selector and in OpenAPI (`fieldPath`), such as `spec.color`.
-    pub label: String,
-    /// The path as its author wrote it; for built-in types the path of the wire source, such as `.spec.color`.
-    pub json_path: String,
-    /// `string`, `integer` or `boolean`.
-    pub kind: String,
-    /// The schema's `enum`, as canonical texts: the first ones of a long one. Empty without one.
-    pub allowed: Arc<[String]>,
-    /// The schema's `format`; empty without one.
-    pub format: String,
-    /// Value when the source is absent: the built-in table's, or the schema's default for display. `None`: "".
-    pub default: Option<String>,
-    /// Description for people; empty without one.
-    pub description: String,
-    /// Where the field comes from.
-    pub origin: Origin,
-}
-
-/// Where a field comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// A CRD's selectableFields.
-    CustomResourceDefinition,
-    /// The built-in table.
-    BuiltIn,
-    /// A FieldCache's selectableFields.
-    FieldCache,
-}
-
-/// What a label of a field selector refers to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FieldRef {
-    /// metadata.name.
-    Name,
-    /// metadata.namespace; `""` on cluster-scoped objects where the label is accepted at all.
-    Namespace,
-    /// A field of the plan.
-    Field(FieldIndex),
-    /// Accepted but never populated: reads as `""` for every object (Pod status.podIPs).
-    Empty,
-}
-
-/// A label that the resource does not offer; Display is kube-apiserver's message for that kind.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct UnsupportedLabel {
-    /// kube-apiserver's words.
-    pub message: String,
-}
-
-/// Why bytes are no object that a store can take.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unreadable {
-    /// Not JSON, or cut short.
-    #[error("invalid JSON at byte {offset}: {expected}")]
-    Syntax {
-        /// Byte offset.
-        offset: usize,
-        /// What was expected there.
-        expected: &'static str,
-    },
-    /// More objects and lists inside each other than are read.
-    #[error("more than {levels} levels of nesting at byte {offset}")]
-    TooDeep {
-        /// Byte offset.
-        offset: usize,
-        /// How many are read.
-        levels: usize,
-    },
-    /// A part that every Kubernetes object has is missing or of a wrong type.
-    #[error("{path} is missing or not a string")]
-    Missing {
-        /// Such as `metadata.name`.
-        path: &'static str,
-    },
-    /// metadata.resourceVersion is no decimal number.
-    #[error("metadata.resourceVersion {text:?} is not a number")]
-    Version {
-        /// What stands there, cut where it is long.
-        text: String,
-    },
-}
-
-impl From<Misplaced> for Unreadable {
-    fn from(Misplaced { offset, expected }: Misplaced) -> Unreadable {
-        Unreadable::Syntax { offset, expected }
-    }
-}
 
 /// Most characters of an invalid version that an error shows.
 const LONGEST_VERSION: usize = 64;
@@ -361,10 +273,10 @@ impl Plan {
     ///
     /// # Errors
     /// Only bytes that are no Kubernetes object; never a valid one.
-    pub fn extract(&self, bytes: Bytes) -> Result<Record, Unreadable> {
+    pub fn extract(&self, bytes: Bytes) -> Result<Record, InvalidObject> {
         let reading = &self.whole.reading;
         if u32::try_from(bytes.len()).is_err() {
-            return Err(Unreadable::Syntax { offset: 0, expected: "an object of less than 4 GiB" });
+            return Err(SyntaxError { offset: 0, expected: "an object of less than 4 GiB" });
         }
         let found = scan::locate(&self.whole.trie, &bytes)?;
         if let Some((kind, api_version)) = reading.type_meta
@@ -392,7 +304,7 @@ impl Plan {
     }
 
     /// Makes the record out of the spans that were found in longer bytes, of which the first `shift` are gone.
-    fn record(&self, bytes: Bytes, found: &Found, shift: usize) -> Result<Record, Unreadable> {
+    fn record(&self, bytes: Bytes, found: &Found, shift: usize) -> Result<Record, InvalidObject> {
         let reading = &self.whole.reading;
         let span = |slot: usize| {
             let span = found.slots[slot];
@@ -405,12 +317,12 @@ impl Plan {
             _ => required_text(&bytes, span(reading.namespace), "metadata.namespace")?,
         };
         if name.is_empty() {
-            return Err(Unreadable::Missing { path: "metadata.name" });
+            return Err(InvalidObject::Missing { path: "metadata.name" });
         }
         let version_value = span(reading.resource_version);
         let version_text = required_text(&bytes, version_value, "metadata.resourceVersion")?;
         let Some(version) = Version::parse(&version_text) else {
-            return Err(Unreadable::Version { text: version_text.chars().take(LONGEST_VERSION).collect() });
+            return Err(InvalidObject::Version { text: version_text.chars().take(LONGEST_VERSION).collect() });
         };
         let mut texts = labels(&bytes, span(reading.labels), reading.sources.len())?;
         let mut unknown = Vec::new();
@@ -472,7 +384,7 @@ fn wire_steps(path: &str) -> Vec<Step> {
 }
 
 /// The different values of a field that can have several, sorted; nulls are none.
-fn several(bytes: &[u8], spans: impl Iterator<Item = Span>, shift: usize) -> Result<Vec<Cow<'_, str>>, Unreadable> {
+fn several(bytes: &[u8], spans: impl Iterator<Item = Span>, shift: usize) -> Result<Vec<Cow<'_, str>>, InvalidObject> {
     let mut values: Vec<Cow<'_, str>> = Vec::new();
     let mut full = USUAL_VALUES;
     for span in spans {
@@ -493,18 +405,18 @@ fn several(bytes: &[u8], spans: impl Iterator<Item = Span>, shift: usize) -> Res
     Ok(values)
 }
 
-fn text_at(bytes: &[u8], span: Span) -> Result<Cow<'_, str>, Unreadable> {
+fn text_at(bytes: &[u8], span: Span) -> Result<Cow<'_, str>, InvalidObject> {
     if span.is_absent() {
         return Ok(Cow::Borrowed(""));
     }
-    value::text(span.of(bytes)).ok_or(Unreadable::Syntax { offset: span.start, expected: "a value" })
+    value::text(span.of(bytes)).ok_or(SyntaxError { offset: span.start, expected: "a value" })
 }
 
-fn required_text<'b>(bytes: &'b [u8], span: Span, path: &'static str) -> Result<Cow<'b, str>, Unreadable> {
+fn required_text<'b>(bytes: &'b [u8], span: Span, path: &'static str) -> Result<Cow<'b, str>, InvalidObject> {
     let [b'"', inside @ .., b'"'] = span.of(bytes) else {
-        return Err(Unreadable::Missing { path });
+        return Err(InvalidObject::Missing { path });
     };
-    value::unescape(inside).ok_or(Unreadable::Syntax { offset: span.start, expected: "a string" })
+    unescape(inside).ok_or(SyntaxError { offset: span.start, expected: "a string" })
 }
 
 /// Room for a value's text: colours and names, not paragraphs.
@@ -518,10 +430,10 @@ const USUAL_LABELS: usize = 8;
 
 /// Reads metadata.labels: sorted by key, of equal keys the last one. Anything but an object is no label at all. The
 /// result has room for as many values.
-fn labels(bytes: &[u8], span: Span, values: usize) -> Result<IndexedValues, Unreadable> {
+fn labels(bytes: &[u8], span: Span, values: usize) -> Result<IndexedValues, InvalidObject> {
     let raw = span.of(bytes);
-    let misplaced = |error: Unreadable| match error {
-        Unreadable::Syntax { offset, expected } => Unreadable::Syntax { offset: span.start + offset, expected },
+    let misplaced = |error: InvalidObject| match error {
+        SyntaxError { offset, expected } => SyntaxError { offset: span.start + offset, expected },
         other => other,
     };
     let mut texts = IndexedValues::with_capacity(raw.len() + values * USUAL_VALUE_BYTES, USUAL_LABELS, values);
@@ -545,10 +457,10 @@ fn labels(bytes: &[u8], span: Span, values: usize) -> Result<IndexedValues, Unre
     Ok(texts)
 }
 
-fn each_label<'b>(raw: &'b [u8], mut visit: impl FnMut(Cow<'b, str>, Cow<'b, str>)) -> Result<(), Unreadable> {
+fn each_label<'b>(raw: &'b [u8], mut visit: impl FnMut(Cow<'b, str>, Cow<'b, str>)) -> Result<(), InvalidObject> {
     each_member(raw, |member| {
-        let key = value::unescape(member.key);
-        let key = key.ok_or(Unreadable::Syntax { offset: member.whole.start, expected: "a key" })?;
+        let key = unescape(member.key);
+        let key = key.ok_or(SyntaxError { offset: member.whole.start, expected: "a key" })?;
         visit(key, text_at(raw, member.value)?);
         Ok(())
     })
@@ -566,8 +478,8 @@ pub(super) struct Member<'b> {
 /// Visits the members of an object; there are none when the bytes are any other value.
 pub(super) fn each_member<'b>(
     raw: &'b [u8],
-    mut visit: impl FnMut(Member<'b>) -> Result<(), Unreadable>,
-) -> Result<(), Unreadable> {
+    mut visit: impl FnMut(Member<'b>) -> Result<(), InvalidObject>,
+) -> Result<(), InvalidObject> {
     if raw.first() != Some(&b'{') {
         return Ok(());
     }
@@ -608,11 +520,11 @@ fn leading_type_meta(bytes: &[u8], found: &Found, kind: Span, api_version: Span)
 }
 
 /// The object without its kind and apiVersion, wherever they stand.
-fn without_type_meta(object: &[u8]) -> Result<Vec<u8>, Unreadable> {
+fn without_type_meta(object: &[u8]) -> Result<Vec<u8>, InvalidObject> {
     let mut shorter = Vec::with_capacity(object.len());
     shorter.push(b'{');
     each_member(object, |member| {
-        if !matches!(value::unescape(member.key).as_deref(), Some("kind" | "apiVersion")) {
+        if !matches!(unescape(member.key).as_deref(), Some("kind" | "apiVersion")) {
             if shorter.len() > 1 {
                 shorter.push(b',');
             }

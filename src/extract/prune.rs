@@ -7,10 +7,9 @@
 pub mod copies;
 pub mod path;
 
-use super::plan::Unreadable;
-use super::scan::{Cursor, LIST_GOES_ON, MAX_DEPTH, OBJECT_GOES_ON, TOO_DEEP};
 use super::trie::Step;
-use super::value;
+use crate::json::cursor::{Cursor, LIST_GOES_ON, MAX_DEPTH, OBJECT_GOES_ON, TOO_DEEP};
+use crate::json::{SyntaxError, unescape};
 use copies::Copies;
 use path::InvalidPath;
 
@@ -88,14 +87,14 @@ impl Prune {
     ///
     /// # Errors
     /// Bytes that are no JSON object, or nest deeper than an API server stores.
-    pub fn apply(&self, object: &[u8]) -> Result<Vec<u8>, Unreadable> {
+    pub fn apply(&self, object: &[u8]) -> Result<Vec<u8>, SyntaxError> {
         let mut out = Vec::with_capacity(object.len());
         self.write(object, &mut out)?;
         Ok(out)
     }
 
     /// Reads each byte once. The open containers are on a stack of its own, because lists nest as deep as the object does.
-    fn write(&self, object: &[u8], out: &mut Vec<u8>) -> Result<(), Unreadable> {
+    fn write(&self, object: &[u8], out: &mut Vec<u8>) -> Result<(), SyntaxError> {
         let mut cursor = Cursor::new(object);
         cursor.space();
         let mut open: Vec<Open<'_>> = Vec::with_capacity(8);
@@ -107,7 +106,7 @@ impl Prune {
             match cursor.peek() {
                 Some(bracket @ (b'{' | b'[')) if !loss.is_nothing() => {
                     if open.len() >= MAX_DEPTH {
-                        return Err(cursor.error(TOO_DEEP).into());
+                        return Err(cursor.error(TOO_DEEP));
                     }
                     cursor.advance();
                     out.push(bracket);
@@ -124,7 +123,7 @@ impl Prune {
                 let Some(container) = open.last_mut() else {
                     cursor.space();
                     return if cursor.peek().is_some() {
-                        Err(cursor.error("the end of the object").into())
+                        Err(cursor.error("the end of the object"))
                     } else {
                         Ok(())
                     };
@@ -146,7 +145,7 @@ impl Prune {
                 }
                 let start = cursor.position();
                 let key = cursor.string("a key")?.raw;
-                let name = value::unescape(key).ok_or(Unreadable::Syntax { offset: start, expected: "a key" })?;
+                let name = unescape(key).ok_or(SyntaxError { offset: start, expected: "a key" })?;
                 cursor.space();
                 cursor.expect(b':', "a colon")?;
                 cursor.space();

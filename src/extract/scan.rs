@@ -10,41 +10,12 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
 use super::trie::{NodeId, ROOT, Trie};
-use super::value;
-
-/// Bytes that are not the JSON that was expected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Misplaced {
-    /// Byte offset.
-    pub(crate) offset: usize,
-    /// What was expected there.
-    pub(crate) expected: &'static str,
-}
-
-/// Deepest nesting of objects and lists (Go's encoding/json `scanner.go`, maxNestingDepth).
-pub(super) const MAX_DEPTH: usize = 10_000;
+use crate::json::cursor::{Cursor, LIST_GOES_ON, MAX_DEPTH, OBJECT_GOES_ON, RawString, Span, SyntaxError, TOO_DEEP};
+use crate::json::unescape;
 
 /// Most values of all slots of an object that can have several. The paths of a FieldCache can lead to each element of a list in 32 ways, so
 /// without a bound an object of 1.5 MiB has 20 million.
 pub(crate) const MOST_VALUES: usize = 1 << 16;
-
-/// Where a value stands in the bytes; an absent one is empty (no JSON value is).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Span {
-    pub(super) start: usize,
-    pub(super) end: usize,
-}
-
-impl Span {
-    pub(super) fn is_absent(self) -> bool {
-        self.start == self.end
-    }
-
-    /// The bytes, or nothing when absent.
-    pub(super) fn of(self, bytes: &[u8]) -> &[u8] {
-        &bytes[self.start..self.end]
-    }
-}
 
 /// What a scan found.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -140,7 +111,7 @@ struct Members<'b> {
 impl<'b> Members<'b> {
     /// Notes a member; answers where the bytes of the earlier one of the same name begin and end.
     fn note(&mut self, key: &RawString<'b>, start: usize) -> Option<Span> {
-        let unescaped = if key.is_escaped { value::unescape(key.raw) } else { None };
+        let unescaped = if key.is_escaped { unescape(key.raw) } else { None };
         let key = unescaped.map_or(Cow::Borrowed(key.raw), |text| Cow::Owned(text.into_owned().into_bytes()));
         let earlier = self.places.insert(key, self.starts.len());
         self.starts.push(start);
@@ -151,8 +122,8 @@ impl<'b> Members<'b> {
 /// Finds the values of a trie's paths in an object.
 ///
 /// # Errors
-/// [`Misplaced`] when the bytes are no JSON object.
-pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<Found, Misplaced> {
+/// [`SyntaxError`] when the bytes are no JSON object.
+pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<Found, SyntaxError> {
     let mut cursor = Cursor::new(bytes);
     let mut found = Found { slots: vec![Span::default(); trie.slots()], ..Found::default() };
     let mut stack: Vec<Frame<'_>> = Vec::with_capacity(8);
@@ -248,292 +219,7 @@ pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<Found, Misplaced> {
     Ok(found)
 }
 
-pub(super) const LIST_GOES_ON: &str = "a comma or the end of a list";
-pub(super) const OBJECT_GOES_ON: &str = "a comma or the end of an object";
-pub(super) const TOO_DEEP: &str = "at most 10000 levels of nesting";
-
 fn frame<'b>(trie: &Trie, node: NodeId, start: usize, is_list: bool, found_before: usize) -> Frame<'b> {
     let members = (!is_list && trie.takes_any(node)).then(Box::default);
     Frame { node, start, is_list, met: 0, found_before, members }
-}
-
-/// A JSON string as it stands in the bytes.
-pub(crate) struct RawString<'b> {
-    /// Between the quotes.
-    pub(crate) raw: &'b [u8],
-    /// Where that begins.
-    pub(crate) start: usize,
-    /// Whether it contains a backslash.
-    pub(crate) is_escaped: bool,
-}
-
-/// A position in JSON bytes. Invariant: the position never passes the end.
-pub(crate) struct Cursor<'b> {
-    bytes: &'b [u8],
-    position: usize,
-}
-
-#[cfg(test)]
-thread_local! {
-    /// How far all cursors of this thread have moved. A cursor only moves forward, so this is the number of bytes read.
-    static BYTES_READ: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-}
-
-#[cfg(test)]
-impl Drop for Cursor<'_> {
-    fn drop(&mut self) {
-        BYTES_READ.set(BYTES_READ.get() + self.position);
-    }
-}
-
-/// How many bytes the cursors of this thread read while it runs.
-#[cfg(test)]
-pub(crate) fn bytes_read<T>(run: impl FnOnce() -> T) -> (T, usize) {
-    let before = bytes_read_so_far();
-    let result = run();
-    (result, bytes_read_so_far() - before)
-}
-
-/// How many bytes the cursors of this thread have read.
-#[cfg(test)]
-pub(crate) fn bytes_read_so_far() -> usize {
-    BYTES_READ.get()
-}
-
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGH_BITS: u64 = ONES << 7;
-const QUOTES: u64 = ONES * b'"' as u64;
-const BACKSLASHES: u64 = ONES * b'\\' as u64;
-
-/// A set high bit in each byte that is zero; bytes above the lowest hit may be wrong, the lowest never is.
-const fn zero_bytes(word: u64) -> u64 {
-    word.wrapping_sub(ONES) & !word & HIGH_BITS
-}
-
-impl<'b> Cursor<'b> {
-    pub(crate) fn new(bytes: &'b [u8]) -> Cursor<'b> {
-        Cursor { bytes, position: 0 }
-    }
-
-    pub(crate) fn position(&self) -> usize {
-        self.position
-    }
-
-    pub(crate) fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.position).copied()
-    }
-
-    /// Steps over bytes that are known to be there.
-    pub(crate) fn step(&mut self, count: usize) {
-        debug_assert!(count <= self.bytes.len() - self.position, "a cursor must not pass the end");
-        self.position += count;
-    }
-
-    /// Steps over one byte that was peeked.
-    pub(crate) fn advance(&mut self) {
-        self.position += 1;
-    }
-
-    pub(crate) fn error(&self, expected: &'static str) -> Misplaced {
-        Misplaced { offset: self.position, expected }
-    }
-
-    pub(crate) fn space(&mut self) {
-        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
-            self.position += 1;
-        }
-    }
-
-    pub(crate) fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), Misplaced> {
-        if self.peek() != Some(byte) {
-            return Err(self.error(expected));
-        }
-        self.position += 1;
-        Ok(())
-    }
-
-    /// Steps over these bytes if they stand here.
-    pub(crate) fn takes(&mut self, expected: &[u8]) -> bool {
-        let takes = self.bytes[self.position..].starts_with(expected);
-        self.position += if takes { expected.len() } else { 0 };
-        takes
-    }
-
-    /// Skips white space and, if it stands there, the closing bracket.
-    pub(crate) fn closes(&mut self, bracket: u8) -> bool {
-        self.space();
-        let closes = self.peek() == Some(bracket);
-        self.position += usize::from(closes);
-        closes
-    }
-
-    pub(crate) fn string(&mut self, expected: &'static str) -> Result<RawString<'b>, Misplaced> {
-        self.expect(b'"', expected)?;
-        let start = self.position;
-        let is_escaped = self.finish_string()?;
-        Ok(RawString { raw: &self.bytes[start..self.position - 1], start, is_escaped })
-    }
-
-    /// Moves behind the closing quote; true when a backslash stood before it.
-    fn finish_string(&mut self) -> Result<bool, Misplaced> {
-        let mut is_escaped = false;
-        loop {
-            let rest = &self.bytes[self.position..];
-            let step = if let Some(chunk) = rest.first_chunk::<8>() {
-                let word = u64::from_le_bytes(*chunk);
-                let hits = zero_bytes(word ^ QUOTES) | zero_bytes(word ^ BACKSLASHES);
-                if hits == 0 {
-                    self.position += 8;
-                    continue;
-                }
-                (hits.trailing_zeros() / 8) as usize
-            } else {
-                match rest.iter().position(|&byte| byte == b'"' || byte == b'\\') {
-                    Some(step) => step,
-                    None => {
-                        self.position = self.bytes.len();
-                        return Err(self.error("the end of a string"));
-                    }
-                }
-            };
-            self.position += step + 1;
-            if rest[step] == b'"' {
-                return Ok(is_escaped);
-            }
-            is_escaped = true;
-            if self.peek().is_none() {
-                return Err(self.error("an escape"));
-            }
-            self.position += 1;
-        }
-    }
-
-    /// Skips a value; `depth` is the number of containers around it.
-    pub(crate) fn skip_value(&mut self, depth: usize) -> Result<(), Misplaced> {
-        match self.peek() {
-            Some(b'"') => {
-                self.position += 1;
-                self.finish_string()?;
-                Ok(())
-            }
-            Some(b'{' | b'[') => self.skip_containers(0, depth),
-            _ => self.skip_scalar(),
-        }
-    }
-
-    /// Skips to behind the bracket that closes the list the cursor is in, its `depth` included in the count.
-    fn skip_rest_of_list(&mut self, depth: usize) -> Result<(), Misplaced> {
-        self.skip_containers(1, depth - 1)
-    }
-
-    /// Skips until all containers are closed, of which `open` lists (0 or 1) are open already.
-    fn skip_containers(&mut self, open: usize, depth_around: usize) -> Result<(), Misplaced> {
-        let mut brackets = Brackets::default();
-        if open == 1 {
-            brackets.open(true);
-        }
-        loop {
-            let Some(&byte) = self.bytes.get(self.position) else {
-                return Err(self.error("the end of an object or list"));
-            };
-            self.position += 1;
-            match byte {
-                b'"' => {
-                    self.finish_string()?;
-                }
-                b'{' | b'[' => {
-                    brackets.open(byte == b'[');
-                    if depth_around + brackets.depth > MAX_DEPTH {
-                        self.position -= 1;
-                        return Err(self.error(TOO_DEEP));
-                    }
-                }
-                b'}' | b']' => {
-                    if !brackets.close(byte == b']') {
-                        self.position -= 1;
-                        return Err(self.error("the bracket that closes the open object or list"));
-                    }
-                    if brackets.depth == 0 {
-                        return Ok(());
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Skips a number or literal, checking it.
-    pub(super) fn skip_scalar(&mut self) -> Result<(), Misplaced> {
-        let start = self.position;
-        let rest = &self.bytes[start..];
-        let length = rest
-            .iter()
-            .position(|byte| !matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'+' | b'.' | b'E'))
-            .unwrap_or(rest.len());
-        let token = &rest[..length];
-        if !matches!(token, b"true" | b"false" | b"null") && !is_number(token) {
-            return Err(self.error("a value"));
-        }
-        self.position += length;
-        Ok(())
-    }
-}
-
-/// Whether a token is a number of JSON's grammar.
-fn is_number(token: &[u8]) -> bool {
-    let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let mut rest = token.strip_prefix(b"-").unwrap_or(token);
-    let whole = digits(rest);
-    if whole == 0 || (whole > 1 && rest[0] == b'0') {
-        return false;
-    }
-    rest = &rest[whole..];
-    if let Some(fraction) = rest.strip_prefix(b".") {
-        let length = digits(fraction);
-        if length == 0 {
-            return false;
-        }
-        rest = &fraction[length..];
-    }
-    if let [b'e' | b'E', exponent @ ..] = rest {
-        let unsigned = match exponent {
-            [b'+' | b'-', unsigned @ ..] => unsigned,
-            _ => exponent,
-        };
-        let length = digits(unsigned);
-        return length > 0 && length == unsigned.len();
-    }
-    rest.is_empty()
-}
-
-/// The open brackets, one bit each (set: a list), the innermost lowest.
-#[derive(Default)]
-struct Brackets {
-    innermost: u64,
-    /// Full words further out; empty in every sane object.
-    outer: Vec<u64>,
-    depth: usize,
-}
-
-impl Brackets {
-    fn open(&mut self, is_list: bool) {
-        if self.depth > 0 && self.depth.is_multiple_of(64) {
-            self.outer.push(self.innermost);
-        }
-        self.innermost = self.innermost << 1 | u64::from(is_list);
-        self.depth += 1;
-    }
-
-    /// False when the innermost bracket is of the other kind.
-    fn close(&mut self, is_list: bool) -> bool {
-        if (self.innermost & 1 == 1) != is_list {
-            return false;
-        }
-        self.innermost >>= 1;
-        self.depth -= 1;
-        if self.depth > 0 && self.depth.is_multiple_of(64) {
-            self.innermost = self.outer.pop().unwrap_or_default();
-        }
-        true
-    }
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::value;
+use crate::json::unescape;
 
 /// A node of a [`Trie`].
 pub(super) type NodeId = usize;
@@ -160,7 +160,7 @@ impl Trie {
     pub(super) fn child(&self, node: NodeId, raw_key: &[u8], is_escaped: bool) -> Option<NodeId> {
         let unescaped;
         let key = if is_escaped {
-            unescaped = value::unescape(raw_key)?;
+            unescaped = unescape(raw_key)?;
             unescaped.as_bytes()
         } else {
             raw_key

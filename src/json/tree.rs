@@ -4,24 +4,31 @@
 //! without recursion. [`value`] and [`shallow`] make a [`serde_json::Value`], which is cloned, compared, written and dropped
 //! recursively; the caller states how many levels it may have. serde_json itself rejects more than 127 levels.
 //!
-//! Of equal keys the last one counts, and texts are read as Go reads them: see [`super::value`].
+//! Of equal keys the last one counts, and texts are read as Go reads them: see [`super::text`].
 
 use std::borrow::Cow;
 use std::ops::{Index, IndexMut, Range};
 
 use serde_json::{Map, Value};
 
-use super::plan::Unreadable;
-use super::scan::{Cursor, LIST_GOES_ON, MAX_DEPTH, Misplaced, OBJECT_GOES_ON, Span, TOO_DEEP};
-use super::value::unescape;
-use crate::crd::Schema;
+use super::cursor::{Cursor, LIST_GOES_ON, MAX_DEPTH, OBJECT_GOES_ON, Span, SyntaxError, TOO_DEEP};
+use super::text::unescape;
 
-/// Levels of a CustomResourceDefinition. What is done with a schema calls itself for each level; at this bound it needs less
-/// than the stack of a worker even without optimization, and tests hold it to that.
-pub(crate) const DEFINITION_LEVELS: usize = 500;
-
-/// Levels of an OpenAPI document: those of a definition, and what is put around and into it.
-pub(crate) const DOCUMENT_LEVELS: usize = DEFINITION_LEVELS + 24;
+/// Why bytes are no value of so many levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidJson {
+    /// Not JSON, or cut short.
+    #[error(transparent)]
+    Syntax(#[from] SyntaxError),
+    /// More objects and lists inside each other than the caller allows.
+    #[error("more than {levels} levels of nesting at byte {offset}")]
+    TooDeep {
+        /// Byte offset.
+        offset: usize,
+        /// How many the caller allows.
+        levels: usize,
+    },
+}
 
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +146,7 @@ impl<'b> Tree<'b> {
     ///
     /// # Errors
     /// Bytes that are no JSON value, or nest deeper than an API server stores.
-    pub(crate) fn read(bytes: &'b [u8]) -> Result<Tree<'b>, Unreadable> {
+    pub(crate) fn read(bytes: &'b [u8]) -> Result<Tree<'b>, SyntaxError> {
         Tree::of_at_most(bytes, usize::MAX)
     }
 
@@ -147,9 +154,9 @@ impl<'b> Tree<'b> {
     ///
     /// # Errors
     /// As above, and more values.
-    pub(crate) fn of_at_most(bytes: &'b [u8], most: usize) -> Result<Tree<'b>, Unreadable> {
+    pub(crate) fn of_at_most(bytes: &'b [u8], most: usize) -> Result<Tree<'b>, SyntaxError> {
         if u32::try_from(bytes.len()).is_err() {
-            return Err(Unreadable::Syntax { offset: 0, expected: "less than 4 GiB" });
+            return Err(SyntaxError { offset: 0, expected: "less than 4 GiB" });
         }
         let mut tree = Tree { bytes, nodes: Nodes::for_bytes(bytes.len()) };
         let mut cursor = Cursor::new(bytes);
@@ -160,7 +167,7 @@ impl<'b> Tree<'b> {
             let start = cursor.position();
             let kind = kind_at(&cursor);
             if tree.nodes.len() >= most {
-                return Err(Unreadable::Syntax { offset: start, expected: "fewer values" });
+                return Err(SyntaxError { offset: start, expected: "fewer values" });
             }
             let start = position(start);
             let id = tree.nodes.push(Node { key, start, end: start, first: 0, next: 0 });
@@ -175,7 +182,7 @@ impl<'b> Tree<'b> {
                 tree.nodes[id].end = position(cursor.position());
             } else {
                 if open.len() >= MAX_DEPTH {
-                    return Err(cursor.error(TOO_DEEP).into());
+                    return Err(cursor.error(TOO_DEEP));
                 }
                 cursor.advance();
                 open.push(Open { id, is_list: kind == Kind::List, last: None, key: &[], is_sorted: true });
@@ -212,10 +219,10 @@ impl<'b> Tree<'b> {
     }
 
     /// Sorts the members of an object and keeps the last of equal keys.
-    fn sort(&mut self, id: NodeId) -> Result<(), Unreadable> {
+    fn sort(&mut self, id: NodeId) -> Result<(), SyntaxError> {
         let mut members: Vec<(Cow<'b, str>, NodeId)> = Vec::with_capacity(self.children(id).count());
         for member in self.children(id) {
-            let error = Unreadable::Syntax { offset: self.nodes[member].key as usize, expected: "a key" };
+            let error = SyntaxError { offset: self.nodes[member].key as usize, expected: "a key" };
             members.push((unescape(self.raw_key(member)).ok_or(error)?, member));
         }
         members.sort_by(|(left, _), (right, _)| left.cmp(right));
@@ -310,11 +317,11 @@ fn kind_at(cursor: &Cursor<'_>) -> Kind {
     kind_of(cursor.peek())
 }
 
-fn scalar(cursor: &mut Cursor<'_>) -> Result<(), Misplaced> {
+fn scalar(cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
     cursor.skip_value(0)
 }
 
-fn end(cursor: &mut Cursor<'_>) -> Result<(), Misplaced> {
+fn end(cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
     cursor.space();
     if cursor.peek().is_some() { Err(cursor.error("the end of the value")) } else { Ok(()) }
 }
@@ -327,7 +334,7 @@ enum Next {
 }
 
 /// Steps to the next value of a container, or behind its end.
-fn next(cursor: &mut Cursor<'_>, is_list: bool, has_values: bool) -> Result<Next, Misplaced> {
+fn next(cursor: &mut Cursor<'_>, is_list: bool, has_values: bool) -> Result<Next, SyntaxError> {
     if cursor.closes(if is_list { b']' } else { b'}' }) {
         return Ok(Next::End);
     }
@@ -351,20 +358,15 @@ fn next(cursor: &mut Cursor<'_>, is_list: bool, has_values: bool) -> Result<Next
 ///
 /// # Errors
 /// Bytes that are no JSON value, or nest deeper.
-pub(crate) fn value(bytes: &[u8], levels: usize) -> Result<Value, Unreadable> {
+pub(crate) fn value(bytes: &[u8], levels: usize) -> Result<Value, InvalidJson> {
     build(bytes, levels, Below::Rejected)
-}
-
-/// The value of a schema, whose definition was read within [`DEFINITION_LEVELS`].
-pub(crate) fn schema(schema: &Schema) -> Value {
-    value(schema.json(), DEFINITION_LEVELS).unwrap_or_default()
 }
 
 /// Reads the outer levels of a value. Objects and lists below them are empty.
 ///
 /// # Errors
 /// Bytes that are no JSON value, or nest deeper than an API server stores.
-pub(crate) fn shallow(bytes: &[u8], levels: usize) -> Result<Value, Unreadable> {
+pub(crate) fn shallow(bytes: &[u8], levels: usize) -> Result<Value, InvalidJson> {
     build(bytes, levels, Below::Empty)
 }
 
@@ -380,7 +382,7 @@ enum Building {
     Map { members: Map<String, Value>, key: String },
 }
 
-fn build(bytes: &[u8], levels: usize, below: Below) -> Result<Value, Unreadable> {
+fn build(bytes: &[u8], levels: usize, below: Below) -> Result<Value, InvalidJson> {
     let mut cursor = Cursor::new(bytes);
     let mut open: Vec<Building> = Vec::new();
     cursor.space();
@@ -390,7 +392,7 @@ fn build(bytes: &[u8], levels: usize, below: Below) -> Result<Value, Unreadable>
         let mut done = match kind {
             Kind::List | Kind::Map if open.len() >= levels => {
                 if below == Below::Rejected {
-                    return Err(Unreadable::TooDeep { offset: start, levels });
+                    return Err(InvalidJson::TooDeep { offset: start, levels });
                 }
                 cursor.skip_value(open.len())?;
                 Some(if kind == Kind::List { Value::Array(Vec::new()) } else { Value::Object(Map::new()) })
@@ -408,7 +410,7 @@ fn build(bytes: &[u8], levels: usize, below: Below) -> Result<Value, Unreadable>
             Kind::Scalar => {
                 scalar(&mut cursor)?;
                 let raw = &bytes[start..cursor.position()];
-                Some(scalar_value(raw).ok_or(Unreadable::Syntax { offset: start, expected: "a value" })?)
+                Some(scalar_value(raw).ok_or(SyntaxError { offset: start, expected: "a value" })?)
             }
         };
         // The finished value goes into the container around it, which may be finished by that.
@@ -431,7 +433,7 @@ fn build(bytes: &[u8], levels: usize, below: Below) -> Result<Value, Unreadable>
             match next(&mut cursor, is_list, has_values)? {
                 Next::Value(span) => {
                     if let Building::Map { key, .. } = container {
-                        let error = Unreadable::Syntax { offset: span.start, expected: "a key" };
+                        let error = SyntaxError { offset: span.start, expected: "a key" };
                         *key = unescape(span.of(bytes)).ok_or(error)?.into_owned();
                     }
                     break;

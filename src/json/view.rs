@@ -7,8 +7,9 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use super::text::unescape;
 use super::tree::{Kind, NodeId, Tree, scalar_value};
-use super::value::unescape;
+
 
 /// A value of a tree, or nothing.
 #[derive(Clone, Copy, Debug)]

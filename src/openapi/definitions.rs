@@ -9,8 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Form, GROUP_VERSION_KIND, META_V1, SELECTABLE_FIELDS, Shared, definition_name, selectable, structural, structure,
 };
-use crate::crd::{Crd, CrdVersion};
-use crate::extract::tree;
+use crate::crd::{Crd, CrdVersion, Schema};
 
 const CONVENTIONS: &str = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 
@@ -30,7 +29,7 @@ pub fn of_version(crd: &Crd, version: &CrdVersion, form: Form, shared: &Shared<'
 
 fn kind(crd: &Crd, version: &CrdVersion, form: Form, shared: &Shared<'_>) -> Map<String, Value> {
     let bare = || Map::from_iter([("type".to_owned(), Value::from("object"))]);
-    let schema = version.schema.as_ref().map(tree::schema);
+    let schema = version.schema.as_ref().map(Schema::to_value);
     let schema = schema.as_ref().and_then(Value::as_object).filter(|schema| structure::is_structural(schema));
     let Some(schema) = schema else { return bare() };
     let preserves = structural::preserves_unknown_fields(schema) || crd.preserve_unknown_fields;

@@ -29,6 +29,11 @@ mod tests;
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
+use crate::crd::DEFINITION_LEVELS;
+
+/// Levels of an OpenAPI document: those of a definition, and what is put around and into it.
+pub const DOCUMENT_LEVELS: usize = DEFINITION_LEVELS + 24;
+
 /// The extension's key.
 pub const SELECTABLE_FIELDS: &str = "x-kubernetes-selectable-fields";
 

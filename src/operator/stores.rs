@@ -11,7 +11,7 @@ use kube::ResourceExt;
 use super::controller_tasks::compute;
 use super::object_budget::ObjectLimits;
 use crate::builtin::schemas;
-use crate::crd::Crd;
+use crate::crd::{Crd, Schema};
 use crate::extract::extra::{self, Subject};
 use crate::extract::{ExtraFields, Plan};
 use crate::kinds::{Absence, FieldCache, FieldCacheSpec, accept};
@@ -283,7 +283,7 @@ fn accept_fields(
     }
     if let Some(crd) = definitions.crds.get(&gvr.group_resource()) {
         let version = crd.version(&gvr.version);
-        let schema = version.and_then(|version| version.schema.as_ref()).map(crate::extract::tree::schema);
+        let schema = version.and_then(|version| version.schema.as_ref()).map(Schema::to_value);
         let subject = Subject {
             plan: &definition.plan,
             schema: schema.as_ref(),

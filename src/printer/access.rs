@@ -4,13 +4,14 @@ use std::borrow::Cow;
 
 use serde_json::json;
 
-use crate::extract::json::Json;
+use crate::json::Json;
 
 use super::cluster::created_at;
 use super::read::{items, name, text, text_or};
 use super::text::{labels, subjects};
 use super::time::{Moment, age, human_duration};
-use super::{AGE, CREATED_AT, NAME, Printer, Row, string};
+use super::column::{AGE, CREATED_AT, NAME, string};
+use super::kind::{Printer, Row};
 
 fn role_bindings(object: Json<'_>, now: Moment) -> Row {
     let role = object.at("roleRef");

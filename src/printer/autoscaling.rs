@@ -9,13 +9,14 @@ use std::borrow::Cow;
 
 use serde_json::json;
 
-use crate::extract::json::Json;
-use crate::extract::tree::Tree;
+use crate::json::Json;
+use crate::json::tree::Tree;
 
 use super::read::{integer, is_set, items, name, text};
 use super::text::quantity;
 use super::time::{Moment, age};
-use super::{AGE, NAME, Printer, Row, string};
+use super::column::{AGE, NAME, string};
+use super::kind::{Printer, Row};
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";

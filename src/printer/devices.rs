@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use serde_json::json;
 
-use crate::extract::json::Json;
+use crate::json::Json;
 
 use super::read::{integer, is_empty, is_going, is_set, items, name, text};
 use super::time::{Moment, age, since};
-use super::{AGE, NAME, Printer, Row, integer as integer_column, string};
+use super::column::{AGE, NAME, integer as integer_column, string};
+use super::kind::{Printer, Row};
 
 fn name_and_age(object: Json<'_>, now: Moment) -> Row {
     Row::of(vec![name(object), age(object, now)])

@@ -2,12 +2,13 @@
 
 use serde_json::json;
 
-use crate::extract::json::Json;
+use crate::json::Json;
 
 use super::read::{integer, is_set, name, text, text_or};
 use super::text::lower;
 use super::time::{Moment, since};
-use super::{Column, NAME, Printer, Row, string};
+use super::column::{Column, NAME, string};
+use super::kind::{Printer, Row};
 
 /// What a group calls the members.
 struct Names {

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use crate::extract::json::Json;
+use crate::json::Json;
 
 use super::read::{integer, is_empty, is_set, items, name, pointer_or, text, text_or, texts};
 use super::text::{at_most_three, labels, lower, or_none, selector};
 use super::time::{Moment, age};
-use super::{AGE, NAME, Printer, Row, string};
+use super::column::{AGE, NAME, string};
+use super::kind::{Printer, Row};
 
 fn services(object: Json<'_>, now: Moment) -> Row {
     let spec = object.at("spec");

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use crate::extract::json::Json;
+use crate::json::Json;
 
 use super::read::{flag, has_condition, integer, is_going, is_set, items, name, text, text_or};
 use super::text::{containers, labels};
 use super::time::{Moment, age, since};
-use super::{AGE, NAME, Printer, Row, RowCondition, string};
+use super::column::{AGE, NAME, string};
+use super::kind::{Printer, Row, RowCondition};
 
 fn pods(pod: Json<'_>, now: Moment) -> Row {
     let (spec, status) = (pod.at("spec"), pod.at("status"));

@@ -4,12 +4,13 @@ use std::borrow::Cow;
 
 use serde_json::json;
 
-use crate::extract::json::Json;
+use crate::json::Json;
 
 use super::read::{condition, count, integer, is_set, name, text};
 use super::text::selector_struct;
 use super::time::{Moment, age};
-use super::{AGE, NAME, Order, Printer, Row, integer as integer_column, string};
+use super::column::{AGE, NAME, integer as integer_column, string};
+use super::kind::{Order, Printer, Row};
 
 fn webhook_configurations(object: Json<'_>, now: Moment) -> Row {
     Row::of(vec![name(object), json!(count(object.at("webhooks"))), age(object, now)])

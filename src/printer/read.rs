@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::extract::json::Json;
+use crate::json::Json;
 
 /// A text, or the empty one.
 pub(super) fn text(value: Json<'_>) -> Cow<'_, str> {

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 
 use serde_json::json;
 
-use crate::extract::json::Json;
+use crate::json::Json;
 
 use super::cluster::created_at;
 use super::read::{count, flag, is_going, is_set, items, name, pointer_or, text, texts};
 use super::text::{access_modes, or_none, quantity};
 use super::time::{Moment, age};
-use super::{AGE, CREATED_AT, NAME, Printer, Row, boolean, integer as integer_column, string};
+use super::column::{AGE, CREATED_AT, NAME, boolean, integer as integer_column, string};
+use super::kind::{Printer, Row};
 
 /// Where the class stood before it was a member; it still counts first.
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";

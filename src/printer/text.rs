@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::extract::json::Json;
+use crate::json::Json;
 use crate::selector::syntax::{label_key_faults, label_value_faults};
 
 use super::read::{items, members, text, texts};

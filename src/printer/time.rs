@@ -5,7 +5,7 @@ use serde_json::Value;
 
 pub use crate::model::Moment;
 
-use crate::extract::json::Json;
+use crate::json::Json;
 
 impl Moment {
     /// The moment that an object names.

@@ -16,8 +16,8 @@ use super::table::{Field, Form, Kind, MessageId, MessageType, Mode, Table, Value
 use super::tape::{Buffers, Node, Slot};
 use super::wire::{delimited_length, push_field, push_varint};
 use super::write::Writer;
-use crate::extract::scan::{Cursor, Misplaced, RawString};
-use crate::extract::value::unescape;
+use crate::json::cursor::{Cursor, RawString};
+use crate::json::{SyntaxError, unescape};
 use crate::model::moment;
 
 /// Deepest nesting of messages. Only schemas nest without end; those of people have some twenty levels.
@@ -85,8 +85,8 @@ impl Unencodable {
     }
 }
 
-impl From<Misplaced> for Box<Unencodable> {
-    fn from(misplaced: Misplaced) -> Box<Unencodable> {
+impl From<SyntaxError> for Box<Unencodable> {
+    fn from(misplaced: SyntaxError) -> Box<Unencodable> {
         Unencodable::new(Reason::NotJson { offset: misplaced.offset, expected: misplaced.expected })
     }
 }

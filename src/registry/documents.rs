@@ -15,7 +15,8 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::extract::tree::{self, DOCUMENT_LEVELS};
+use crate::json::tree;
+use crate::openapi::DOCUMENT_LEVELS;
 use crate::openapi::{Document, hash, protobuf};
 
 /// Where the documents come from. The Swagger 2 document is asked for apart: it is large, and few want it.

@@ -523,7 +523,7 @@ proptest! {
             };
         }
         on_worker_stack(|| {
-            let mut value = crate::extract::tree::value(text.as_bytes(), LEVELS + 1).unwrap();
+            let mut value = crate::json::tree::value(text.as_bytes(), LEVELS + 1).unwrap();
             let node = Node::new(&schema, &no_references);
             let _ = validate::validate(&value, node);
             let _ = validate::validate_built_in(&value, node);

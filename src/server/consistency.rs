@@ -10,7 +10,7 @@ use bytes::BytesMut;
 use http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use http_body_util::{BodyExt, Empty};
 
-use crate::extract::tree;
+use crate::json::tree;
 use crate::model::{Gvr, Version};
 use crate::registry::chain::CONSISTENCY_HEADER;
 use crate::registry::upstream::{Upstream, UpstreamBody};

@@ -24,7 +24,7 @@ use super::cluster_options::chain;
 use super::gunzip::PlainBody;
 use super::kubeconfig;
 use super::unfinished::Room;
-use crate::extract::weight;
+use crate::json::weight;
 use crate::registry::chain::CONSISTENCY_HEADER;
 
 pub use super::cluster_options::{ClusterOptions, ConnectionError};

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::connection::{Connection, MAX_JSON_MEMORY, RequestError};
-use crate::extract::weight;
+use crate::json::weight;
 use crate::model::{GroupVersion, Gvr, Scope};
 use crate::registry::{
     DiscoveredGroup, Group, OfferedResource, OfferedVersion, Subresource, UpstreamDiscovery, VersionInfo,

@@ -13,7 +13,8 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::extract::{Unreadable, tree, weight};
+use crate::extract::InvalidObject;
+use crate::json::{tree, weight};
 use crate::model::{Key, Record, Version, quantity};
 use crate::registry::{Account, LoadState, Memory, Resource, ResourceOrigin, UnreadableNames};
 use crate::store::{HistoryLimits, Replaced, Store, Trust};
@@ -434,7 +435,7 @@ impl Feed {
         }
     }
 
-    fn report(&mut self, name: String, error: &Unreadable) {
+    fn report(&mut self, name: String, error: &InvalidObject) {
         tracing::error!(resource = %self.resource.gvr, object = %name, error = %error, "object cannot be read and is not served");
         let reported = self.reported();
         if reported.len() < MAX_UNREADABLE {

@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use super::store_options::{StoreOption, StoreOptions};
 use crate::builtin::{kinds, schemas};
-use crate::crd::Crd;
+use crate::crd::{Crd, Schema};
 use crate::extract::extra::{Outcome, Subject, accept};
-use crate::extract::{Plan, tree};
+use crate::extract::Plan;
 use crate::kinds as own;
 use crate::kinds::{FieldCache, FieldCacheSpec, definitions};
 use crate::model::{Gvr, Key};
@@ -96,7 +96,7 @@ fn accept_in(spec: &FieldCacheSpec, version: &str, crds: &[&Crd]) -> Outcome {
     let requests = own::accept::requests(spec);
     if let Some(crd) = definition(spec, crds) {
         let found = crd.version(version);
-        let schema = found.and_then(|version| version.schema.as_ref()).map(tree::schema);
+        let schema = found.and_then(|version| version.schema.as_ref()).map(Schema::to_value);
         let subject = Subject {
             plan: &Plan::custom_resource(crd, version),
             schema: schema.as_ref(),

@@ -19,7 +19,6 @@ use sha2::{Digest, Sha256};
 use super::field_caches::own_definition;
 use super::object;
 use crate::crd::{Crd, Schema};
-use crate::extract::tree;
 use crate::manifest::yaml::{self, Broken, Document, Form};
 use crate::model::{GroupVersion, Gvr, Key, Scope, Version};
 use crate::schema::metadata::{self, NameRule};
@@ -219,7 +218,7 @@ struct Schemas(HashMap<usize, (Schema, Arc<Value>)>);
 impl Schemas {
     fn of(&mut self, schema: &Schema) -> Arc<Value> {
         // A text that is held here stays where it is.
-        let read = || (schema.clone(), Arc::new(tree::schema(schema)));
+        let read = || (schema.clone(), Arc::new(schema.to_value()));
         self.0.entry(schema.json().as_ptr().addr()).or_insert_with(read).1.clone()
     }
 }

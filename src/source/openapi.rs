@@ -30,8 +30,9 @@ use tokio::time::timeout;
 
 use super::connection::{Connection, RequestError};
 use super::document_budget::{self, Budget, MOST_DOCUMENTS, MOST_MEMORY, MOST_MEMORY_V2};
-use crate::extract::tree::{self, DOCUMENT_LEVELS};
-use crate::extract::{Origin, builtin, weight};
+use crate::extract::{Origin, builtin};
+use crate::json::{tree, weight};
+use crate::openapi::DOCUMENT_LEVELS;
 use crate::model::{Gvr, Scope};
 use crate::openapi::{SelectableEntry, hash, selectable};
 use crate::registry::Resource;

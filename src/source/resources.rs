@@ -12,9 +12,9 @@ use sha2::{Digest, Sha256};
 use super::discovery::{Discovered, Discovery};
 use crate::builtin::deprecations::deprecation_warning;
 use crate::crd::{Crd, CrdVersion, served_groups, version_priority};
-use crate::extract::json::Json;
-use crate::extract::tree::{self, DEFINITION_LEVELS, Tree};
-use crate::extract::{Plan, Unreadable, weight};
+use crate::extract::Plan;
+use crate::json::tree::{self, Tree};
+use crate::json::{InvalidJson, Json, weight};
 use crate::model::{GroupVersion, Gvr};
 use crate::registry::{Group, Resource, ResourceOrigin, Subresource};
 
@@ -31,7 +31,7 @@ pub(super) fn definition(json: &[u8]) -> Result<Crd, String> {
         return Err(format!("its values would take more than {MOST_DEFINITION_MEMORY} bytes of memory"));
     }
     let document = tree::value(json, DEFINITION_LEVELS).map_err(|error| match error {
-        Unreadable::TooDeep { levels, .. } => format!("it nests deeper than {levels} levels"),
+        InvalidJson::TooDeep { levels, .. } => format!("it nests deeper than {levels} levels"),
         error => error.to_string(),
     })?;
     Crd::read(&document).map_err(|error| error.to_string())

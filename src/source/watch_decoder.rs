@@ -1,6 +1,6 @@
 //! Lists and watch lines -> spans of object bytes, without decoding the objects.
 //!
-//! Expects JSON as Go writes it, but no particular order of keys or white space. The scanner of `extract::scan` only balances what it skips; the
+//! Expects JSON as Go writes it, but no particular order of keys or white space. The cursor of `json` only balances what it skips; the
 //! extractor validates it.
 
 use std::ops::Range;
@@ -10,7 +10,8 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 
 use super::unfinished::{Room, Share};
-use crate::extract::scan::{Cursor, Misplaced};
+use crate::json::SyntaxError;
+use crate::json::cursor::Cursor;
 use crate::model::{Key, Version};
 use crate::registry::chain::LAG_ANNOTATION;
 
@@ -73,8 +74,8 @@ pub struct FrameError {
     pub expected: &'static str,
 }
 
-impl From<Misplaced> for FrameError {
-    fn from(Misplaced { offset, expected }: Misplaced) -> FrameError {
+impl From<SyntaxError> for FrameError {
+    fn from(SyntaxError { offset, expected }: SyntaxError) -> FrameError {
         FrameError { offset, expected }
     }
 }
@@ -192,7 +193,7 @@ pub fn entry(item: &Bytes) -> Result<(Key, Option<Version>), FrameError> {
                 let value = skip(cursor)?;
                 let is_kept = matches!(key, b"namespace" | b"name" | b"resourceVersion");
                 if is_kept && value.len() > MAX_NAME_BYTES {
-                    return Err(Misplaced { offset: value.start, expected: "a shorter name" });
+                    return Err(SyntaxError { offset: value.start, expected: "a shorter name" });
                 }
                 match key {
                     b"namespace" => namespace = string(&metadata[value]),
@@ -213,8 +214,8 @@ pub fn entry(item: &Bytes) -> Result<(Key, Option<Version>), FrameError> {
 /// value, which `visit` must step over.
 fn for_each_member(
     bytes: &[u8],
-    mut visit: impl FnMut(&[u8], &mut Cursor<'_>) -> Result<(), Misplaced>,
-) -> Result<(), Misplaced> {
+    mut visit: impl FnMut(&[u8], &mut Cursor<'_>) -> Result<(), SyntaxError>,
+) -> Result<(), SyntaxError> {
     let mut cursor = Cursor::new(bytes);
     cursor.space();
     cursor.expect(b'{', "an object")?;
@@ -236,7 +237,7 @@ fn for_each_member(
 }
 
 /// The elements of the list at the cursor, as slices of `body`; null counts as empty.
-fn elements(cursor: &mut Cursor<'_>, body: &Bytes) -> Result<Vec<Bytes>, Misplaced> {
+fn elements(cursor: &mut Cursor<'_>, body: &Bytes) -> Result<Vec<Bytes>, SyntaxError> {
     let mut found = Vec::new();
     if cursor.peek() == Some(b'n') {
         skip(cursor)?;
@@ -254,7 +255,7 @@ fn elements(cursor: &mut Cursor<'_>, body: &Bytes) -> Result<Vec<Bytes>, Misplac
 }
 
 /// Steps over a value.
-fn skip(cursor: &mut Cursor<'_>) -> Result<Range<usize>, Misplaced> {
+fn skip(cursor: &mut Cursor<'_>) -> Result<Range<usize>, SyntaxError> {
     let start = cursor.position();
     cursor.skip_value(0)?;
     Ok(start..cursor.position())

@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::extract::json_path::Literal;
-use crate::extract::tree::{Kind, NodeId, Tree, scalar_value};
-use crate::extract::value::unescape;
+use crate::json::tree::{Kind, NodeId, Tree, scalar_value};
+use crate::json::unescape;
 use crate::model::float;
 use crate::printer::time::{Moment, human_duration};
 

@@ -12,7 +12,7 @@ use crate::crd::PrinterColumn;
 use crate::extract::Prune;
 use crate::extract::json_path::JsonPath;
 use crate::extract::json_path::search::{Found, Search};
-use crate::extract::tree::Tree;
+use crate::json::tree::Tree;
 use crate::model::{Version, quote};
 use crate::printer::time::Moment;
 use crate::printer::{AGE, Column, FALLBACK, NAME, Printer, RowCondition};

@@ -18,7 +18,8 @@ use serde_json::{Map, Value};
 use self::text::{break_line, is_literal, is_plain, write_flow, write_key, write_literal, write_quoted};
 use super::encode::{CHUNK, Envelope, Left, Unfinished, json_bytes, write_string};
 use super::indent::DEEPEST;
-use crate::extract::scan::{Cursor, Misplaced};
+use crate::json::SyntaxError;
+use crate::json::cursor::Cursor;
 
 /// A JSON document as YAML, at once: for documents that are small. Bytes that are no JSON, which a store never holds, come out as they are.
 pub fn from_json(json: &[u8]) -> Vec<u8> {
@@ -135,7 +136,7 @@ struct Outline(Vec<Node>);
 
 impl Outline {
     /// Finds them in one pass.
-    fn of(json: &[u8]) -> Result<Outline, Misplaced> {
+    fn of(json: &[u8]) -> Result<Outline, SyntaxError> {
         let mut cursor = Cursor::new(json);
         let mut nodes: Vec<Node> = Vec::new();
         // The containers that are open: their nodes.

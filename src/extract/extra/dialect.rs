@@ -5,15 +5,15 @@
 use jsonpath_rust::parser::model::{Segment, Selector};
 use jsonpath_rust::parser::parse_json_path;
 
-use super::{Broken, MAX_PATH, Reason};
+use super::problem::{MAX_PATH, Reason, Violation};
 use crate::extract::json_path::{End, JsonPath, Node, Slice};
 use crate::extract::trie::Step;
 use crate::model::quote;
 
 /// Reads an RFC 9535 path.
-pub(super) fn rfc_9535(text: &str) -> Result<Vec<Step>, Broken> {
+pub(super) fn rfc_9535(text: &str) -> Result<Vec<Step>, Violation> {
     if text.chars().count() > MAX_PATH {
-        return Err(Broken::new(Reason::InvalidPath, format!("a path must not be longer than {MAX_PATH} characters")));
+        return Err(Violation::new(Reason::InvalidPath, format!("a path must not be longer than {MAX_PATH} characters")));
     }
     // The parser tries the expressions of a filter in many ways, so that its time doubles with each parenthesis.
     if has_filter(text) {
@@ -26,7 +26,7 @@ pub(super) fn rfc_9535(text: &str) -> Result<Vec<Step>, Broken> {
         let column = column.and_then(|rest| rest.split(|letter: char| !letter.is_ascii_digit()).next());
         let place = column.map_or_else(String::new, |column| format!(" at character {column}"));
         let hint = if text.starts_with('$') { "" } else { "; a path begins with $, such as $.spec.color" };
-        Broken::new(Reason::InvalidPath, format!("{} is no RFC 9535 path{place}{hint}", quote(text)))
+        Violation::new(Reason::InvalidPath, format!("{} is no RFC 9535 path{place}{hint}", quote(text)))
     })?;
     let steps = query.segments.iter().map(segment).collect::<Result<Vec<Step>, String>>();
     named(text, steps)
@@ -71,22 +71,22 @@ fn element(place: i64) -> Result<Step, String> {
     place.map(Step::Element).map_err(|_| "places counted from the end of a list are not supported".to_owned())
 }
 
-fn named(text: &str, steps: Result<Vec<Step>, String>) -> Result<Vec<Step>, Broken> {
+fn named(text: &str, steps: Result<Vec<Step>, String>) -> Result<Vec<Step>, Violation> {
     match steps {
-        Ok(steps) if steps.is_empty() => Err(Broken::new(
+        Ok(steps) if steps.is_empty() => Err(Violation::new(
             Reason::UnsupportedPath,
             format!("{} is the whole object; name a field in it", quote(text)),
         )),
         Ok(steps) => Ok(steps),
-        Err(why) => Err(Broken::new(Reason::UnsupportedPath, format!("{}: {why}", quote(text)))),
+        Err(why) => Err(Violation::new(Reason::UnsupportedPath, format!("{}: {why}", quote(text)))),
     }
 }
 
 /// Reads the path of a printer column.
-pub(super) fn printer_column(text: &str) -> Result<Vec<Step>, Broken> {
+pub(super) fn printer_column(text: &str) -> Result<Vec<Step>, Violation> {
     if text.chars().count() > MAX_PATH {
         let message = format!("the path of the column must not be longer than {MAX_PATH} characters");
-        return Err(Broken::new(Reason::InvalidPath, message));
+        return Err(Violation::new(Reason::InvalidPath, message));
     }
     let path = JsonPath::parse(text).map_err(|error| format!("the API server cannot read it: {error}"));
     let steps = path.and_then(|path| match path.actions() {

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value, json};
 
-use super::{Broken, Reason};
+use super::problem::{Reason, Violation};
 use crate::extract::trie::Step;
 use crate::extract::value;
 use crate::model::quote;
@@ -85,7 +85,7 @@ impl<'s> Ways<'s> {
 }
 
 /// Follows the steps; `schema` is the one of the whole object.
-pub(super) fn leaf(steps: &[Step], schema: Option<&Value>) -> Result<Leaf, Broken> {
+pub(super) fn leaf(steps: &[Step], schema: Option<&Value>) -> Result<Leaf, Violation> {
     let mut ways = Ways(Vec::new());
     let root = ways.add(None, Taken::Root);
     let mut places = vec![Place { schema, way: root }];
@@ -104,7 +104,7 @@ pub(super) fn leaf(steps: &[Step], schema: Option<&Value>) -> Result<Leaf, Broke
                 }
             }
             if next.len() > MOST_WAYS {
-                return Err(Broken::new(
+                return Err(Violation::new(
                     Reason::TooComplex,
                     format!("a wildcard has more than {MOST_WAYS} ways to go"),
                 ));
@@ -133,7 +133,7 @@ fn is_open(schema: &Value) -> bool {
 }
 
 /// Where a step leads to, and by which way.
-fn take<'s>(step: &'s Step, place: &Place<'s>, ways: &Ways<'s>) -> Result<Vec<(Option<&'s Value>, Taken<'s>)>, Broken> {
+fn take<'s>(step: &'s Step, place: &Place<'s>, ways: &Ways<'s>) -> Result<Vec<(Option<&'s Value>, Taken<'s>)>, Violation> {
     let Some(schema) = place.schema else { return Ok(vec![(None, step.into())]) };
     let way = || ways.written(place.way);
     let properties = schema["properties"].as_object();
@@ -144,7 +144,7 @@ fn take<'s>(step: &'s Step, place: &Place<'s>, ways: &Ways<'s>) -> Result<Vec<(O
         open @ Value::Object(_) => Some(Some(open)),
         _ => is_open(schema).then_some(None),
     };
-    let refused = |why: String| Err(Broken::new(Reason::PathNotFound, why));
+    let refused = |why: String| Err(Violation::new(Reason::PathNotFound, why));
     match step {
         Step::Key(name) => match (properties.and_then(|properties| properties.get(name)), additional) {
             (Some(property), _) => Ok(to(Some(property))),
@@ -232,10 +232,10 @@ fn distance(left: &str, right: &str) -> usize {
     row[right.len()]
 }
 
-fn scalar(place: &Place<'_>, ways: &Ways<'_>) -> Result<Leaf, Broken> {
+fn scalar(place: &Place<'_>, ways: &Ways<'_>) -> Result<Leaf, Violation> {
     let Some(schema) = place.schema else { return Ok(Leaf::default()) };
     let way = || ways.written(place.way);
-    let refused = |why: String| Err(Broken::new(Reason::TypeNotSelectable, why));
+    let refused = |why: String| Err(Violation::new(Reason::TypeNotSelectable, why));
     match schema["type"].as_str().unwrap_or_default() {
         kind @ ("string" | "boolean" | "integer") => Ok(Leaf {
             kind: kind.to_owned(),

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::{Literal, Operator};
-use crate::extract::value::unescape;
+use super::template::{Literal, Operator};
+use crate::json::unescape;
 
 /// What can be compared. Integers are not compared with fractions, nor texts with numbers; objects, lists and null with nothing.
 #[derive(Clone, Debug, PartialEq)]

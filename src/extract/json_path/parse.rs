@@ -5,11 +5,23 @@
 //! - `['a.b']` is `.a.b`, and `["a"]` is an error. Backslashes in names disappear, also doubled ones.
 //! - `[]` is `[0]`.
 
+use super::template::{
+    End, Filter, JsonPath, List, Literal, MAX_LEVELS, Malformed, Node, Operator, Slice, Test, Word,
+};
 use super::unquote::unquote;
-use super::{End, Filter, List, Literal, MAX_LEVELS, Malformed, Node, Operator, Slice, Test, Word};
+
+impl JsonPath {
+    /// Reads a template without the braces around it, as a CustomResourceDefinition has it.
+    ///
+    /// # Errors
+    /// Where client-go returns one. The API server then shows neither the column nor those behind it.
+    pub fn parse(text: &str) -> Result<JsonPath, Malformed> {
+        actions(text, 0).map(|actions| JsonPath { actions })
+    }
+}
 
 /// All actions of a template without the braces around it.
-pub(super) fn actions(text: &str, levels: usize) -> Result<Vec<List>, Malformed> {
+fn actions(text: &str, levels: usize) -> Result<Vec<List>, Malformed> {
     let template = format!("{{{text}}}");
     let mut rest = &*template;
     let mut actions = Vec::new();

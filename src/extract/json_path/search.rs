@@ -3,10 +3,9 @@
 //! All values of a step are found before the next step, because an error at any of them is an error of the whole template, and because
 //! a filter that only asks whether there are values takes those that came into the step with the error.
 
-use crate::extract::tree::{Kind, NodeId, Tree};
-
 use super::compare::{Scalar, compares};
-use super::{End, Filter, JsonPath, List, Literal, Node, Slice, Test};
+use super::template::{End, Filter, JsonPath, List, Literal, Node, Slice, Test};
+use crate::json::tree::{Kind, NodeId, Tree};
 
 /// Searches in one object, and how many values they may visit together.
 ///

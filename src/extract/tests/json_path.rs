@@ -6,7 +6,7 @@ use crate::crd::Crd;
 use crate::extract::Prune;
 use crate::extract::json_path::search::{Found, Search};
 use crate::extract::json_path::{JsonPath, Literal, Malformed, unreadable_columns};
-use crate::extract::tree::Tree;
+use crate::json::tree::Tree;
 use crate::testing::nested::{MAX_LEVELS, Nested, Shape, on_worker_stack};
 
 /// The first result as JSON; `None` when there is none.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::crd::Crd;
-use crate::extract::{FieldRef, Plan, Unreadable};
+use crate::extract::{FieldRef, InvalidObject, Plan};
 use crate::model::{FieldIndex, Scope, Version};
 
 /// A definition with one version, `v1`, of the given schema and paths.
@@ -193,7 +193,7 @@ fn unreadable_objects_are_refused_with_their_place() {
     assert!(plan.extract(Bytes::from(mixed(4_999))).is_ok());
     let crossed = object(&format!(",\"x\":{}{}", "[".repeat(200), "]".repeat(100) + "}" + &"]".repeat(99)));
     assert!(
-        matches!(plan.extract(Bytes::from(crossed)), Err(Unreadable::Syntax { .. })),
+        matches!(plan.extract(Bytes::from(crossed)), Err(InvalidObject::Syntax { .. })),
         "brackets are matched at any depth"
     );
 }
@@ -248,7 +248,7 @@ fn built_in_objects_are_kept_in_the_form_of_a_list() {
         assert_eq!(record.texts.labels().collect::<Vec<_>>(), [("a", "b")], "{why}");
     }
     let only = plan.extract(Bytes::from(r#"{"kind":"Pod","apiVersion":"v1"}"#)).unwrap_err();
-    assert_eq!(only, Unreadable::Missing { path: "metadata.name" });
+    assert_eq!(only, InvalidObject::Missing { path: "metadata.name" });
 }
 
 #[test]

@@ -9,45 +9,13 @@ use serde_json::{Value, json};
 
 use super::plan::crd;
 use crate::extract::extra::{Request, Subject, accept};
-use crate::extract::scan::{MOST_VALUES, bytes_read, locate};
+use crate::extract::scan::{MOST_VALUES, locate};
 use crate::extract::trie::{Paths, Step, Trie, is_many};
 use crate::extract::value::{text, text_of};
 use crate::extract::{Plan, path};
+use crate::json::cursor::bytes_read;
+use crate::testing::json::{KEYS, Written, documents, keys, objects, written};
 use crate::testing::nested::{self, MAX_LEVELS, on_worker_stack};
-
-/// A document as it may be written: repeated keys included.
-#[derive(Clone, Debug)]
-enum Written {
-    Scalar(String),
-    List(Vec<Written>),
-    Object(Vec<(String, Written)>),
-}
-
-const KEYS: [&str; 8] = ["a", "b", "c", "metadata", "a b", "é", "k\\\"", ""];
-
-fn keys() -> impl Strategy<Value = String> {
-    prop::sample::select(KEYS.to_vec()).prop_map(str::to_owned)
-}
-
-fn documents() -> impl Strategy<Value = Written> {
-    let literals = ["null", "true", "false", "0", "-0", "1.0", "1e2", "-12", "1.5", "1e21", "12345678.5"];
-    let scalars = prop_oneof![
-        prop::sample::select(literals.to_vec()).prop_map(str::to_owned),
-        any::<i64>().prop_map(|number| number.to_string()),
-        any::<String>().prop_map(|text| Value::from(text).to_string()),
-        "[\\[\\]{}:,\\\\\" a-c]{0,20}".prop_map(|text| Value::from(text).to_string()),
-    ];
-    scalars.prop_map(Written::Scalar).prop_recursive(5, 60, 6, |inner| {
-        prop_oneof![
-            1 => prop::collection::vec(inner.clone(), 0..4).prop_map(Written::List),
-            3 => prop::collection::vec((keys(), inner), 0..6).prop_map(Written::Object),
-        ]
-    })
-}
-
-fn objects() -> impl Strategy<Value = Written> {
-    prop::collection::vec((keys(), documents()), 0..6).prop_map(Written::Object)
-}
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![5 => keys().prop_map(Step::Key), 1 => (0..3usize).prop_map(Step::Element), 2 => Just(Step::Any)]
@@ -55,76 +23,6 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn paths() -> impl Strategy<Value = Vec<Vec<Step>>> {
     prop::collection::vec(prop::collection::vec(step(), 1..5), 1..6)
-}
-
-/// Where white space stands and which keys are escaped.
-struct Style {
-    choices: Vec<u8>,
-    next: usize,
-}
-
-impl Style {
-    fn choose(&mut self, of: u8) -> usize {
-        self.next += 1;
-        usize::from(self.choices.get(self.next % self.choices.len().max(1)).copied().unwrap_or(0) % of)
-    }
-
-    fn gap(&mut self, out: &mut String) {
-        out.push_str(["", "", "", " ", "\n\t", "\r "][self.choose(6)]);
-    }
-
-    fn key(&mut self, key: &str, out: &mut String) {
-        let mut characters = key.chars();
-        match characters.next() {
-            Some(first) if self.choose(4) == 0 => {
-                let rest = Value::from(characters.as_str()).to_string();
-                out.push_str(&format!("\"\\u{:04x}{}", u32::from(first), &rest[1..]));
-            }
-            _ => out.push_str(&Value::from(key).to_string()),
-        }
-    }
-
-    fn write(&mut self, document: &Written, out: &mut String) {
-        match document {
-            Written::Scalar(text) => out.push_str(text),
-            Written::List(items) => {
-                out.push('[');
-                for (index, item) in items.iter().enumerate() {
-                    out.push_str(if index > 0 { "," } else { "" });
-                    self.gap(out);
-                    self.write(item, out);
-                    self.gap(out);
-                }
-                out.push(']');
-            }
-            Written::Object(members) => {
-                out.push('{');
-                for (index, (key, value)) in members.iter().enumerate() {
-                    out.push_str(if index > 0 { "," } else { "" });
-                    self.gap(out);
-                    self.key(key, out);
-                    self.gap(out);
-                    out.push(':');
-                    self.gap(out);
-                    self.write(value, out);
-                    self.gap(out);
-                }
-                out.push('}');
-            }
-        }
-    }
-}
-
-/// A document in writing.
-pub(super) fn written() -> impl Strategy<Value = String> {
-    (objects(), prop::collection::vec(any::<u8>(), 1..40)).prop_map(|(document, choices)| {
-        let mut out = String::new();
-        let mut style = Style { choices, next: 0 };
-        style.gap(&mut out);
-        style.write(&document, &mut out);
-        style.gap(&mut out);
-        out
-    })
 }
 
 /// The obviously right walk; of repeated keys serde_json keeps the last, as Go does.

@@ -1,9 +1,11 @@
 //! The canonical text of a value. The expected texts of floats, quotes and print forms were printed by Go.
 
+use proptest::{prop_assert, prop_assert_eq, proptest};
 use serde_json::json;
 
 use crate::extract::value::{text, text_of};
 use crate::model::quote;
+use crate::testing::nested::{self, MAX_LEVELS, Nested, on_worker_stack};
 
 #[track_caller]
 fn check(raw: &str, expected: &str, why: &str) {
@@ -119,5 +121,33 @@ fn quotes_are_go_s() {
         ("\u{2028}", r#""\u2028""#),
     ] {
         assert_eq!(quote(text), expected);
+    }
+}
+
+proptest! {
+    #[test]
+    fn nested_values_are_printed_at_any_depth(nested in nested::values(MAX_LEVELS - 1, &["a", "b"])) {
+        let (document, plain) = (nested.text(), Nested { sibling_every: 0, ..nested.clone() });
+        let printed = on_worker_stack(|| text(document.as_bytes()).map(std::borrow::Cow::into_owned)).unwrap();
+        prop_assert!(printed.len() <= 2 * document.len());
+        // Without siblings, the print form is the JSON with other brackets.
+        let document = plain.text();
+        let printed = on_worker_stack(|| text(document.as_bytes()).map(std::borrow::Cow::into_owned)).unwrap();
+        let brackets = |text: &str, letter| text.matches(letter).count();
+        let expected = brackets(&document, "[") + brackets(&document, "{");
+        // This leaf is a text with a bracket.
+        let of_leaf = usize::from(plain.leaf.contains("u005b"));
+        prop_assert_eq!((brackets(&printed, "["), brackets(&printed, "]")), (expected + of_leaf, expected));
+    }
+}
+
+#[test]
+fn go_print_of_containers_behind_containers() {
+    for (raw, expected) in [
+        (r#"[[],[1,[2,3]],{"b":[4],"a":{}},5]"#, "[[] [1 [2 3]] map[a:map[] b:[4]] 5]"),
+        (r#"{"a":1,"a":[2],"":null}"#, "map[:<nil> a:[2]]"),
+        ("[[[]]]", "[[[]]]"),
+    ] {
+        assert_eq!(text(raw.as_bytes()).unwrap(), expected, "{raw}");
     }
 }

@@ -4,10 +4,10 @@ use proptest::prelude::{any, prop};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 use serde_json::{Value, json};
 
-use super::properties::written;
-use crate::extract::scan::bytes_read;
-use crate::extract::tree::{DEFINITION_LEVELS, Kind, NodeId, Tree, shallow, value};
-use crate::extract::value::text;
+use crate::json::cursor::bytes_read;
+use crate::crd::DEFINITION_LEVELS;
+use crate::json::tree::{Kind, NodeId, Tree, shallow, value};
+use crate::testing::json::written;
 use crate::testing::nested::{self, MAX_LEVELS, Nested, Shape, on_worker_stack};
 
 /// The value of a tree that is not deep.
@@ -89,32 +89,6 @@ proptest! {
         bytes[place] = byte;
         bytes.truncate(if is_cut { place + 1 } else { bytes.len() });
         let _ = on_worker_stack(|| (Tree::read(&bytes).is_ok(), value(&bytes, DEFINITION_LEVELS).is_ok(), shallow(&bytes, 9).is_ok()));
-    }
-
-    #[test]
-    fn nested_values_are_printed_at_any_depth(nested in nested::values(MAX_LEVELS - 1, &["a", "b"])) {
-        let (document, plain) = (nested.text(), Nested { sibling_every: 0, ..nested.clone() });
-        let printed = on_worker_stack(|| text(document.as_bytes()).map(std::borrow::Cow::into_owned)).unwrap();
-        prop_assert!(printed.len() <= 2 * document.len());
-        // Without siblings, the print form is the JSON with other brackets.
-        let document = plain.text();
-        let printed = on_worker_stack(|| text(document.as_bytes()).map(std::borrow::Cow::into_owned)).unwrap();
-        let brackets = |text: &str, letter| text.matches(letter).count();
-        let expected = brackets(&document, "[") + brackets(&document, "{");
-        // This leaf is a text with a bracket.
-        let of_leaf = usize::from(plain.leaf.contains("u005b"));
-        prop_assert_eq!((brackets(&printed, "["), brackets(&printed, "]")), (expected + of_leaf, expected));
-    }
-}
-
-#[test]
-fn go_print_of_containers_behind_containers() {
-    for (raw, expected) in [
-        (r#"[[],[1,[2,3]],{"b":[4],"a":{}},5]"#, "[[] [1 [2 3]] map[a:map[] b:[4]] 5]"),
-        (r#"{"a":1,"a":[2],"":null}"#, "map[:<nil> a:[2]]"),
-        ("[[[]]]", "[[[]]]"),
-    ] {
-        assert_eq!(text(raw.as_bytes()).unwrap(), expected, "{raw}");
     }
 }
 

@@ -3,9 +3,9 @@
 use proptest::{prop_assert_eq, proptest};
 use serde_json::{Value, json};
 
-use super::properties::written;
-use crate::extract::json::Json;
-use crate::extract::tree::Tree;
+use crate::json::Json;
+use crate::json::tree::Tree;
+use crate::testing::json::written;
 
 /// What both say of a value and all in it.
 fn compare(json: Json<'_>, value: &Value) {

@@ -4,8 +4,8 @@ use proptest::prelude::{any, prop};
 use proptest::{prop_assert, proptest};
 use serde_json::{Value, json};
 
-use super::properties::written;
-use crate::extract::weight::{Overweight, is_within, memory_of, value_within};
+use crate::json::weight::{Overweight, is_within, memory_of, value_within};
+use crate::testing::json::written;
 
 /// What a value takes besides itself, at least: B-trees whose nodes are full, lists without spare room, texts.
 fn least(value: &Value) -> usize {

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::extract::Prune;
-use crate::extract::scan::bytes_read_so_far;
+use crate::json::cursor::bytes_read_so_far;
 use crate::model::Version;
 use crate::protobuf::envelope::{END, Envelope, begin_event};
 use crate::protobuf::{Encoder, Table};

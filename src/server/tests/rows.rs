@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Fixture, SHIRTS, catalog, custom, pods};
 use crate::crd::PrinterColumn;
-use crate::extract::scan::bytes_read;
+use crate::json::cursor::bytes_read;
 use crate::model::{Gvr, Scope, Version};
 use crate::registry::Resource;
 use crate::store::{HistoryLimits, Object, Store};

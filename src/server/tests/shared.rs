@@ -9,7 +9,7 @@ use futures::FutureExt;
 use super::{ALL_SHIRTS, Fixture, Stored, catalog};
 use crate::crd::PrinterColumn;
 use crate::extract::Prune;
-use crate::extract::scan::bytes_read_so_far;
+use crate::json::cursor::bytes_read_so_far;
 use crate::registry::consumer::{Consumer, ConsumerValue};
 use crate::registry::views::{ViewDefinition, ViewPart};
 use crate::registry::{Resource, ViewState};

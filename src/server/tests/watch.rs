@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::time::{Instant, advance, sleep};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS, catalog};
-use crate::extract::scan::bytes_read_so_far;
+use crate::json::cursor::bytes_read_so_far;
 use crate::model::Version;
 use crate::registry::{Departure, Gone, GoneReason, LoadState};
 use crate::server::Settings;

@@ -6,7 +6,7 @@ use proptest::{prop_assert, prop_assert_eq, proptest};
 use serde_json::Value;
 
 use crate::extract::Plan;
-use crate::extract::scan::bytes_read;
+use crate::json::cursor::bytes_read;
 use crate::model::{Key, Scope};
 use crate::source::watch_decoder::{EventType, Lines, any_watch_line, bookmark, entry, list_page, watch_line};
 use crate::testing::nested::{self, MAX_LEVELS, on_worker_stack};

@@ -3,7 +3,7 @@
 use proptest::prelude::{any, prop};
 use proptest::proptest;
 
-use crate::extract::tree::DEFINITION_LEVELS;
+use crate::crd::DEFINITION_LEVELS;
 use crate::manifest::yaml::{Form, documents};
 use crate::model::Version;
 use crate::source::feed::named;

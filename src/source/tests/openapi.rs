@@ -257,7 +257,7 @@ async fn one_nested_definition_takes_no_document_away() {
         ask_anew(&documents).await;
         let forms = source(&documents).v2().await.unwrap();
         let json = forms.document().json.clone();
-        let found = crate::extract::tree::value(&json, 1_100).unwrap();
+        let found = crate::json::tree::value(&json, 1_100).unwrap();
         assert_eq!(found["definitions"]["Other"]["type"], "string", "{depth}");
         assert_eq!(found["definitions"]["Deep"], definitions["Deep"], "{depth}");
         assert!(!forms.body(crate::registry::documents::Encoding::Protobuf).is_empty(), "{depth}");

@@ -1,6 +1,6 @@
 //! Scalars, keys and values on one line, as every reader of YAML 1.1 and 1.2 takes them for the same JSON.
 
-use crate::extract::value::unescape;
+use crate::json::unescape;
 use crate::model::float;
 use crate::wire::encode::write_string;
 

@@ -1,0 +1,209 @@
+//! Every rule of extra fields, applied to the entries of one FieldCache.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::field::{ExtraField, TooComplex};
+use super::fields::ExtraFields;
+use super::problem::{MAX_EXTRA_FIELDS, MAX_NAME, Problem, Reason, Violation};
+use super::{dialect, walk};
+use crate::crd::PrinterColumn;
+use crate::extract::field::{Field, Origin};
+use crate::extract::plan::Plan;
+use crate::extract::trie::{Step, is_many};
+use crate::model::quote;
+
+/// A field as somebody asks for it: an entry of a FieldCache's selectableFields.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// The name that selectors are to use.
+    pub name: String,
+    /// An RFC 9535 path.
+    pub json_path: Option<String>,
+    /// Or the name of a column of the resource's definition.
+    pub printer_column: Option<String>,
+}
+
+/// What is known of the resource, in one version.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// Its plan without extra fields: the labels that it offers already.
+    pub plan: &'a Plan,
+    /// Its schema without references; `None`: nothing is known, and every path is taken.
+    pub schema: Option<&'a Value>,
+    /// Its additionalPrinterColumns.
+    pub columns: &'a [PrinterColumn],
+}
+
+/// What became of requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// The fields that are right, in order. They may be used although others are not.
+    pub fields: ExtraFields,
+    /// What is wrong with the others, in order.
+    pub problems: Vec<Problem>,
+}
+
+/// Judges the fields that are asked for.
+pub fn accept(requests: &[Request], subject: &Subject<'_>) -> Outcome {
+    const LIST: &str = "spec.selectableFields";
+    let mut outcome = Outcome::default();
+    if requests.len() > MAX_EXTRA_FIELDS {
+        outcome.problems.push(Problem {
+            place: LIST.to_owned(),
+            written: String::new(),
+            reason: Reason::TooManyFields,
+            message: format!("{} fields are more than {MAX_EXTRA_FIELDS}", requests.len()),
+        });
+        return outcome;
+    }
+    let problem = |index: usize, member: &str, Violation { reason, message }: Violation| {
+        let written = match (&requests[index].json_path, &requests[index].printer_column) {
+            (Some(json_path), None) => json_path,
+            (None, Some(column)) => column,
+            _ => &requests[index].name,
+        };
+        (index, Problem { place: format!("{LIST}[{index}]{member}"), written: written.clone(), reason, message })
+    };
+    let member = |index: usize| match (&requests[index].json_path, &requests[index].printer_column) {
+        (Some(_), None) => ".jsonPath",
+        (None, Some(_)) => ".printerColumn",
+        _ => "",
+    };
+    let mut names = BTreeSet::new();
+    let (mut places, mut fields, mut problems) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, request) in requests.iter().enumerate() {
+        let named = name(&request.name, subject.plan, &mut names).map_err(|broken| (".name", broken));
+        match named.and_then(|()| field(request, subject, &fields).map_err(|broken| (member(index), broken))) {
+            Ok(accepted) => {
+                places.push(index);
+                fields.push(accepted);
+            }
+            Err((member, broken)) => problems.push(problem(index, member, broken)),
+        }
+    }
+    let (fitting, whole) = fitting(subject.plan, &fields);
+    for index in places.drain(fitting..) {
+        problems.push(problem(index, member(index), Violation::new(Reason::TooComplex, TooComplex.to_string())));
+    }
+    fields.truncate(fitting);
+    problems.sort_by_key(|(index, _)| *index);
+    outcome.problems = problems.into_iter().map(|(_, problem)| problem).collect();
+    if !fields.is_empty() {
+        outcome.fields = ExtraFields::new(fields, subject.plan.clone(), whole);
+    }
+    outcome
+}
+
+/// How many of the fields a plan can take, from the first on, and the plan with them. Each field makes the plan larger, so a few
+/// attempts find the last one.
+fn fitting(plan: &Plan, fields: &[ExtraField]) -> (usize, Plan) {
+    if let Ok(whole) = plan.with_extra(fields) {
+        return (fields.len(), whole);
+    }
+    let (mut fitting, mut whole, mut too_many) = (0, plan.clone(), fields.len());
+    while too_many - fitting > 1 {
+        let middle = (fitting + too_many) / 2;
+        match plan.with_extra(&fields[..middle]) {
+            Ok(larger) => (fitting, whole) = (middle, larger),
+            Err(TooComplex) => too_many = middle,
+        }
+    }
+    (fitting, whole)
+}
+
+fn name(name: &str, plan: &Plan, names: &mut BTreeSet<String>) -> Result<(), Violation> {
+    let is_inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_label = !name.is_empty()
+        && name.len() <= MAX_NAME
+        && name.bytes().all(is_inside)
+        && !name.starts_with('-')
+        && !name.ends_with('-');
+    if !is_label {
+        return Err(Violation::new(
+            Reason::InvalidName,
+            format!(
+                "{} must be 1 to {MAX_NAME} lower-case letters, digits and '-', begin and end with a letter or digit, and \
+                 have no dot",
+                quote(name)
+            ),
+        ));
+    }
+    if plan.resolve(name).is_ok() {
+        return Err(Violation::new(
+            Reason::NameTaken,
+            format!("{} is a field label of the API server for this resource; choose another name", quote(name)),
+        ));
+    }
+    if !names.insert(name.to_owned()) {
+        return Err(Violation::new(Reason::DuplicateName, format!("{} is the name of an earlier field", quote(name))));
+    }
+    Ok(())
+}
+
+fn field(request: &Request, subject: &Subject<'_>, others: &[ExtraField]) -> Result<ExtraField, Violation> {
+    let (steps, json_path) = match (&request.json_path, &request.printer_column) {
+        (Some(json_path), None) => (dialect::rfc_9535(json_path)?, json_path.clone()),
+        (None, Some(wanted)) => {
+            let column = subject.columns.iter().find(|column| column.name == *wanted);
+            let column = column.ok_or_else(|| no_column(wanted, subject.columns))?;
+            (dialect::printer_column(&column.json_path)?, column.json_path.clone())
+        }
+        _ => {
+            let message = "exactly one of jsonPath and printerColumn must be set";
+            return Err(Violation::new(Reason::PathAmbiguous, message));
+        }
+    };
+    not_pointless(&steps)?;
+    let leaf = walk::leaf(&steps, subject.schema)?;
+    let mut description = format!("The value at {json_path}.");
+    if is_many(&steps) {
+        description = format!(
+            "The values at {json_path}, of which an object may have several: = means that some of them \
+             is equal, != that none is."
+        );
+    }
+    // All fields may lead to one place, whose enum may be long.
+    let held = others.iter().map(|other| &other.field().allowed).find(|held| **held == leaf.allowed);
+    let allowed = held.cloned().unwrap_or(leaf.allowed);
+    let field = Field {
+        label: request.name.clone(),
+        json_path,
+        kind: leaf.kind,
+        allowed,
+        format: leaf.format,
+        default: None,
+        description,
+        origin: Origin::FieldCache,
+    };
+    Ok(ExtraField::new(field, steps))
+}
+
+fn no_column(wanted: &str, columns: &[PrinterColumn]) -> Violation {
+    let known: Vec<String> = columns.iter().map(|column| quote(&column.name)).collect();
+    let hint = if known.is_empty() {
+        "its definition has no additionalPrinterColumns, or Kubernetes itself defines it; name a jsonPath".to_owned()
+    } else {
+        format!("there are {}", known.join(", "))
+    };
+    Violation::new(Reason::ColumnNotFound, format!("the resource has no column {}: {hint}", quote(wanted)))
+}
+
+/// Refuses what nobody can mean.
+fn not_pointless(steps: &[Step]) -> Result<(), Violation> {
+    let keys: Vec<&str> = steps
+        .iter()
+        .map(|step| match step {
+            Step::Key(name) => name.as_str(),
+            Step::Element(_) | Step::Any => "",
+        })
+        .collect();
+    let why = match keys[..] {
+        ["kind" | "apiVersion"] => "it is the same in all objects of a resource",
+        ["metadata", "name" | "namespace"] => "it can be selected by anyway, under its own path",
+        ["metadata", "resourceVersion"] => "it changes with every write",
+        _ => return Ok(()),
+    };
+    Err(Violation::new(Reason::Pointless, format!("{} needs no field: {why}", keys.join("."))))
+}

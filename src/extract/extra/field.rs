@@ -1,0 +1,48 @@
+//! An extra field, compiled.
+
+use std::sync::Arc;
+
+use crate::extract::field::Field;
+use crate::extract::trie::{Step, is_many};
+
+/// A field that has been accepted, compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtraField {
+    field: Field,
+    /// Shared with the plans.
+    steps: Arc<[Step]>,
+}
+
+impl ExtraField {
+    /// A field whose value is at these steps.
+    pub(in crate::extract) fn new(field: Field, steps: Vec<Step>) -> ExtraField {
+        ExtraField { field, steps: steps.into() }
+    }
+
+    /// The name that selectors use.
+    pub fn name(&self) -> &str {
+        &self.field.label
+    }
+
+    /// Whether an object can have several values of it.
+    pub fn is_many(&self) -> bool {
+        is_many(&self.steps)
+    }
+
+    /// The field as a plan has it.
+    pub fn field(&self) -> &Field {
+        &self.field
+    }
+
+    pub(in crate::extract) fn steps(&self) -> &Arc<[Step]> {
+        &self.steps
+    }
+}
+
+/// The paths of all fields have too many steps, or their wildcards meet in too many ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "with the fields before it, the paths are too long together or their wildcards meet in too many ways: use fewer wildcards, \
+     shorter paths or fewer fields"
+)]
+pub struct TooComplex;

@@ -1,0 +1,51 @@
+//! The extra fields of one resource, with the plan that has them.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::field::{ExtraField, TooComplex};
+use crate::extract::plan::Plan;
+
+/// Fields that have been accepted for a plan, and that plan with them. To merge their paths takes time, so it is done once. Clones
+/// share everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtraFields(Option<Arc<Extended>>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Extended {
+    fields: Vec<ExtraField>,
+    /// The plan without them.
+    own: Plan,
+    /// The plan with them.
+    whole: Plan,
+}
+
+impl ExtraFields {
+    /// Fields of the plan `own`, and `whole`, which is that plan with them.
+    pub(super) fn new(fields: Vec<ExtraField>, own: Plan, whole: Plan) -> ExtraFields {
+        ExtraFields(Some(Arc::new(Extended { fields, own, whole })))
+    }
+
+    /// A plan with these fields.
+    ///
+    /// A field whose name the resource itself has come to offer since it was accepted is left out: the resource's own wins.
+    ///
+    /// # Errors
+    /// [`TooComplex`], if the plan is another one than the one for which they were accepted.
+    pub fn extend(&self, plan: &Plan) -> Result<Plan, TooComplex> {
+        let Some(extended) = &self.0 else { return Ok(plan.clone()) };
+        if extended.own == *plan {
+            return Ok(extended.whole.clone());
+        }
+        let is_free = |field: &&ExtraField| plan.resolve(field.name()).is_err();
+        plan.with_extra(&extended.fields.iter().filter(is_free).cloned().collect::<Vec<ExtraField>>())
+    }
+}
+
+impl Deref for ExtraFields {
+    type Target = [ExtraField];
+
+    fn deref(&self) -> &[ExtraField] {
+        self.0.as_ref().map_or(&[], |extended| &extended.fields)
+    }
+}

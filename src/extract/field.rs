@@ -1,0 +1,58 @@
+//! A selectable field, and what a label of a field selector refers to.
+
+use std::sync::Arc;
+
+use crate::model::FieldIndex;
+
+/// One selectable field besides metadata.name and metadata.namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// The label in a selector and in OpenAPI (`fieldPath`), such as `spec.color`.
+    pub label: String,
+    /// The path as its author wrote it; for built-in types the path of the wire source, such as `.spec.color`.
+    pub json_path: String,
+    /// `string`, `integer` or `boolean`.
+    pub kind: String,
+    /// The schema's `enum`, as canonical texts: the first ones of a long one. Empty without one.
+    pub allowed: Arc<[String]>,
+    /// The schema's `format`; empty without one.
+    pub format: String,
+    /// Value when the source is absent: the built-in table's, or the schema's default for display. `None`: "".
+    pub default: Option<String>,
+    /// Description for people; empty without one.
+    pub description: String,
+    /// Where the field comes from.
+    pub origin: Origin,
+}
+
+/// Where a field comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A CRD's selectableFields.
+    CustomResourceDefinition,
+    /// The built-in table.
+    BuiltIn,
+    /// A FieldCache's selectableFields.
+    FieldCache,
+}
+
+/// What a label of a field selector refers to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FieldRef {
+    /// metadata.name.
+    Name,
+    /// metadata.namespace; `""` on cluster-scoped objects where the label is accepted at all.
+    Namespace,
+    /// A field of the plan.
+    Field(FieldIndex),
+    /// Accepted but never populated: reads as `""` for every object (Pod status.podIPs).
+    Empty,
+}
+
+/// A label that the resource does not offer; Display is kube-apiserver's message for that kind.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct UnsupportedLabel {
+    /// kube-apiserver's words.
+    pub message: String,
+}

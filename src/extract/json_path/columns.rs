@@ -1,0 +1,21 @@
+//! Columns of a definition whose templates are not valid.
+
+use super::template::JsonPath;
+use crate::crd::Crd;
+use crate::model::quote;
+
+/// One sentence for each version of a definition that has a column whose path is not valid.
+pub fn unreadable_columns(crd: &Crd) -> Vec<String> {
+    let versions = crd.versions.iter().enumerate().filter_map(|(version, found)| {
+        let mut columns = found.printer_columns.iter().enumerate();
+        columns.find_map(|(column, found)| {
+            let error = JsonPath::parse(&found.json_path).err()?;
+            Some(format!(
+                "spec.versions[{version}].additionalPrinterColumns[{column}].jsonPath: {}: {error}; as on the API server, neither this \
+                 column is shown nor those behind it",
+                quote(&found.json_path)
+            ))
+        })
+    });
+    versions.collect()
+}

@@ -1,0 +1,67 @@
+//! Whether a template reads what is pruned.
+
+use super::template::{JsonPath, List, Node, Test};
+use crate::extract::prune::{Part, Prune};
+
+impl JsonPath {
+    /// Whether it looks at what is left out of objects, or may.
+    pub fn looks_at(&self, prune: &Prune) -> bool {
+        !prune.is_empty() && self.actions.iter().any(|action| looks(action, &mut vec![prune]))
+    }
+}
+
+/// Whether a list looks at what is left out. `places` are those in the pruned paths to which the values may belong; elements of a list
+/// belong to the place of the list.
+fn looks(list: &List, places: &mut Vec<&Prune>) -> bool {
+    for node in list {
+        match node {
+            Node::Field(name) => {
+                let parts: Vec<&Part> = places.iter().filter_map(|place| place.part(name)).collect();
+                let Some(inside) = insides(parts) else { return true };
+                *places = inside;
+            }
+            Node::Wildcard => {
+                let parts = places.iter().flat_map(|place| place.parts()).map(|(_, part)| part).collect();
+                let Some(inside) = insides(parts) else { return true };
+                places.extend(inside);
+            }
+            // Something left out is somewhere below.
+            Node::Recursive if !places.is_empty() => return true,
+            Node::Recursive | Node::Slice(_) | Node::Range | Node::Word(_) => {}
+            Node::Filter(filter) => {
+                let right = match &filter.test {
+                    Test::Exists => None,
+                    Test::Compares(_, right) | Test::Unknown(right) => Some(right),
+                };
+                if std::iter::once(&filter.left).chain(right).any(|side| looks(side, &mut places.clone())) {
+                    return true;
+                }
+            }
+            Node::Union(lists) => {
+                let mut all = Vec::new();
+                for list in lists {
+                    let mut places = places.clone();
+                    if looks(list, &mut places) {
+                        return true;
+                    }
+                    all.extend(places);
+                }
+                *places = all;
+            }
+            Node::Literal(_) => places.clear(),
+        }
+        // Each once: many ways can lead to a place.
+        places.sort_unstable_by_key(|place| std::ptr::from_ref::<Prune>(place));
+        places.dedup_by_key(|place| std::ptr::from_ref::<Prune>(place));
+    }
+    false
+}
+
+/// What is left out inside of these; `None` when one of them is left out as a whole.
+fn insides(parts: Vec<&Part>) -> Option<Vec<&Prune>> {
+    let inside = parts.into_iter().map(|part| match part {
+        Part::Whole => None,
+        Part::Inside(inside) => Some(inside),
+    });
+    inside.collect()
+}

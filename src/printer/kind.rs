@@ -1,0 +1,61 @@
+//! The printer of a kind, and the row that it makes of an object.
+
+use serde_json::Value;
+
+use super::column::Column;
+use super::time::Moment;
+use crate::json::Json;
+use crate::json::tree::Tree;
+
+/// One built-in kind. The version does not matter: upstream prints its internal form.
+#[derive(Clone, Copy, Debug)]
+pub struct Printer {
+    /// Group, empty for core.
+    pub group: &'static str,
+    /// Plural name.
+    pub resource: &'static str,
+    /// Column definitions. A row can have a cell more than there are columns: IPAddress has, upstream.
+    pub columns: &'static [Column],
+    pub(super) print: fn(Json<'_>, Moment) -> Row,
+}
+
+/// Where a row stands in a sorted list: a number, then a name.
+pub type Order = (i64, String);
+
+/// What is told of one object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row {
+    /// Strings, integers, booleans.
+    pub cells: Vec<Value>,
+    /// Present for what has run to its end.
+    pub condition: Option<RowCondition>,
+}
+
+/// A condition of type `Completed`, status `True`: clients may leave such rows out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowCondition {
+    /// One word.
+    pub reason: &'static str,
+    /// A sentence.
+    pub message: &'static str,
+}
+
+impl Printer {
+    /// The row of an object, from its JSON text, with ages counted up to `now`. Never fails: what cannot be read is as if it were not
+    /// there.
+    pub fn print(&self, json: &[u8], now: Moment) -> Row {
+        read_object(json, |object| (self.print)(object, now))
+    }
+}
+
+/// Reads an object where it is: a copy of its members would take many times its bytes.
+pub(super) fn read_object<T>(json: &[u8], reader: impl Fn(Json<'_>) -> T) -> T {
+    let tree = Tree::read(json).ok();
+    reader(Json::of(tree.as_ref()))
+}
+
+impl Row {
+    pub(super) fn of(cells: Vec<Value>) -> Row {
+        Row { cells, condition: None }
+    }
+}

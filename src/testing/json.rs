@@ -1,0 +1,108 @@
+//! Random JSON documents as they may be written: repeated and escaped keys, white space, numbers of all forms.
+
+use proptest::prelude::{Strategy, any, prop, prop_oneof};
+use serde_json::Value;
+
+/// A document as it may be written: repeated keys included.
+#[derive(Clone, Debug)]
+pub(crate) enum Written {
+    Scalar(String),
+    List(Vec<Written>),
+    Object(Vec<(String, Written)>),
+}
+
+pub(crate) const KEYS: [&str; 8] = ["a", "b", "c", "metadata", "a b", "é", "k\\\"", ""];
+
+pub(crate) fn keys() -> impl Strategy<Value = String> {
+    prop::sample::select(KEYS.to_vec()).prop_map(str::to_owned)
+}
+
+pub(crate) fn documents() -> impl Strategy<Value = Written> {
+    let literals = ["null", "true", "false", "0", "-0", "1.0", "1e2", "-12", "1.5", "1e21", "12345678.5"];
+    let scalars = prop_oneof![
+        prop::sample::select(literals.to_vec()).prop_map(str::to_owned),
+        any::<i64>().prop_map(|number| number.to_string()),
+        any::<String>().prop_map(|text| Value::from(text).to_string()),
+        "[\\[\\]{}:,\\\\\" a-c]{0,20}".prop_map(|text| Value::from(text).to_string()),
+    ];
+    scalars.prop_map(Written::Scalar).prop_recursive(5, 60, 6, |inner| {
+        prop_oneof![
+            1 => prop::collection::vec(inner.clone(), 0..4).prop_map(Written::List),
+            3 => prop::collection::vec((keys(), inner), 0..6).prop_map(Written::Object),
+        ]
+    })
+}
+
+pub(crate) fn objects() -> impl Strategy<Value = Written> {
+    prop::collection::vec((keys(), documents()), 0..6).prop_map(Written::Object)
+}
+
+/// Where white space stands and which keys are escaped.
+struct Style {
+    choices: Vec<u8>,
+    next: usize,
+}
+
+impl Style {
+    fn choose(&mut self, of: u8) -> usize {
+        self.next += 1;
+        usize::from(self.choices.get(self.next % self.choices.len().max(1)).copied().unwrap_or(0) % of)
+    }
+
+    fn gap(&mut self, out: &mut String) {
+        out.push_str(["", "", "", " ", "\n\t", "\r "][self.choose(6)]);
+    }
+
+    fn key(&mut self, key: &str, out: &mut String) {
+        let mut characters = key.chars();
+        match characters.next() {
+            Some(first) if self.choose(4) == 0 => {
+                let rest = Value::from(characters.as_str()).to_string();
+                out.push_str(&format!("\"\\u{:04x}{}", u32::from(first), &rest[1..]));
+            }
+            _ => out.push_str(&Value::from(key).to_string()),
+        }
+    }
+
+    fn write(&mut self, document: &Written, out: &mut String) {
+        match document {
+            Written::Scalar(text) => out.push_str(text),
+            Written::List(items) => {
+                out.push('[');
+                for (index, item) in items.iter().enumerate() {
+                    out.push_str(if index > 0 { "," } else { "" });
+                    self.gap(out);
+                    self.write(item, out);
+                    self.gap(out);
+                }
+                out.push(']');
+            }
+            Written::Object(members) => {
+                out.push('{');
+                for (index, (key, value)) in members.iter().enumerate() {
+                    out.push_str(if index > 0 { "," } else { "" });
+                    self.gap(out);
+                    self.key(key, out);
+                    self.gap(out);
+                    out.push(':');
+                    self.gap(out);
+                    self.write(value, out);
+                    self.gap(out);
+                }
+                out.push('}');
+            }
+        }
+    }
+}
+
+/// A document in writing.
+pub(crate) fn written() -> impl Strategy<Value = String> {
+    (objects(), prop::collection::vec(any::<u8>(), 1..40)).prop_map(|(document, choices)| {
+        let mut out = String::new();
+        let mut style = Style { choices, next: 0 };
+        style.gap(&mut out);
+        style.write(&document, &mut out);
+        style.gap(&mut out);
+        out
+    })
+}
