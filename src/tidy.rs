@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 const MAX_LINES: usize = 800;
 
 /// Room -> rooms it may use. Whatever is not listed must not be used; `tests` may use everything.
-const EDGES: [(&str, &[&str]); 35] = [
+const EDGES: [(&str, &[&str]); 36] = [
     ("model", &[]),
     ("selector", &["model"]),
     ("json", &["model"]),
     ("crd", &["model", "json"]),
-    ("schema", &["model", "selector"]),
+    ("schema", &["model", "json", "selector"]),
     ("extract", &["model", "json", "crd"]),
     ("store", &["model"]),
     ("query", &["model", "selector", "extract", "store"]),
@@ -33,7 +33,7 @@ const EDGES: [(&str, &[&str]); 35] = [
     ("builtin", &["model", "openapi"]),
     ("registry", &["model", "json", "selector", "crd", "extract", "store", "query", "subscribe", "openapi"]),
     // Texts into values: what folders, commands and requests have in common.
-    ("manifest", &["model", "schema"]),
+    ("manifest", &["model", "json"]),
     (
         "source",
         &[
@@ -82,6 +82,7 @@ const EDGES: [(&str, &[&str]); 35] = [
         "server",
         &[
             "model",
+            "json",
             "selector",
             "extract",
             "store",

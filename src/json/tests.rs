@@ -3,3 +3,4 @@
 mod tree;
 mod view;
 mod weight;
+mod write;

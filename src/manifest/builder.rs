@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::budget::Budget;
 use super::parsed::MAX_DEPTH;
 use super::scalar;
-use crate::schema::json::{normalize_numbers, to_text};
+use crate::json::{normalize_numbers, to_text};
 
 struct Frame {
     content: Content,

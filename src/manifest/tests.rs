@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::budget::Budget;
 use super::yaml::{Form, NotOne, documents, single};
-use crate::schema::json::{normalize_numbers, to_text};
+use crate::json::{normalize_numbers, to_text};
 
 /// The value of `k` in a one-line document.
 fn plain(text: &str) -> Result<Value, String> {

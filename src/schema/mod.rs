@@ -2,14 +2,12 @@
 //!
 //! Only folder mode needs this: objects that come from a cluster have been through it. Map: [`node`] is one place of a
 //! schema; [`defaults`] fills values in; [`prune`] takes unknown fields out; [`validate`] refuses, with [`format`] for
-//! the formats of texts; [`metadata`] knows names, labels and annotations; [`json`] writes a document with the bytes
-//! that a Go server would write.
+//! the formats of texts; [`metadata`] knows names, labels and annotations.
 //! `x-kubernetes-validations` (CEL rules) are not evaluated: a folder may hold an object that a cluster would refuse
 //! by such a rule.
 
 pub mod defaults;
 pub mod format;
-pub mod json;
 pub mod metadata;
 pub mod node;
 pub mod prune;

@@ -12,8 +12,8 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::format;
-use super::json;
 use super::node::{Additional, Node};
+use crate::json;
 use crate::model::{float, quote};
 use crate::selector::syntax::dns_1035_label_faults;
 use crate::selector::{Problem, Reason};

@@ -19,11 +19,12 @@ use sha2::{Digest, Sha256};
 use super::field_caches::own_definition;
 use super::object;
 use crate::crd::{Crd, Schema};
+use crate::json;
 use crate::manifest::yaml::{self, Broken, Document, Form};
 use crate::model::{GroupVersion, Gvr, Key, Scope, Version};
 use crate::schema::metadata::{self, NameRule};
 use crate::schema::node::no_references;
-use crate::schema::{Node, defaults, json, prune, validate};
+use crate::schema::{Node, defaults, prune, validate};
 
 /// The group of CustomResourceDefinition.
 const DEFINITIONS_GROUP: &str = "apiextensions.k8s.io";

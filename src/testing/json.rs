@@ -1,7 +1,7 @@
 //! Random JSON documents as they may be written: repeated and escaped keys, white space, numbers of all forms.
 
-use proptest::prelude::{Strategy, any, prop, prop_oneof};
-use serde_json::Value;
+use proptest::prelude::{Just, Strategy, any, prop, prop_oneof};
+use serde_json::{Map, Value};
 
 /// A document as it may be written: repeated keys included.
 #[derive(Clone, Debug)]
@@ -104,5 +104,24 @@ pub(crate) fn written() -> impl Strategy<Value = String> {
         style.write(&document, &mut out);
         style.gap(&mut out);
         out
+    })
+}
+
+/// A value.
+pub(crate) fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        // Exact in both notations: serde_json reads long fractions only nearly right.
+        any::<i32>().prop_map(|number| Value::from(f64::from(number) / 64.0)),
+        any::<String>().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[a-d]", inner, 0..4)
+                .prop_map(|members| Value::from(members.into_iter().collect::<Map<_, _>>())),
+        ]
     })
 }
