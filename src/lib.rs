@@ -11,6 +11,7 @@
 //! |---|---|
 //! | [`model`] | names, keys, versions, and [`model::Record`], the one form in which an object enters a store |
 //! | [`json`] | JSON bytes: read without recursion, weighed, and written as Go writes them |
+//! | [`yaml`] | YAML, written from JSON in the styles of kubectl and go-yaml |
 //! | [`selector`] | label and field selectors: text and wire forms, matching, printing back |
 //! | [`crd`] | a CustomResourceDefinition read once: names, versions, schemas, columns |
 //! | [`schema`] | structural schemas: defaults, pruning, validation; folder mode only |
@@ -75,6 +76,7 @@ pub mod schema;
 pub mod selector;
 pub mod store;
 pub mod subscribe;
+pub mod yaml;
 
 #[cfg(feature = "net")]
 pub mod access;

@@ -11,17 +11,18 @@ use std::path::{Path, PathBuf};
 const MAX_LINES: usize = 800;
 
 /// Room -> rooms it may use. Whatever is not listed must not be used; `tests` may use everything.
-const EDGES: [(&str, &[&str]); 36] = [
+const EDGES: [(&str, &[&str]); 37] = [
     ("model", &[]),
     ("selector", &["model"]),
     ("json", &["model"]),
+    ("yaml", &["model", "json"]),
     ("crd", &["model", "json"]),
     ("schema", &["model", "json", "selector"]),
     ("extract", &["model", "json", "crd"]),
     ("store", &["model"]),
     ("query", &["model", "selector", "extract", "store"]),
     ("subscribe", &["model", "selector", "extract", "query", "store"]),
-    ("openapi", &["model", "json", "crd", "extract"]),
+    ("openapi", &["model", "json", "yaml", "crd", "extract"]),
     ("printer", &["model", "selector", "json"]),
     ("protobuf", &["model", "json"]),
     // The scheduler's rules. Its index is its own: counts by topology domain are no posting lists of a store.
@@ -37,8 +38,8 @@ const EDGES: [(&str, &[&str]); 36] = [
     (
         "source",
         &[
-            "model", "json", "selector", "crd", "schema", "extract", "store", "openapi", "kinds", "builtin", "manifest",
-            "registry",
+            "model", "json", "selector", "crd", "schema", "extract", "store", "openapi", "kinds", "builtin",
+            "manifest", "registry",
         ],
     ),
     // What a request asks for. It looks nothing up.
@@ -61,6 +62,7 @@ const EDGES: [(&str, &[&str]); 36] = [
         &[
             "model",
             "json",
+            "yaml",
             "selector",
             "crd",
             "extract",
@@ -170,6 +172,7 @@ const EDGES: [(&str, &[&str]); 36] = [
             "server",
             "runtime",
             "telemetry",
+            "yaml",
         ],
     ),
     ("main", &["cli"]),
@@ -282,6 +285,7 @@ fn the_core_names_no_edge_crate() {
     let core = [
         "model",
         "json",
+        "yaml",
         "selector",
         "crd",
         "schema",

@@ -122,5 +122,5 @@ pub fn write_out(text: &str) -> anyhow::Result<()> {
 
 /// A value as a YAML document.
 fn yaml(value: &Value) -> String {
-    crate::openapi::yaml::text(value)
+    crate::yaml::go_yaml(value)
 }

@@ -276,7 +276,7 @@ impl Plan {
     pub fn extract(&self, bytes: Bytes) -> Result<Record, InvalidObject> {
         let reading = &self.whole.reading;
         if u32::try_from(bytes.len()).is_err() {
-            return Err(SyntaxError { offset: 0, expected: "an object of less than 4 GiB" });
+            return Err(SyntaxError { offset: 0, expected: "an object of less than 4 GiB" }.into());
         }
         let found = scan::locate(&self.whole.trie, &bytes)?;
         if let Some((kind, api_version)) = reading.type_meta
@@ -384,7 +384,7 @@ fn wire_steps(path: &str) -> Vec<Step> {
 }
 
 /// The different values of a field that can have several, sorted; nulls are none.
-fn several(bytes: &[u8], spans: impl Iterator<Item = Span>, shift: usize) -> Result<Vec<Cow<'_, str>>, InvalidObject> {
+fn several(bytes: &[u8], spans: impl Iterator<Item = Span>, shift: usize) -> Result<Vec<Cow<'_, str>>, SyntaxError> {
     let mut values: Vec<Cow<'_, str>> = Vec::new();
     let mut full = USUAL_VALUES;
     for span in spans {
@@ -405,7 +405,7 @@ fn several(bytes: &[u8], spans: impl Iterator<Item = Span>, shift: usize) -> Res
     Ok(values)
 }
 
-fn text_at(bytes: &[u8], span: Span) -> Result<Cow<'_, str>, InvalidObject> {
+fn text_at(bytes: &[u8], span: Span) -> Result<Cow<'_, str>, SyntaxError> {
     if span.is_absent() {
         return Ok(Cow::Borrowed(""));
     }
@@ -416,7 +416,7 @@ fn required_text<'b>(bytes: &'b [u8], span: Span, path: &'static str) -> Result<
     let [b'"', inside @ .., b'"'] = span.of(bytes) else {
         return Err(InvalidObject::Missing { path });
     };
-    unescape(inside).ok_or(SyntaxError { offset: span.start, expected: "a string" })
+    unescape(inside).ok_or(InvalidObject::Syntax(SyntaxError { offset: span.start, expected: "a string" }))
 }
 
 /// Room for a value's text: colours and names, not paragraphs.
@@ -430,12 +430,9 @@ const USUAL_LABELS: usize = 8;
 
 /// Reads metadata.labels: sorted by key, of equal keys the last one. Anything but an object is no label at all. The
 /// result has room for as many values.
-fn labels(bytes: &[u8], span: Span, values: usize) -> Result<IndexedValues, InvalidObject> {
+fn labels(bytes: &[u8], span: Span, values: usize) -> Result<IndexedValues, SyntaxError> {
     let raw = span.of(bytes);
-    let misplaced = |error: InvalidObject| match error {
-        SyntaxError { offset, expected } => SyntaxError { offset: span.start + offset, expected },
-        other => other,
-    };
+    let misplaced = |error: SyntaxError| SyntaxError { offset: span.start + error.offset, ..error };
     let mut texts = IndexedValues::with_capacity(raw.len() + values * USUAL_VALUE_BYTES, USUAL_LABELS, values);
     let mut is_sorted = true;
     each_label(raw, |key, value| {
@@ -457,7 +454,7 @@ fn labels(bytes: &[u8], span: Span, values: usize) -> Result<IndexedValues, Inva
     Ok(texts)
 }
 
-fn each_label<'b>(raw: &'b [u8], mut visit: impl FnMut(Cow<'b, str>, Cow<'b, str>)) -> Result<(), InvalidObject> {
+fn each_label<'b>(raw: &'b [u8], mut visit: impl FnMut(Cow<'b, str>, Cow<'b, str>)) -> Result<(), SyntaxError> {
     each_member(raw, |member| {
         let key = unescape(member.key);
         let key = key.ok_or(SyntaxError { offset: member.whole.start, expected: "a key" })?;
@@ -478,8 +475,8 @@ pub(super) struct Member<'b> {
 /// Visits the members of an object; there are none when the bytes are any other value.
 pub(super) fn each_member<'b>(
     raw: &'b [u8],
-    mut visit: impl FnMut(Member<'b>) -> Result<(), InvalidObject>,
-) -> Result<(), InvalidObject> {
+    mut visit: impl FnMut(Member<'b>) -> Result<(), SyntaxError>,
+) -> Result<(), SyntaxError> {
     if raw.first() != Some(&b'{') {
         return Ok(());
     }
@@ -520,7 +517,7 @@ fn leading_type_meta(bytes: &[u8], found: &Found, kind: Span, api_version: Span)
 }
 
 /// The object without its kind and apiVersion, wherever they stand.
-fn without_type_meta(object: &[u8]) -> Result<Vec<u8>, InvalidObject> {
+fn without_type_meta(object: &[u8]) -> Result<Vec<u8>, SyntaxError> {
     let mut shorter = Vec::with_capacity(object.len());
     shorter.push(b'{');
     each_member(object, |member| {

@@ -7,6 +7,7 @@
 pub mod copies;
 pub mod path;
 
+use super::invalid_object::InvalidObject;
 use super::trie::Step;
 use crate::json::cursor::{Cursor, LIST_GOES_ON, MAX_DEPTH, OBJECT_GOES_ON, TOO_DEEP};
 use crate::json::{SyntaxError, unescape};
@@ -87,7 +88,7 @@ impl Prune {
     ///
     /// # Errors
     /// Bytes that are no JSON object, or nest deeper than an API server stores.
-    pub fn apply(&self, object: &[u8]) -> Result<Vec<u8>, SyntaxError> {
+    pub fn apply(&self, object: &[u8]) -> Result<Vec<u8>, InvalidObject> {
         let mut out = Vec::with_capacity(object.len());
         self.write(object, &mut out)?;
         Ok(out)
@@ -122,11 +123,7 @@ impl Prune {
                 let depth = open.len();
                 let Some(container) = open.last_mut() else {
                     cursor.space();
-                    return if cursor.peek().is_some() {
-                        Err(cursor.error("the end of the object"))
-                    } else {
-                        Ok(())
-                    };
+                    return if cursor.peek().is_some() { Err(cursor.error("the end of the object")) } else { Ok(()) };
                 };
                 let (bracket, goes_on) = if container.is_list { (b']', LIST_GOES_ON) } else { (b'}', OBJECT_GOES_ON) };
                 if cursor.closes(bracket) {

@@ -10,7 +10,6 @@ use serde_json::Value;
 use super::text::unescape;
 use super::tree::{Kind, NodeId, Tree, scalar_value};
 
-
 /// A value of a tree, or nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Json<'t>(Option<(&'t Tree<'t>, NodeId)>);

@@ -10,7 +10,7 @@ use serde_json::{Number, Value};
 ///
 /// # Errors
 /// What has no JSON form.
-pub fn resolve(text: &str) -> Result<Value, String> {
+pub(super) fn resolve(text: &str) -> Result<Value, String> {
     Ok(match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
         "true" | "True" | "TRUE" | "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Value::Bool(true),

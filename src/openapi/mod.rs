@@ -4,7 +4,7 @@
 //! loses what kubectl could not read), and [`structure`] says whether it is published at all; [`definitions`] builds Kind
 //! and KindList around it; [`operations`] knows the paths; [`v3`] writes the document of one group-version, [`v2`] merges
 //! CRDs into a Swagger document; [`selectable`] adds the extension to definitions that came without it; [`hash`] names a
-//! document by its content; [`part`] is what a View shows of a document; [`protobuf`] and [`yaml`] write the binary forms that Go clients ask for.
+//! document by its content; [`part`] is what a View shows of a document; [`protobuf`] writes the binary forms that Go clients ask for.
 //!
 //! This room does no HTTP: `server::documents` answers requests. It knows no built-in kind: texts and definitions that
 //! every document shares come in as [`Shared`], from a cluster's own documents or from `builtin::schemas`.
@@ -21,7 +21,6 @@ pub mod structural;
 pub mod structure;
 pub mod v2;
 pub mod v3;
-pub mod yaml;
 
 #[cfg(test)]
 mod tests;

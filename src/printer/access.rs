@@ -7,11 +7,11 @@ use serde_json::json;
 use crate::json::Json;
 
 use super::cluster::created_at;
+use super::column::{AGE, CREATED_AT, NAME, string};
+use super::kind::{Printer, Row};
 use super::read::{items, name, text, text_or};
 use super::text::{labels, subjects};
 use super::time::{Moment, age, human_duration};
-use super::column::{AGE, CREATED_AT, NAME, string};
-use super::kind::{Printer, Row};
 
 fn role_bindings(object: Json<'_>, now: Moment) -> Row {
     let role = object.at("roleRef");

@@ -12,11 +12,11 @@ use serde_json::json;
 use crate::json::Json;
 use crate::json::tree::Tree;
 
+use super::column::{AGE, NAME, string};
+use super::kind::{Printer, Row};
 use super::read::{integer, is_set, items, name, text};
 use super::text::quantity;
 use super::time::{Moment, age};
-use super::column::{AGE, NAME, string};
-use super::kind::{Printer, Row};
 
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";

@@ -7,11 +7,11 @@ use serde_json::json;
 
 use crate::json::Json;
 
+use super::column::{AGE, CREATED_AT, NAME, boolean, integer as integer_column, string};
+use super::kind::{Printer, Row};
 use super::read::{condition, count, flag, integer, is_set, items, members, name, pointer_or, text, text_or};
 use super::text::{at_most_three, quantity};
 use super::time::{Moment, age};
-use super::column::{AGE, CREATED_AT, NAME, boolean, integer as integer_column, string};
-use super::kind::{Printer, Row};
 
 /// Name and creation time: the kinds that have no printer upstream either (apiserver `registry/rest/table.go`).
 pub(super) fn created_at(object: Json<'_>, _now: Moment) -> Row {

@@ -6,10 +6,10 @@ use serde_json::json;
 
 use crate::json::Json;
 
-use super::read::{integer, is_empty, is_going, is_set, items, name, text};
-use super::time::{Moment, age, since};
 use super::column::{AGE, NAME, integer as integer_column, string};
 use super::kind::{Printer, Row};
+use super::read::{integer, is_empty, is_going, is_set, items, name, text};
+use super::time::{Moment, age, since};
 
 fn name_and_age(object: Json<'_>, now: Moment) -> Row {
     Row::of(vec![name(object), age(object, now)])

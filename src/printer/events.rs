@@ -4,11 +4,11 @@ use serde_json::json;
 
 use crate::json::Json;
 
+use super::column::{Column, NAME, string};
+use super::kind::{Printer, Row};
 use super::read::{integer, is_set, name, text, text_or};
 use super::text::lower;
 use super::time::{Moment, since};
-use super::column::{Column, NAME, string};
-use super::kind::{Printer, Row};
 
 /// What a group calls the members.
 struct Names {

@@ -7,11 +7,11 @@ use serde_json::json;
 
 use crate::json::Json;
 
+use super::column::{AGE, NAME, string};
+use super::kind::{Printer, Row};
 use super::read::{integer, is_empty, is_set, items, name, pointer_or, text, text_or, texts};
 use super::text::{at_most_three, labels, lower, or_none, selector};
 use super::time::{Moment, age};
-use super::column::{AGE, NAME, string};
-use super::kind::{Printer, Row};
 
 fn services(object: Json<'_>, now: Moment) -> Row {
     let spec = object.at("spec");

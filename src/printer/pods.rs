@@ -7,11 +7,11 @@ use serde_json::json;
 
 use crate::json::Json;
 
+use super::column::{AGE, NAME, string};
+use super::kind::{Printer, Row, RowCondition};
 use super::read::{flag, has_condition, integer, is_going, is_set, items, name, text, text_or};
 use super::text::{containers, labels};
 use super::time::{Moment, age, since};
-use super::column::{AGE, NAME, string};
-use super::kind::{Printer, Row, RowCondition};
 
 fn pods(pod: Json<'_>, now: Moment) -> Row {
     let (spec, status) = (pod.at("spec"), pod.at("status"));

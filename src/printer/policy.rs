@@ -6,11 +6,11 @@ use serde_json::json;
 
 use crate::json::Json;
 
+use super::column::{AGE, NAME, integer as integer_column, string};
+use super::kind::{Order, Printer, Row};
 use super::read::{condition, count, integer, is_set, name, text};
 use super::text::selector_struct;
 use super::time::{Moment, age};
-use super::column::{AGE, NAME, integer as integer_column, string};
-use super::kind::{Order, Printer, Row};
 
 fn webhook_configurations(object: Json<'_>, now: Moment) -> Row {
     Row::of(vec![name(object), json!(count(object.at("webhooks"))), age(object, now)])

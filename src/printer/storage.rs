@@ -7,11 +7,11 @@ use serde_json::json;
 use crate::json::Json;
 
 use super::cluster::created_at;
+use super::column::{AGE, CREATED_AT, NAME, boolean, integer as integer_column, string};
+use super::kind::{Printer, Row};
 use super::read::{count, flag, is_going, is_set, items, name, pointer_or, text, texts};
 use super::text::{access_modes, or_none, quantity};
 use super::time::{Moment, age};
-use super::column::{AGE, CREATED_AT, NAME, boolean, integer as integer_column, string};
-use super::kind::{Printer, Row};
 
 /// Where the class stood before it was a member; it still counts first.
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";

@@ -2,9 +2,7 @@
 
 use super::column::{AGE, NAME};
 use super::kind::{Order, Printer, Row, read_object};
-use super::{
-    access, autoscaling, cluster, devices, events, network, pods, policy, read, storage, time, workloads,
-};
+use super::{access, autoscaling, cluster, devices, events, network, pods, policy, read, storage, time, workloads};
 
 impl Printer {
     /// The printer of a resource, in whatever version; `None` for kinds without one.

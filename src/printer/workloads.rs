@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use crate::json::Json;
 
+use super::column::{AGE, CONTAINERS, IMAGES, NAME, boolean, integer as integer_column, string};
+use super::kind::{Printer, Row};
 use super::read::{
     count, flag, has_condition, integer, integer_or_string, is_going, is_set, items, name, pointer_or, text,
 };
 use super::text::{bare_selector, containers, labels, lower, selector};
 use super::time::{Moment, age, human_duration, since};
-use super::column::{AGE, CONTAINERS, IMAGES, NAME, boolean, integer as integer_column, string};
-use super::kind::{Printer, Row};
 
 /// A count of spec or status.
 fn number(value: Json<'_>) -> Value {

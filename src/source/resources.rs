@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::discovery::{Discovered, Discovery};
 use crate::builtin::deprecations::deprecation_warning;
-use crate::crd::{Crd, CrdVersion, served_groups, version_priority};
+use crate::crd::{Crd, CrdVersion, DEFINITION_LEVELS, served_groups, version_priority};
 use crate::extract::Plan;
 use crate::json::tree::{self, Tree};
 use crate::json::{InvalidJson, Json, weight};

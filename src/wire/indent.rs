@@ -9,8 +9,8 @@ use bytes::{Buf, Bytes};
 use super::encode::CHUNK;
 use super::pieces::Pieces;
 
-/// The deepest level of objects and lists whose content is indented. Only schemas in definitions nest nearly as deep.
-pub const DEEPEST: usize = 100;
+/// The deepest level of objects and lists whose content is indented, as in YAML. Only schemas in definitions nest nearly as deep.
+pub const DEEPEST: usize = crate::yaml::DEEPEST;
 
 /// Where indented text goes.
 trait Sink {

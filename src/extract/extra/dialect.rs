@@ -13,7 +13,10 @@ use crate::model::quote;
 /// Reads an RFC 9535 path.
 pub(super) fn rfc_9535(text: &str) -> Result<Vec<Step>, Violation> {
     if text.chars().count() > MAX_PATH {
-        return Err(Violation::new(Reason::InvalidPath, format!("a path must not be longer than {MAX_PATH} characters")));
+        return Err(Violation::new(
+            Reason::InvalidPath,
+            format!("a path must not be longer than {MAX_PATH} characters"),
+        ));
     }
     // The parser tries the expressions of a filter in many ways, so that its time doubles with each parenthesis.
     if has_filter(text) {

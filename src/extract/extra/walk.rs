@@ -133,7 +133,11 @@ fn is_open(schema: &Value) -> bool {
 }
 
 /// Where a step leads to, and by which way.
-fn take<'s>(step: &'s Step, place: &Place<'s>, ways: &Ways<'s>) -> Result<Vec<(Option<&'s Value>, Taken<'s>)>, Violation> {
+fn take<'s>(
+    step: &'s Step,
+    place: &Place<'s>,
+    ways: &Ways<'s>,
+) -> Result<Vec<(Option<&'s Value>, Taken<'s>)>, Violation> {
     let Some(schema) = place.schema else { return Ok(vec![(None, step.into())]) };
     let way = || ways.written(place.way);
     let properties = schema["properties"].as_object();

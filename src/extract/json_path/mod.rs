@@ -10,7 +10,7 @@
 //! - The results of a template with `range` depend on the objects that the API server has shown before, and are an error from the
 //!   second object on. Here they are always one.
 //! - Letters outside of ASCII are those of Unicode's property Alphabetic, which has some more than Go's category L.
-//! - Filters in filters are read to [`MAX_LEVELS`], and a search visits a bounded number of values: see [`search::Search`].
+//! - Filters in filters are read to [`template::MAX_LEVELS`], and a search visits a bounded number of values: see [`search::Search`].
 //!
 //! How a result is shown in a cell is `server`'s. RFC 9535 paths are read in [`super::extra`].
 
@@ -23,6 +23,6 @@ mod template;
 mod unquote;
 
 pub use columns::unreadable_columns;
+pub(crate) use template::Literal;
 pub(in crate::extract) use template::{End, Node, Slice};
-pub(crate) use template::{Literal, MAX_LEVELS, Operator};
 pub use template::{JsonPath, Malformed};

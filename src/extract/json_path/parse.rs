@@ -5,9 +5,7 @@
 //! - `['a.b']` is `.a.b`, and `["a"]` is an error. Backslashes in names disappear, also doubled ones.
 //! - `[]` is `[0]`.
 
-use super::template::{
-    End, Filter, JsonPath, List, Literal, MAX_LEVELS, Malformed, Node, Operator, Slice, Test, Word,
-};
+use super::template::{End, Filter, JsonPath, List, Literal, MAX_LEVELS, Malformed, Node, Operator, Slice, Test, Word};
 use super::unquote::unquote;
 
 impl JsonPath {

@@ -4,7 +4,7 @@
 //! a filter that only asks whether there are values takes those that came into the step with the error.
 
 use super::compare::{Scalar, compares};
-use super::template::{End, Filter, JsonPath, List, Literal, Node, Slice, Test};
+use super::template::{End, Filter, JsonPath, List, Literal, Node, Slice, Test, Word};
 use crate::json::tree::{Kind, NodeId, Tree};
 
 /// Searches in one object, and how many values they may visit together.
@@ -133,11 +133,11 @@ impl<'t, 'b> Search<'t, 'b> {
                     *found = all;
                 }
                 Node::Range => return Err(Fault::Final),
-                Node::Word(super::Word::End) => {
+                Node::Word(Word::End) => {
                     found.clear();
                     return Err(Fault::Unfit);
                 }
-                Node::Word(super::Word::Unknown) => return Err(Fault::Unfit),
+                Node::Word(Word::Unknown) => return Err(Fault::Unfit),
             }
         }
         Ok(())

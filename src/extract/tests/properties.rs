@@ -14,7 +14,7 @@ use crate::extract::trie::{Paths, Step, Trie, is_many};
 use crate::extract::value::{text, text_of};
 use crate::extract::{Plan, path};
 use crate::json::cursor::bytes_read;
-use crate::testing::json::{KEYS, Written, documents, keys, objects, written};
+use crate::testing::json::{keys, written};
 use crate::testing::nested::{self, MAX_LEVELS, on_worker_stack};
 
 fn step() -> impl Strategy<Value = Step> {

@@ -4,8 +4,8 @@ use proptest::prelude::{any, prop};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 use serde_json::{Value, json};
 
-use crate::json::cursor::bytes_read;
 use crate::crd::DEFINITION_LEVELS;
+use crate::json::cursor::bytes_read;
 use crate::json::tree::{Kind, NodeId, Tree, shallow, value};
 use crate::testing::json::written;
 use crate::testing::nested::{self, MAX_LEVELS, Nested, Shape, on_worker_stack};

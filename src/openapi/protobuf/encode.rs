@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::message::{NamedField, Shape};
-use crate::openapi::yaml;
+use crate::yaml::go_yaml;
 
 /// Something of the JSON that the message has no place for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,11 @@ pub fn encode(shape: &'static Shape, document: &Value) -> (Vec<u8>, Vec<Skipped>
     written(shape, document, Some(Vec::new()))
 }
 
-pub(super) fn written(shape: &'static Shape, document: &Value, skipped: Option<Vec<Skipped>>) -> (Vec<u8>, Vec<Skipped>) {
+pub(super) fn written(
+    shape: &'static Shape,
+    document: &Value,
+    skipped: Option<Vec<Skipped>>,
+) -> (Vec<u8>, Vec<Skipped>) {
     let mut writer = Writer { path: Vec::new(), skipped, out: Backward::default() };
     writer.message(shape, document);
     let mut skipped = writer.skipped.unwrap_or_default();
@@ -65,7 +69,7 @@ impl Writer {
                 Value::Array(_) => self.field(1, &Shape::List(&Shape::Text), value, Zero::Kept),
                 _ => self.field(1, &Shape::Text, value, Zero::Kept),
             },
-            Shape::Yaml => self.out.put_bytes(2, yaml::text(value).as_bytes()),
+            Shape::Yaml => self.out.put_bytes(2, go_yaml(value).as_bytes()),
             Shape::Choice(choose) => {
                 if let Some((number, shape)) = choose(value) {
                     self.field(number, shape, value, Zero::Kept);

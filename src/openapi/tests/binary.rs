@@ -1,10 +1,8 @@
-//! Protobuf and YAML: bytes derived by hand, and a reader that knows the wire format only.
+//! Protobuf: bytes derived by hand, and a reader that knows the wire format only.
 
-use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::super::protobuf::{Skipped, encode, to_protobuf_v2, to_protobuf_v3, v2, v3};
-use super::super::yaml;
 use super::{shirts, v2_of, v3_of};
 
 /// Fields of a message: number and content, of length-delimited fields only; other wire types are stepped over.
@@ -153,115 +151,4 @@ fn what_has_no_place_is_reported() {
             row("definitions/A/properties/default/maxLength", "not a 64-bit integer"),
         ]
     );
-}
-
-#[test]
-fn yaml_is_written_as_go_yaml_writes_it() {
-    for (value, expected) in [
-        (json!("plain"), "plain\n"),
-        (json!("two words"), "two words\n"),
-        (json!(""), "\"\"\n"),
-        (json!("true"), "\"true\"\n"),
-        (json!("True"), "\"True\"\n"),
-        (json!("yes"), "yes\n"),
-        (json!("null"), "\"null\"\n"),
-        (json!("~"), "\"~\"\n"),
-        (json!("12"), "\"12\"\n"),
-        (json!("0x1F"), "\"0x1F\"\n"),
-        (json!("0b12"), "0b12\n"),
-        (json!("1_000"), "\"1_000\"\n"),
-        (json!("08"), "\"08\"\n"),
-        (json!("1.5"), "\"1.5\"\n"),
-        (json!("1e999"), "1e999\n"),
-        (json!(".5"), "\".5\"\n"),
-        (json!(".inf"), "\".inf\"\n"),
-        (json!("1.2.3"), "1.2.3\n"),
-        (json!("2020-01-02"), "\"2020-01-02\"\n"),
-        (json!("2020-02-30"), "2020-02-30\n"),
-        (json!("2020-01-02T03:04:05Z"), "\"2020-01-02T03:04:05Z\"\n"),
-        (json!("- x"), "'- x'\n"),
-        (json!("-x"), "-x\n"),
-        (json!("a: b"), "'a: b'\n"),
-        (json!("a:b"), "a:b\n"),
-        (json!("a #b"), "'a #b'\n"),
-        (json!("a#b"), "a#b\n"),
-        (json!("'q'"), "'''q'''\n"),
-        (json!("*"), "'*'\n"),
-        (json!(" x"), "' x'\n"),
-        (json!("x "), "'x '\n"),
-        (json!("a\tb"), "\"a\\tb\"\n"),
-        (json!("é"), "é\n"),
-        (json!("😀"), "\"\\U0001F600\"\n"),
-        (json!("a\nb"), "|-\n    a\n    b\n"),
-        (json!("a\n\nb\n"), "|\n    a\n\n    b\n"),
-        (json!(" a\nb"), "|4-\n     a\n    b\n"),
-        (json!("a \nb"), "\"a \\nb\"\n"),
-        (json!(null), "null\n"),
-        (json!(false), "false\n"),
-        (json!(1.5), "1.5\n"),
-        (json!([]), "[]\n"),
-        (json!({}), "{}\n"),
-        (json!([[1, [2]], {"a": []}]), "- - 1\n  - - 2\n- a: []\n"),
-        (
-            json!({"a": {"b": [{"c": 1, "d": {"e": 2}}]}}),
-            "a:\n    b:\n        - c: 1\n          d:\n            e: 2\n",
-        ),
-        (json!({"a": "x\ny"}), "a: |-\n    x\n    y\n"),
-        (json!(["x\ny"]), "- |-\n  x\n  y\n"),
-        (json!({"true": 1, "a b": 2, "": 3}), "\"\": 3\na b: 2\n\"true\": 1\n"),
-    ] {
-        assert_eq!(yaml::text(&value), expected, "{value}");
-    }
-}
-
-/// Values with the texts that a YAML writer gets wrong.
-fn values() -> impl Strategy<Value = Value> {
-    let words = prop_oneof![
-        "[ -~]{0,8}",
-        "[0-9_.eExXoOb+:TZ -]{1,12}",
-        "[a-z:#'\" \n-]{0,10}",
-        Just("true".to_owned()),
-        Just("null".to_owned()),
-    ];
-    let leaf = prop_oneof![
-        words.clone().prop_map(Value::from),
-        any::<i32>().prop_map(Value::from),
-        any::<bool>().prop_map(Value::from),
-        Just(Value::Null)
-    ];
-    leaf.prop_recursive(3, 16, 4, move |inner| {
-        prop_oneof![
-            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            proptest::collection::btree_map("[a-z]{1,4}", inner, 0..4)
-                .prop_map(|map| Value::Object(map.into_iter().collect::<Map<_, _>>())),
-        ]
-    })
-}
-
-proptest! {
-    /// Every container and every leaf takes its own line, so lines can be counted without a YAML reader.
-    #[test]
-    fn yaml_has_a_line_for_every_leaf_and_ends_with_a_newline(value in values()) {
-        fn lines(value: &Value) -> usize {
-            match value {
-                Value::Array(items) if !items.is_empty() => items.iter().map(lines).sum(),
-                Value::Object(object) if !object.is_empty() => object
-                    .values()
-                    .map(|member| match member {
-                        Value::Array(items) if !items.is_empty() => 1 + lines(member),
-                        Value::Object(members) if !members.is_empty() => 1 + lines(member),
-                        _ => lines(member),
-                    })
-                    .sum(),
-                Value::String(text) => {
-                    let written = yaml::text(&json!(text));
-                    written.matches('\n').count()
-                }
-                _ => 1,
-            }
-        }
-        let written = yaml::text(&value);
-        assert!(written.ends_with('\n'));
-        assert_eq!(written.matches('\n').count(), lines(&value), "{written}");
-    }
 }

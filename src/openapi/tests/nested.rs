@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
+use super::super::Document;
 use super::super::part::{Shown, ShownResource};
 use super::super::protobuf::{encode, to_protobuf_v2, to_protobuf_v3, v3};
 use super::super::structure::is_structural;
-use super::super::{Document, yaml};
 use super::{v2_of, v3_of, with_schema};
 use crate::crd::DEFINITION_LEVELS;
-use crate::json::tree::value;
-use crate::openapi::DOCUMENT_LEVELS;
 use crate::extract::{Plan, Prune};
+use crate::json::tree::value;
 use crate::model::Scope;
-use crate::testing::nested::{Nested, Shape, on_worker_stack};
+use crate::openapi::DOCUMENT_LEVELS;
+use crate::testing::nested::on_worker_stack;
 
 /// A schema of so many levels: objects, lists, maps and branches in turn.
 fn schema(levels: usize) -> Value {
@@ -75,18 +75,4 @@ fn protobuf_of_nested_schemas_has_every_level() {
     assert_eq!(skipped, []);
     let types = |bytes: &[u8]| bytes.windows(6).filter(|window| window == b"object").count();
     assert_eq!(types(&bytes), types(document.to_string().as_bytes()), "each level is there once");
-}
-
-#[test]
-fn yaml_of_nested_values_is_bounded() {
-    let wide = format!("[{}1]", "1,".repeat(10_000));
-    for shape in [Shape::Lists, Shape::Maps, Shape::Mixed(vec![true, false, false])] {
-        for depth in [100, 500, 1000] {
-            let json = Nested { leaf: "L", ..Nested::new(depth, shape.clone()) }.text().replace('L', &wide);
-            let value = value(json.as_bytes(), 1_001).unwrap();
-            let text = on_worker_stack(|| yaml::text(&value));
-            assert!(text.len() < 2 * json.len() + 4096, "{shape:?} {depth}: {} of {}", text.len(), json.len());
-            assert!(text.ends_with("]\n") || text.ends_with("}\n"), "{shape:?} {depth}");
-        }
-    }
 }

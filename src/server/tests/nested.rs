@@ -191,7 +191,7 @@ proptest! {
         prop_assert!(broken.is_empty(), "{:?} in {}", broken, String::from_utf8_lossy(&yaml));
         prop_assert_eq!(&found[0].value, &serde_json::from_str::<Value>(&json).unwrap(), "{}", String::from_utf8_lossy(&yaml));
         let mut flow = b"kind: K\nvalue: ".to_vec();
-        yaml::text::write_flow(value.to_string().as_bytes(), &mut flow);
+        crate::yaml::kubectl::write_flow(value.to_string().as_bytes(), &mut flow);
         if value.is_object() || value.is_array() {
             let (found, broken) = documents(&flow, Form::Yaml);
             prop_assert!(broken.is_empty(), "{:?} in {}", broken, String::from_utf8_lossy(&flow));

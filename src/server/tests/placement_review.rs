@@ -153,7 +153,7 @@ async fn a_review_is_created_and_answered_at_once() {
     assert!(status["notEvaluated"].as_array().is_some_and(|plugins| !plugins.is_empty()), "{status}");
 
     let stored = asking(&json!({"podRef": {"namespace": "default", "name": "pending"}, "nodeNames": ["two"]}));
-    let yaml = crate::openapi::yaml::text(&stored);
+    let yaml = crate::yaml::go_yaml(&stored);
     let headers = [("content-type", "application/yaml; charset=utf-8"), ("accept", "application/yaml")];
     let answer = fixture.ask(Method::POST, &format!("{REVIEWS}?dryRun=All"), &headers, &yaml).await;
     assert_eq!((answer.code.as_u16(), answer.header("content-type")), (201, "application/yaml"));

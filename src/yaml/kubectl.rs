@@ -1,8 +1,8 @@
-//! Scalars, keys and values on one line, as every reader of YAML 1.1 and 1.2 takes them for the same JSON.
+//! The style of `kubectl -o yaml`: scalars, keys and values on one line, as every reader of YAML 1.1 and 1.2 takes them for the same JSON.
 
-use crate::json::unescape;
+use super::line::break_line;
+use crate::json::{unescape, write_string};
 use crate::model::float;
-use crate::wire::encode::write_string;
 
 /// Readers of YAML take at most 1,024 characters for a key without a question mark.
 const LONGEST_SHORT_KEY: usize = 500;
@@ -124,7 +124,11 @@ pub(super) fn is_plain(text: &str) -> bool {
     safe_shape && !reserved
 }
 
-pub(super) fn break_line(indent: usize, out: &mut Vec<u8>) {
-    out.push(b'\n');
-    out.resize(out.len() + indent, b' ');
+/// What stands behind `|`: whether the text ends with no line break (`-`), or with more than one (`+`).
+pub(super) fn chomping(text: &str) -> &'static str {
+    match text.len() - text.trim_end_matches('\n').len() {
+        0 => "-",
+        1 => "",
+        _ => "+",
+    }
 }

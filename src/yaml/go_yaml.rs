@@ -1,147 +1,51 @@
-//! JSON values as YAML text, byte for byte as go-yaml v3 writes them: the form of vendor extensions, defaults and enums in
-//! the protobuf documents (gnostic `compiler.Marshal`).
+//! The style of go-yaml v3, byte for byte: vendor extensions, defaults and enums in the protobuf form of OpenAPI documents (gnostic
+//! `compiler.Marshal`).
 //!
-//! Block style, indented by four, list items by their dash; a text is quoted exactly when go-yaml would read it as
-//! something else. This is no general YAML writer: no comments, anchors or tags, and it reads nothing. A map key that
+//! Block style, indented by four, list items by their dash; a text is quoted exactly when go-yaml would read it as something else. A map key that
 //! does not fit on a line is written in double quotes, where go-yaml would use the `? ` form; so is a text with a Unicode
 //! line separator or a byte order mark, which go-yaml writes in ways that it does not read back.
 
-use serde_json::{Map, Value};
-
 /// go-yaml's default indentation.
-const INDENT: usize = 4;
+pub(super) const INDENT: usize = 4;
 
 /// Objects and lists further in are in flow style, on one line. Vendor extensions of Kubernetes have a few levels; values of
 /// an enum have as many as their author likes, and each line of theirs would repeat the indentation.
-const MOST_INDENTATION: usize = 64;
+pub(super) const MOST_INDENTATION: usize = 64;
 
-/// The text of a value, with a newline at its end.
-pub fn text(value: &Value) -> String {
-    let mut out = String::new();
-    match value {
-        Value::Object(object) if !object.is_empty() => mapping(object, 0, &mut out),
-        Value::Array(items) if !items.is_empty() => sequence(items, 0, &mut out),
-        _ => {
-            scalar(value, INDENT, &mut out);
-            end_line(&mut out);
-        }
-    }
-    out
+/// Where what is below a member stands. Below an item of a list the column is no multiple of four, so it aligns to the next one.
+pub(super) fn below(indent: usize) -> usize {
+    INDENT * ((indent + INDENT) / INDENT)
 }
 
-/// Lines of a mapping. The cursor stands at column `indent` of the first line.
-fn mapping(object: &Map<String, Value>, indent: usize, out: &mut String) {
-    for (position, (key, value)) in object.iter().enumerate() {
-        if position > 0 {
-            out.extend(std::iter::repeat_n(' ', indent));
-        }
-        out.push_str(&key_text(key));
-        out.push(':');
-        // Below a list item the column is no multiple of four; what hangs below aligns to the next one.
-        let below = INDENT * ((indent + INDENT) / INDENT);
-        match value {
-            Value::Object(_) | Value::Array(_) if below > MOST_INDENTATION => flow(value, " ", out),
-            Value::Object(child) if !child.is_empty() => {
-                out.push('\n');
-                out.extend(std::iter::repeat_n(' ', below));
-                mapping(child, below, out);
-            }
-            Value::Array(items) if !items.is_empty() => {
-                out.push('\n');
-                out.extend(std::iter::repeat_n(' ', below));
-                sequence(items, below, out);
-            }
-            _ => {
-                out.push(' ');
-                scalar(value, below, out);
-                end_line(out);
-            }
-        }
-    }
+/// Whether a text is written as a literal block.
+pub(super) fn is_literal(text: &str) -> bool {
+    text.contains('\n') && Looks::of(text).block
 }
 
-/// Lines of a list. The cursor stands at column `indent` of the first line.
-fn sequence(items: &[Value], indent: usize, out: &mut String) {
-    for (position, item) in items.iter().enumerate() {
-        if position > 0 {
-            out.extend(std::iter::repeat_n(' ', indent));
-        }
-        out.push_str("- ");
-        match item {
-            Value::Object(_) | Value::Array(_) if indent > MOST_INDENTATION => flow(item, "", out),
-            Value::Object(object) if !object.is_empty() => mapping(object, indent + 2, out),
-            Value::Array(children) if !children.is_empty() => sequence(children, indent + 2, out),
-            _ => {
-                scalar(item, indent + 2, out);
-                end_line(out);
-            }
-        }
-    }
+/// What stands behind `|`: whether the first line begins with space, and whether the text ends with no newline (`-`), or with more
+/// than one (`+`).
+pub(super) fn literal_header(text: &str) -> String {
+    let indentation = if text.starts_with([' ', '\n']) { INDENT.to_string() } else { String::new() };
+    let chomping = if !text.ends_with('\n') {
+        "-"
+    } else if text == "\n" || text.ends_with("\n\n") {
+        "+"
+    } else {
+        ""
+    };
+    indentation + chomping
 }
 
-/// An object or list on one line. JSON is YAML.
-fn flow(value: &Value, space: &str, out: &mut String) {
-    out.push_str(space);
-    out.push_str(&value.to_string());
-    out.push('\n');
-}
-
-/// Ends the line, unless a block text ended it already.
-fn end_line(out: &mut String) {
-    if !out.ends_with('\n') {
-        out.push('\n');
-    }
-}
-
-/// A value on one line, or a block text whose lines are indented by `indent`.
-fn scalar(value: &Value, indent: usize, out: &mut String) {
-    match value {
-        Value::String(text) if text.contains('\n') => match Looks::of(text) {
-            Looks { block: true, .. } => literal(text, indent, out),
-            _ => out.push_str(&double_quoted(text)),
-        },
-        Value::String(text) => out.push_str(&one_line(text)),
-        // Null, booleans, numbers, and containers without members.
-        other => out.push_str(&other.to_string()),
-    }
-}
-
-fn key_text(key: &str) -> String {
-    match Looks::of(key) {
-        _ if key.contains('\n') => double_quoted(key),
-        _ => one_line(key),
-    }
-}
-
-fn one_line(text: &str) -> String {
+/// A text on one line: plain, or in single or double quotes.
+pub(super) fn one_line(text: &str) -> String {
     let looks = Looks::of(text);
+    // A text with a line break has no single quotes.
     if !reads_as_text(text) || !looks.single_quoted {
         double_quoted(text)
     } else if looks.plain {
         text.to_owned()
     } else {
         format!("'{}'", text.replace('\'', "''"))
-    }
-}
-
-/// `|` and the lines. What stands after `|` says whether the first line begins with space, and whether the text ends
-/// with no newline (`-`), or with more than one (`+`).
-fn literal(text: &str, indent: usize, out: &mut String) {
-    out.push('|');
-    if text.starts_with([' ', '\n']) {
-        out.push_str(&INDENT.to_string());
-    }
-    if !text.ends_with('\n') {
-        out.push('-');
-    } else if text == "\n" || text.ends_with("\n\n") {
-        out.push('+');
-    }
-    out.push('\n');
-    for line in text.split_inclusive('\n') {
-        if line != "\n" {
-            out.extend(std::iter::repeat_n(' ', indent));
-        }
-        out.push_str(line);
     }
 }
 

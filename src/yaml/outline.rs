@@ -1,0 +1,113 @@
+//! The values of a JSON document, found in one pass and without recursion.
+
+use super::style::Style;
+use crate::json::SyntaxError;
+use crate::json::cursor::Cursor;
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Object,
+    List,
+    Text,
+    /// Printed on one line: numbers, literals, what is empty, and what is nested too deep.
+    Plain,
+}
+
+impl Kind {
+    /// Whether lines for its members or items follow.
+    pub(super) fn is_container(self) -> bool {
+        matches!(self, Kind::Object | Kind::List)
+    }
+}
+
+/// A value of a document.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    pub(super) kind: Kind,
+    /// Where its key begins and ends, quotes included; empty in lists.
+    pub(super) key: (usize, usize),
+    /// Where it begins and ends.
+    pub(super) value: (usize, usize),
+    /// The number of the first node that is not inside of it.
+    pub(super) after: usize,
+}
+
+/// The values of a document in the order in which they begin.
+pub(super) struct Outline(pub(super) Vec<Node>);
+
+impl Outline {
+    /// Finds them in one pass.
+    pub(super) fn of(json: &[u8], style: Style) -> Result<Outline, SyntaxError> {
+        let mut cursor = Cursor::new(json);
+        let mut nodes: Vec<Node> = Vec::new();
+        // The containers that are open: their nodes.
+        let mut open: Vec<usize> = Vec::new();
+        cursor.space();
+        let start = cursor.position();
+        loop {
+            if nodes.len() > style.most_values() {
+                let mut whole = Cursor::new(json);
+                whole.space();
+                whole.skip_value(0)?;
+                let value = (start, whole.position());
+                return Ok(Outline(vec![Node { kind: Kind::Plain, key: (0, 0), value, after: 1 }]));
+            }
+            let mut key = (0, 0);
+            if let Some(&container) = open.last() {
+                let is_object = nodes[container].kind == Kind::Object;
+                if cursor.closes(if is_object { b'}' } else { b']' }) {
+                    nodes[container].value.1 = cursor.position();
+                    nodes[container].after = nodes.len();
+                    open.pop();
+                    if open.is_empty() {
+                        return Ok(Outline(nodes));
+                    }
+                    continue;
+                }
+                if nodes.len() > container + 1 {
+                    cursor.expect(b',', "a comma or the end of an object or list")?;
+                    cursor.space();
+                }
+                if is_object {
+                    let start = cursor.position();
+                    cursor.string("a key")?;
+                    key = (start, cursor.position());
+                    cursor.space();
+                    cursor.expect(b':', "a colon")?;
+                    cursor.space();
+                }
+            }
+            let start = cursor.position();
+            let kind = match cursor.peek() {
+                Some(b'{') if open.len() < style.deepest() => Kind::Object,
+                Some(b'[') if open.len() < style.deepest() => Kind::List,
+                Some(b'"') => Kind::Text,
+                _ => Kind::Plain,
+            };
+            let after = nodes.len() + 1;
+            if matches!(kind, Kind::Object | Kind::List) {
+                cursor.advance();
+                if !cursor.closes(if kind == Kind::Object { b'}' } else { b']' }) {
+                    open.push(nodes.len());
+                    nodes.push(Node { kind, key, value: (start, start), after });
+                    continue;
+                }
+                nodes.push(Node { kind: Kind::Plain, key, value: (start, cursor.position()), after });
+            } else {
+                cursor.skip_value(open.len())?;
+                nodes.push(Node { kind, key, value: (start, cursor.position()), after });
+            }
+            if open.is_empty() {
+                return Ok(Outline(nodes));
+            }
+        }
+    }
+
+    /// The nodes directly inside of one.
+    pub(super) fn children(&self, node: usize) -> impl Iterator<Item = usize> {
+        let end = self.0[node].after;
+        let inside = move |node: usize| (node < end).then_some(node);
+        std::iter::successors(inside(node + 1), move |&child| inside(self.0[child].after))
+    }
+}

@@ -1,0 +1,100 @@
+//! How values are written as YAML.
+
+use super::bounds::{DEEPEST, MOST_VALUES};
+use super::outline::Kind;
+use super::{go_yaml, kubectl};
+
+/// A style.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    /// As `kubectl -o yaml` prints: indented by two, lists not indented. Values in it are bounded: see [`DEEPEST`] and [`MOST_VALUES`].
+    Kubectl,
+    /// As go-yaml v3 writes: indented by four.
+    GoYaml,
+}
+
+impl Style {
+    /// Levels of objects and lists that have lines for their members and items.
+    pub(super) fn deepest(self) -> usize {
+        match self {
+            Style::Kubectl => DEEPEST,
+            Style::GoYaml => usize::MAX,
+        }
+    }
+
+    /// Values of a document that has lines.
+    pub(super) fn most_values(self) -> usize {
+        match self {
+            Style::Kubectl => MOST_VALUES,
+            Style::GoYaml => usize::MAX,
+        }
+    }
+
+    /// Where what is below a member of an object at this column stands.
+    pub(super) fn below(self, kind: Kind, indent: usize) -> usize {
+        match (self, kind) {
+            (Style::Kubectl, Kind::List) => indent,
+            (Style::Kubectl, Kind::Object | Kind::Text | Kind::Plain) => indent + 2,
+            (Style::GoYaml, _) => go_yaml::below(indent),
+        }
+    }
+
+    /// Whether objects and lists at this column are written on one line.
+    pub(super) fn is_too_deep(self, indent: usize) -> bool {
+        match self {
+            // By its level: see [`Style::deepest`].
+            Style::Kubectl => false,
+            Style::GoYaml => indent > go_yaml::MOST_INDENTATION,
+        }
+    }
+
+    /// Writes the key of a member.
+    pub(super) fn write_key(self, key: &str, indent: usize, out: &mut Vec<u8>) {
+        match self {
+            Style::Kubectl => kubectl::write_key(key, indent, out),
+            Style::GoYaml => out.extend_from_slice(go_yaml::one_line(key).as_bytes()),
+        }
+    }
+
+    /// Whether a text is written as a literal block.
+    pub(super) fn is_literal(self, text: &str) -> bool {
+        match self {
+            Style::Kubectl => !kubectl::is_plain(text) && kubectl::is_literal(text),
+            Style::GoYaml => go_yaml::is_literal(text),
+        }
+    }
+
+    /// What stands behind the `|` of a literal block.
+    pub(super) fn literal_header(self, text: &str) -> String {
+        match self {
+            Style::Kubectl => kubectl::chomping(text).to_owned(),
+            Style::GoYaml => go_yaml::literal_header(text),
+        }
+    }
+
+    /// Writes a text on one line.
+    pub(super) fn write_text(self, text: &str, out: &mut Vec<u8>) {
+        match self {
+            Style::Kubectl if kubectl::is_plain(text) => out.extend_from_slice(text.as_bytes()),
+            Style::Kubectl => kubectl::write_quoted(text, out),
+            Style::GoYaml => out.extend_from_slice(go_yaml::one_line(text).as_bytes()),
+        }
+    }
+
+    /// Writes a number, boolean or null.
+    pub(super) fn write_literal(self, literal: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Style::Kubectl => kubectl::write_literal(literal, out),
+            Style::GoYaml => out.extend_from_slice(literal),
+        }
+    }
+
+    /// Writes the JSON of an object or list on one line.
+    pub(super) fn write_flow(self, json: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Style::Kubectl => kubectl::write_flow(json, out),
+            // JSON is YAML.
+            Style::GoYaml => out.extend_from_slice(json),
+        }
+    }
+}
