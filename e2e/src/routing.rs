@@ -8,7 +8,7 @@ use std::task::{Context as TaskContext, Waker};
 
 use anyhow::{Context, Result};
 use fieldcache::crd::Crd;
-use fieldcache::extract::Plan;
+use fieldcache::extract::Extractor;
 use fieldcache::model::{Record, Version};
 use fieldcache::query::{FieldTerm, Selection};
 use fieldcache::registry::event_dispatcher::{EventDispatcher, Mailed, Subscription};
@@ -43,7 +43,7 @@ impl Routing {
     pub fn prepare(subscriptions: u64, stretches: u64, changes_a_snapshot: u64) -> Result<Routing> {
         let shirts = Shirts { count: subscriptions, ..Shirts::default() };
         let definition = Crd::read(&shirts.definition()).context("the corpus's definition")?;
-        let plan = Plan::custom_resource(&definition, "v1");
+        let plan = Extractor::custom_resource(&definition, "v1");
         let mut selections = Vec::new();
         let mut store = Store::new(HistoryLimits::default());
         store.begin_list();
@@ -116,6 +116,6 @@ impl Ready {
     }
 }
 
-fn read(plan: &Plan, object: String) -> Result<Record> {
+fn read(plan: &Extractor, object: String) -> Result<Record> {
     plan.extract(object.into()).map_err(|error| anyhow::anyhow!("an object of the corpus cannot be read: {error}"))
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::kinds::{self, BuiltinKind, KINDS};
 use crate::model::GroupVersion;
-use crate::openapi::{Form, GROUP_VERSION_KIND, META_V1, Shared, definitions, operations, v2, v3};
+use crate::openapi::{GROUP_VERSION_KIND, META_V1, OpenApiVersion, Shared, definitions, operations, v2, v3};
 
 type Object = Map<String, Value>;
 
@@ -193,7 +193,7 @@ fn require(definitions: &mut Object, name: &str, change: impl FnOnce(&mut Vec<Va
 }
 
 fn operations_of(kind: &BuiltinKind) -> Vec<operations::Path> {
-    let resource = operations::Resource {
+    let resource = operations::PublishedResource {
         group: kind.group,
         version: kind.version,
         kind: kind.kind,
@@ -209,7 +209,8 @@ fn operations_of(kind: &BuiltinKind) -> Vec<operations::Path> {
 fn list(kind: &BuiltinKind, published: &Object) -> Value {
     let shared = Shared { definitions: published, parameters: parameters() };
     let items = format!("List of {}.", kind.plural);
-    let mut list = definitions::list_of(kind.kind, kind.list_kind, &kind.definition(), &items, Form::V3, &shared);
+    let mut list =
+        definitions::list_of(kind.kind, kind.list_kind, &kind.definition(), &items, OpenApiVersion::V3, &shared);
     list.insert(GROUP_VERSION_KIND.to_owned(), json!([group_version_kind(kind, kind.list_kind)]));
     Value::Object(list)
 }
@@ -267,7 +268,7 @@ fn resolve(value: &Value, open: &mut Vec<String>) -> Value {
     match value {
         Value::Object(object) => {
             if let Some(Value::String(reference)) = object.get("$ref") {
-                let name = reference.strip_prefix(Form::V3.reference_prefix()).unwrap_or(reference);
+                let name = reference.strip_prefix(OpenApiVersion::V3.reference_prefix()).unwrap_or(reference);
                 let Some(definition) = generated().get(name).filter(|_| !open.iter().any(|above| above == name)) else {
                     return json!({"x-kubernetes-preserve-unknown-fields": true});
                 };

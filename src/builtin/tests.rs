@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::kinds::{BuiltinKind, KINDS, group_versions, of_kind};
 use super::schemas::{published, shared, structural_schema, v2_document, v3_document};
 use crate::crd::Crd;
-use crate::extract::{self, FieldRef, Plan};
+use crate::extract::{self, Extractor, FieldRef};
 use crate::model::{GroupVersion, Gvr, Scope};
 use crate::openapi::{GROUP_VERSION_KIND, SelectableEntry, protobuf, selectable, v2, v3};
 
@@ -241,7 +241,7 @@ fn custom_resources_and_fields_come_on_top() {
 fn every_kind_accepts_its_name_and_publishes_what_it_accepts() {
     let mut without_namespace = BTreeSet::new();
     for kind in KINDS {
-        let plan = Plan::built_in(kind.group, kind.version, kind.kind, kind.scope);
+        let plan = Extractor::built_in(kind.group, kind.version, kind.kind, kind.scope);
         assert_eq!(plan.resolve("metadata.name"), Ok(FieldRef::Name), "{}", kind.kind);
         if plan.resolve("metadata.namespace").is_err() {
             without_namespace.insert(kind.kind);

@@ -15,8 +15,8 @@ use super::crds::crd_name;
 use super::exit::Exit;
 use super::output::{Printed, printed, write_out};
 use crate::crd::Crd;
-use crate::extract::judge::{self, Cause, Judgement};
-use crate::manifest::yaml::{Form, documents};
+use crate::extract::validation::{self, CrdValidation, StatusCause};
+use crate::manifest::yaml::{Syntax, documents};
 
 /// Validates every CustomResourceDefinition in the files and skips other kinds.
 ///
@@ -36,7 +36,7 @@ pub(super) fn answer(arguments: &CheckArguments) -> anyhow::Result<(String, Exit
     if checked.is_empty() {
         bail!("no CustomResourceDefinition in {}", list(arguments));
     }
-    let is_accepted = checked.iter().all(|checked| checked.judgement.is_accepted());
+    let is_accepted = checked.iter().all(|checked| checked.validation.is_accepted());
     Ok((printed(&checked, arguments.output), if is_accepted { Exit::Done } else { Exit::No }))
 }
 
@@ -66,7 +66,7 @@ struct Checked {
     line: usize,
     name: String,
     fields: usize,
-    judgement: Judgement,
+    validation: CrdValidation,
 }
 
 fn check_file(path: &Path) -> anyhow::Result<Vec<Checked>> {
@@ -77,7 +77,7 @@ fn check_file(path: &Path) -> anyhow::Result<Vec<Checked>> {
     } else {
         bytes = std::fs::read(path).with_context(|| format!("{file} cannot be read"))?;
     }
-    let form = if file.ends_with(".json") { Form::Json } else { Form::Yaml };
+    let form = if file.ends_with(".json") { Syntax::Json } else { Syntax::Yaml };
     let (documents, broken) = documents(&bytes, form);
     if let Some(broken) = broken.first() {
         bail!("{file}:{}: {}", broken.line, broken.cause);
@@ -96,15 +96,15 @@ fn check_file(path: &Path) -> anyhow::Result<Vec<Checked>> {
             );
         }
         let crd = Crd::read(value).with_context(|| format!("{file}:{}", document.line))?;
-        let mut judgement = judge::judge(&crd, None);
-        judgement.warnings.extend(judge::unknown_fields(value));
+        let mut validation = validation::validate(&crd, None);
+        validation.warnings.extend(validation::unknown_fields(value));
         checked.push(Checked {
             file: file.clone(),
             document: index + 1,
             line: document.line,
             name: crd.name.clone(),
-            fields: judgement.versions.iter().map(|version| version.accepted.len()).sum(),
-            judgement,
+            fields: validation.versions.iter().map(|version| version.accepted.len()).sum(),
+            validation,
         });
     }
     Ok(checked)
@@ -112,35 +112,36 @@ fn check_file(path: &Path) -> anyhow::Result<Vec<Checked>> {
 
 impl Checked {
     fn json(&self) -> Value {
-        let cause = |cause: &Cause| json!({"reason": cause.reason, "field": cause.field, "message": cause.message});
-        let warning = |warning: &judge::Warning| json!({"version": warning.version, "jsonPath": warning.json_path, "message": warning.message});
+        let cause =
+            |cause: &StatusCause| json!({"reason": cause.reason, "field": cause.field, "message": cause.message});
+        let warning = |warning: &validation::FieldWarning| json!({"version": warning.version, "jsonPath": warning.json_path, "message": warning.message});
         json!({
-            "file": self.file, "document": self.document, "name": self.name, "accepted": self.judgement.is_accepted(),
-            "causes": self.judgement.causes.iter().map(cause).collect::<Vec<_>>(),
-            "warnings": self.judgement.warnings.iter().map(warning).collect::<Vec<_>>(),
+            "file": self.file, "document": self.document, "name": self.name, "accepted": self.validation.is_accepted(),
+            "causes": self.validation.causes.iter().map(cause).collect::<Vec<_>>(),
+            "warnings": self.validation.warnings.iter().map(warning).collect::<Vec<_>>(),
         })
     }
 
     /// The result and its causes. The wide form also lists the fields of each version.
     fn text(&self, is_wide: bool) -> String {
-        let verdict = match self.judgement.causes.len() {
+        let verdict = match self.validation.causes.len() {
             0 => format!("accepted, selectable fields: {}", self.fields),
             1 => "refused for 1 cause".to_owned(),
             count => format!("refused for {count} causes"),
         };
         let mut text = format!("{}:{}: {}: {verdict}\n", self.file, self.line, self.name);
-        for version in self.judgement.versions.iter().filter(|_| is_wide) {
+        for version in self.validation.versions.iter().filter(|_| is_wide) {
             for field in &version.accepted {
                 let _ = writeln!(text, "  {}: {} ({})", version.name, field.label, field.kind);
             }
         }
-        for cause in &self.judgement.causes {
+        for cause in &self.validation.causes {
             let _ = writeln!(text, "  {}: {}", cause.field, cause.message);
             if !cause.hint.is_empty() {
                 let _ = writeln!(text, "    {}", cause.hint);
             }
         }
-        for warning in &self.judgement.warnings {
+        for warning in &self.validation.warnings {
             let place: Vec<&str> =
                 [&*warning.version, &*warning.json_path].into_iter().filter(|part| !part.is_empty()).collect();
             let place = if place.is_empty() { String::new() } else { format!("{}: ", place.join(" ")) };

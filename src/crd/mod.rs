@@ -1,7 +1,7 @@
 //! A CustomResourceDefinition, read once: what every other room needs of it, and nothing judged.
 //!
 //! Reading is lenient: fields of a wrong JSON type are reported as [`Malformed`] with their path, unknown fields are
-//! ignored, and no rule of selectable fields is applied here: see `extract::judge`. Schemas stay JSON text ([`Schema`]): a
+//! ignored, and no rule of selectable fields is applied here: see `extract::validation`. Schemas stay JSON text ([`Schema`]): a
 //! typed form would drop keywords that must be republished (`openapi`).
 
 mod read;
@@ -73,7 +73,7 @@ pub struct CrdVersion {
     pub deprecation_warning: Option<String>,
     /// schema.openAPIV3Schema. `None` when `schema` is absent, or is present without openAPIV3Schema.
     pub schema: Option<Schema>,
-    /// Whether `schema` itself is present (`schema: {}` crashes upstream's validation; see `extract::judge`).
+    /// Whether `schema` itself is present (`schema: {}` crashes upstream's validation; see `extract::validation`).
     pub has_schema_field: bool,
     /// Whether the status subresource is enabled.
     pub has_status: bool,

@@ -11,7 +11,7 @@ use crate::model::quote;
 
 /// A kind with selectable fields of its own.
 #[derive(Debug, PartialEq, Eq)]
-pub struct BuiltIn {
+pub struct BuiltInFields {
     /// API group; empty for the core group.
     pub group: &'static str,
     /// Versions that share the row.
@@ -21,7 +21,7 @@ pub struct BuiltIn {
     /// Whether metadata.namespace is accepted; metadata.name always is.
     pub namespace: bool,
     /// How a label that is not accepted is refused.
-    pub refusal: Refusal,
+    pub refusal: LabelErrorFormat,
     /// Accepted labels besides metadata.name and metadata.namespace.
     pub labels: &'static [Label],
 }
@@ -32,12 +32,12 @@ pub struct Label {
     /// The label.
     pub label: &'static str,
     /// What it reads.
-    pub source: Source,
+    pub source: LabelSource,
 }
 
 /// What a label reads.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum LabelSource {
     /// A value of the object.
     Value {
         /// Paths on the wire, the first one with a non-empty text counts; `[0]` is the first element of a list.
@@ -59,7 +59,7 @@ pub enum Source {
 
 /// The shapes of messages for labels that are not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum LabelErrorFormat {
     /// Custom resources, and kinds with a conversion function of the usual form.
     NotSupported,
     /// batch Job.
@@ -70,16 +70,16 @@ pub enum Refusal {
     NotKnown,
 }
 
-impl Refusal {
+impl LabelErrorFormat {
     /// kube-apiserver's words for a refused label.
     pub fn message(self, version: &str, label: &str) -> String {
         match self {
-            Refusal::NotSupported => format!("field label not supported: {label}"),
-            Refusal::NotSupportedForJob => format!("field label {} not supported for Job", quote(label)),
-            Refusal::NotSupportedForResourceSlice => {
+            LabelErrorFormat::NotSupported => format!("field label not supported: {label}"),
+            LabelErrorFormat::NotSupportedForJob => format!("field label {} not supported for Job", quote(label)),
+            LabelErrorFormat::NotSupportedForResourceSlice => {
                 format!("field label not supported for resource.k8s.io/{version}, Kind=ResourceSlice: {label}")
             }
-            Refusal::NotKnown => format!(
+            LabelErrorFormat::NotKnown => format!(
                 "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
                 quote(label)
             ),
@@ -103,17 +103,17 @@ const fn value(
     description: &'static str,
 ) -> Label {
     let names_default = !when_absent.is_empty();
-    Label { label, source: Source::Value { paths, kind, when_absent, names_default, description } }
+    Label { label, source: LabelSource::Value { paths, kind, when_absent, names_default, description } }
 }
 
 /// The table, in alphabetical order of group and kind.
-pub const TABLE: &[BuiltIn] = &[
-    BuiltIn {
+pub const TABLE: &[BuiltInFields] = &[
+    BuiltInFields {
         group: "",
         versions: &["v1"],
         kind: "Event",
         namespace: true,
-        refusal: Refusal::NotSupported,
+        refusal: LabelErrorFormat::NotSupported,
         labels: &[
             text("involvedObject.kind", &[".involvedObject.kind"]),
             text("involvedObject.namespace", &[".involvedObject.namespace"]),
@@ -132,31 +132,31 @@ pub const TABLE: &[BuiltIn] = &[
             text("type", &[".type"]),
         ],
     },
-    BuiltIn {
+    BuiltInFields {
         group: "",
         versions: &["v1"],
         kind: "Namespace",
         namespace: false,
-        refusal: Refusal::NotSupported,
+        refusal: LabelErrorFormat::NotSupported,
         labels: &[text("status.phase", &[".status.phase"])],
     },
-    BuiltIn {
+    BuiltInFields {
         group: "",
         versions: &["v1"],
         kind: "Node",
         namespace: false,
-        refusal: Refusal::NotSupported,
+        refusal: LabelErrorFormat::NotSupported,
         labels: &[value("spec.unschedulable", &[".spec.unschedulable"], "boolean", "false", "")],
     },
-    BuiltIn {
+    BuiltInFields {
         group: "",
         versions: &["v1"],
         kind: "Pod",
         namespace: true,
-        refusal: Refusal::NotSupported,
+        refusal: LabelErrorFormat::NotSupported,
         labels: &[
             text("spec.nodeName", &[".spec.nodeName"]),
-            Label { label: "spec.host", source: Source::Alias("spec.nodeName") },
+            Label { label: "spec.host", source: LabelSource::Alias("spec.nodeName") },
             text("spec.restartPolicy", &[".spec.restartPolicy"]),
             text("spec.schedulerName", &[".spec.schedulerName"]),
             text("spec.serviceAccountName", &[".spec.serviceAccountName"]),
@@ -164,7 +164,7 @@ pub const TABLE: &[BuiltIn] = &[
             text("status.phase", &[".status.phase"]),
             Label {
                 label: "status.podIP",
-                source: Source::Value {
+                source: LabelSource::Value {
                     paths: &[".status.podIPs[0].ip", ".status.podIP"],
                     kind: "string",
                     when_absent: "",
@@ -172,40 +172,40 @@ pub const TABLE: &[BuiltIn] = &[
                     description: "The first of status.podIPs; a Pod's further addresses are not selectable.",
                 },
             },
-            Label { label: "status.podIPs", source: Source::NeverPopulated },
+            Label { label: "status.podIPs", source: LabelSource::NeverPopulated },
             text("status.nominatedNodeName", &[".status.nominatedNodeName"]),
         ],
     },
-    BuiltIn {
+    BuiltInFields {
         group: "",
         versions: &["v1"],
         kind: "ReplicationController",
         namespace: true,
-        refusal: Refusal::NotSupported,
+        refusal: LabelErrorFormat::NotSupported,
         labels: &[value("status.replicas", &[".status.replicas"], "integer", "0", "")],
     },
-    BuiltIn {
+    BuiltInFields {
         group: "",
         versions: &["v1"],
         kind: "Secret",
         namespace: true,
-        refusal: Refusal::NotSupported,
+        refusal: LabelErrorFormat::NotSupported,
         labels: &[text("type", &[".type"])],
     },
-    BuiltIn {
+    BuiltInFields {
         group: "",
         versions: &["v1"],
         kind: "Service",
         namespace: true,
-        refusal: Refusal::NotSupported,
+        refusal: LabelErrorFormat::NotSupported,
         labels: &[text("spec.clusterIP", &[".spec.clusterIP"]), text("spec.type", &[".spec.type"])],
     },
-    BuiltIn {
+    BuiltInFields {
         group: "batch",
         versions: &["v1"],
         kind: "Job",
         namespace: true,
-        refusal: Refusal::NotSupportedForJob,
+        refusal: LabelErrorFormat::NotSupportedForJob,
         labels: &[value(
             "status.successful",
             &[".status.succeeded"],
@@ -214,40 +214,40 @@ pub const TABLE: &[BuiltIn] = &[
             "The value of status.succeeded, which is not selectable under its own name.",
         )],
     },
-    BuiltIn {
+    BuiltInFields {
         group: "certificates.k8s.io",
         versions: &["v1"],
         kind: "CertificateSigningRequest",
         namespace: false,
-        refusal: Refusal::NotSupported,
+        refusal: LabelErrorFormat::NotSupported,
         labels: &[text("spec.signerName", &[".spec.signerName"])],
     },
-    BuiltIn {
+    BuiltInFields {
         group: "certificates.k8s.io",
         versions: &["v1beta1", "v1alpha1"],
         kind: "ClusterTrustBundle",
         namespace: false,
-        refusal: Refusal::NotSupported,
+        refusal: LabelErrorFormat::NotSupported,
         labels: &[text("spec.signerName", &[".spec.signerName"])],
     },
-    BuiltIn {
+    BuiltInFields {
         group: "certificates.k8s.io",
         versions: &["v1beta1", "v1alpha1"],
         kind: "PodCertificateRequest",
         namespace: false,
-        refusal: Refusal::NotSupported,
+        refusal: LabelErrorFormat::NotSupported,
         labels: &[
             text("spec.signerName", &[".spec.signerName"]),
             text("spec.podName", &[".spec.podName"]),
             text("spec.nodeName", &[".spec.nodeName"]),
         ],
     },
-    BuiltIn {
+    BuiltInFields {
         group: "events.k8s.io",
         versions: &["v1"],
         kind: "Event",
         namespace: true,
-        refusal: Refusal::NotSupported,
+        refusal: LabelErrorFormat::NotSupported,
         labels: &[
             text("regarding.kind", &[".regarding.kind"]),
             text("regarding.namespace", &[".regarding.namespace"]),
@@ -261,18 +261,18 @@ pub const TABLE: &[BuiltIn] = &[
             text("type", &[".type"]),
         ],
     },
-    BuiltIn {
+    BuiltInFields {
         group: "resource.k8s.io",
         versions: &["v1", "v1beta2", "v1beta1", "v1alpha3"],
         kind: "ResourceSlice",
         namespace: false,
-        refusal: Refusal::NotSupportedForResourceSlice,
+        refusal: LabelErrorFormat::NotSupportedForResourceSlice,
         labels: &[text("spec.nodeName", &[".spec.nodeName"]), text("spec.driver", &[".spec.driver"])],
     },
 ];
 
 /// The row of a kind; `None` for the many without one.
-pub fn find(group: &str, version: &str, kind: &str) -> Option<&'static BuiltIn> {
+pub fn find(group: &str, version: &str, kind: &str) -> Option<&'static BuiltInFields> {
     TABLE.iter().find(|row| row.group == group && row.kind == kind && row.versions.contains(&version))
 }
 
@@ -301,7 +301,7 @@ pub fn published(group: &str, version: &str, kind: &str, scope: Scope) -> Vec<Pu
         });
     }
     for label in row.map_or(&[][..], |row| row.labels) {
-        if let Source::Value { when_absent, names_default, description, .. } = label.source {
+        if let LabelSource::Value { when_absent, names_default, description, .. } = label.source {
             entries.push(Published {
                 field_path: label.label,
                 default: names_default.then_some(when_absent),

@@ -3,7 +3,7 @@
 //! The text is cut at `.`, `[` and `]` and nowhere else; there is no escape and no trimming (apiextensions
 //! `apiserver/schema/cel/validation.go`, ValidFieldPath without array notation). Only structural `properties` and
 //! `additionalProperties` count. This is not RFC 9535 and not client-go's JSONPath, which API servers use later to read
-//! the value: where the two disagree, `judge` warns. No rule about what the path may point to stands here.
+//! the value: where the two disagree, `validation` warns. No rule about what the path may point to stands here.
 
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 //!
 //! A path is member names; where a list stands on the way, each of its elements is meant, so that nothing stays visible because of
 //! where it stands. What is left keeps its bytes and its order. Copies of the data inside the object are left out with it: see [`copies`].
-//! Which fields a pruned object still has is [`super::Plan::pruned`]'s. The grammar of paths is [`path`].
+//! Which fields a pruned object still has is [`super::Extractor::pruned`]'s. The grammar of paths is [`path`].
 
 pub mod copies;
 pub mod path;

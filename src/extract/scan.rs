@@ -4,12 +4,12 @@
 //! skipped parts are balanced (brackets, strings, depth), not validated. It keeps its own stack, so that nesting costs
 //! no stack of the thread, and refuses what Go's decoder refuses: more than [`MAX_DEPTH`] levels. A key that occurs twice
 //! counts where it stands last, as in Go's encoding/json.
-//! What the found bytes mean is `value`; what becomes of them is `plan`.
+//! What the found bytes mean is `value`; what becomes of them is `extractor`.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use super::trie::{NodeId, ROOT, Trie};
+use super::trie::{ROOT, Trie, TrieNodeId};
 use crate::json::cursor::{Cursor, LIST_GOES_ON, MAX_DEPTH, OBJECT_GOES_ON, RawString, Span, SyntaxError, TOO_DEEP};
 use crate::json::unescape;
 
@@ -19,7 +19,7 @@ pub(crate) const MOST_VALUES: usize = 1 << 16;
 
 /// What a scan found.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundSpans {
     /// One span for every slot of the trie; absent for slots that can have several values.
     pub(super) slots: Vec<Span>,
     /// The values of slots that can have several, by slot and place.
@@ -67,7 +67,7 @@ impl Replaced {
     }
 }
 
-impl Found {
+impl FoundSpans {
     /// The values of a slot that can have several, as they stand in the object.
     pub(super) fn values(&self, slot: usize) -> impl Iterator<Item = Span> {
         let start = self.many.partition_point(|(held, _)| *held < slot);
@@ -90,7 +90,7 @@ impl Found {
 
 /// A container that the scanner is in.
 struct Frame<'b> {
-    node: NodeId,
+    node: TrieNodeId,
     start: usize,
     is_list: bool,
     /// How many members or elements have been met.
@@ -123,9 +123,9 @@ impl<'b> Members<'b> {
 ///
 /// # Errors
 /// [`SyntaxError`] when the bytes are no JSON object.
-pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<Found, SyntaxError> {
+pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<FoundSpans, SyntaxError> {
     let mut cursor = Cursor::new(bytes);
-    let mut found = Found { slots: vec![Span::default(); trie.slots()], ..Found::default() };
+    let mut found = FoundSpans { slots: vec![Span::default(); trie.slots()], ..FoundSpans::default() };
     let mut stack: Vec<Frame<'_>> = Vec::with_capacity(8);
     let mut replaced_spans = Replaced::default();
     cursor.space();
@@ -219,7 +219,7 @@ pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<Found, SyntaxError> {
     Ok(found)
 }
 
-fn frame<'b>(trie: &Trie, node: NodeId, start: usize, is_list: bool, found_before: usize) -> Frame<'b> {
+fn frame<'b>(trie: &Trie, node: TrieNodeId, start: usize, is_list: bool, found_before: usize) -> Frame<'b> {
     let members = (!is_list && trie.takes_any(node)).then(Box::default);
     Frame { node, start, is_list, met: 0, found_before, members }
 }

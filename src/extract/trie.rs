@@ -10,10 +10,10 @@ use std::sync::Arc;
 use crate::json::unescape;
 
 /// A node of a [`Trie`].
-pub(super) type NodeId = usize;
+pub(super) type TrieNodeId = usize;
 
 /// The object itself.
-pub(super) const ROOT: NodeId = 0;
+pub(super) const ROOT: TrieNodeId = 0;
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,11 +45,11 @@ pub(super) struct Trie {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Node {
-    children: Box<[(Box<[u8]>, NodeId)]>,
+    children: Box<[(Box<[u8]>, TrieNodeId)]>,
     /// Sorted by their place.
-    elements: Box<[(usize, NodeId)]>,
+    elements: Box<[(usize, TrieNodeId)]>,
     /// For every member and element that has no child of its own.
-    any: Option<NodeId>,
+    any: Option<TrieNodeId>,
     /// Slots of the paths that end here.
     slots: Box<[usize]>,
     /// Slots of this node and of all nodes below.
@@ -92,7 +92,7 @@ impl Paths {
     pub(super) fn merge(&self, most: usize) -> Result<Trie, TooManyNodes> {
         let mut nodes = vec![Node::default()];
         // Every step leads one level down, so nodes differ by their level and by the paths that lead through them.
-        let mut known: HashMap<(usize, Vec<usize>), NodeId> = HashMap::new();
+        let mut known: HashMap<(usize, Vec<usize>), TrieNodeId> = HashMap::new();
         let mut waiting = vec![(0, (0..self.0.len()).collect::<Vec<usize>>(), ROOT)];
         while let Some((level, paths, node)) = waiting.pop() {
             let mut taken: BTreeMap<&Step, Vec<usize>> = BTreeMap::new();
@@ -101,7 +101,7 @@ impl Paths {
                     taken.entry(step).or_default().push(path);
                 }
             }
-            let mut child_of = |paths: Vec<usize>| -> Result<NodeId, TooManyNodes> {
+            let mut child_of = |paths: Vec<usize>| -> Result<TrieNodeId, TooManyNodes> {
                 if let Some(child) = known.get(&(level + 1, paths.clone())) {
                     return Ok(*child);
                 }
@@ -157,7 +157,7 @@ impl Trie {
     }
 
     /// The child under a key as it stands between the quotes.
-    pub(super) fn child(&self, node: NodeId, raw_key: &[u8], is_escaped: bool) -> Option<NodeId> {
+    pub(super) fn child(&self, node: TrieNodeId, raw_key: &[u8], is_escaped: bool) -> Option<TrieNodeId> {
         let unescaped;
         let key = if is_escaped {
             unescaped = unescape(raw_key)?;
@@ -170,35 +170,35 @@ impl Trie {
     }
 
     /// The child at a place of a list.
-    pub(super) fn element(&self, node: NodeId, place: usize) -> Option<NodeId> {
+    pub(super) fn element(&self, node: TrieNodeId, place: usize) -> Option<TrieNodeId> {
         let node = &self.nodes[node];
         node.elements.iter().find(|(held, _)| *held == place).map(|&(_, child)| child).or(node.any)
     }
 
     /// Whether an element at this place of a list or behind it is asked for.
-    pub(super) fn has_elements_from(&self, node: NodeId, place: usize) -> bool {
+    pub(super) fn has_elements_from(&self, node: TrieNodeId, place: usize) -> bool {
         let node = &self.nodes[node];
         node.any.is_some() || node.elements.last().is_some_and(|(last, _)| *last >= place)
     }
 
     /// Whether a member of an object is asked for.
-    pub(super) fn has_children(&self, node: NodeId) -> bool {
+    pub(super) fn has_children(&self, node: TrieNodeId) -> bool {
         let node = &self.nodes[node];
         node.any.is_some() || !node.children.is_empty()
     }
 
     /// Whether every member is asked for.
-    pub(super) fn takes_any(&self, node: NodeId) -> bool {
+    pub(super) fn takes_any(&self, node: TrieNodeId) -> bool {
         self.nodes[node].any.is_some()
     }
 
     /// Slots of the paths that end here.
-    pub(super) fn slots_at(&self, node: NodeId) -> &[usize] {
+    pub(super) fn slots_at(&self, node: TrieNodeId) -> &[usize] {
         &self.nodes[node].slots
     }
 
     /// The same and those of all paths that go on from here.
-    pub(super) fn slots_below(&self, node: NodeId) -> &[usize] {
+    pub(super) fn slots_below(&self, node: TrieNodeId) -> &[usize] {
         &self.nodes[node].slots_below
     }
 }

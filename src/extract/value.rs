@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::json::tree::{Kind, NodeId, Tree};
+use crate::json::tree::{NodeId, NodeKind, Tree};
 use crate::json::unescape;
 use crate::model::float;
 
@@ -81,16 +81,16 @@ fn go_print(raw: &[u8]) -> Option<String> {
     let tree = Tree::read(raw).ok()?;
     let mut text = String::with_capacity(raw.len());
     // Of each open container: what it is, whether it has been printed in part, and what comes next.
-    let mut open: Vec<(Kind, bool, Option<NodeId>)> = Vec::new();
+    let mut open: Vec<(NodeKind, bool, Option<NodeId>)> = Vec::new();
     let mut at = tree.root();
     loop {
         match tree.kind(at) {
-            Kind::Scalar => match tree.bytes(at) {
+            NodeKind::Scalar => match tree.bytes(at) {
                 [b'"', inside @ .., b'"'] => text.push_str(&unescape(inside)?),
                 raw => text.push_str(&scalar(raw)?),
             },
             kind => {
-                text.push_str(if kind == Kind::Map { "map[" } else { "[" });
+                text.push_str(if kind == NodeKind::Map { "map[" } else { "[" });
                 open.push((kind, false, tree.first(at)));
             }
         }
@@ -105,7 +105,7 @@ fn go_print(raw: &[u8]) -> Option<String> {
             if std::mem::replace(is_begun, true) {
                 text.push(' ');
             }
-            if *kind == Kind::Map {
+            if *kind == NodeKind::Map {
                 text.push_str(&tree.key(id));
                 text.push(':');
             }

@@ -32,7 +32,7 @@ pub enum InvalidJson {
 
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     /// A string, a number, a boolean or null.
     Scalar,
     /// A list.
@@ -177,7 +177,7 @@ impl<'b> Tree<'b> {
                     None => tree.nodes[container.id].first = id.0,
                 }
             }
-            if kind == Kind::Scalar {
+            if kind == NodeKind::Scalar {
                 scalar(&mut cursor)?;
                 tree.nodes[id].end = position(cursor.position());
             } else {
@@ -185,7 +185,7 @@ impl<'b> Tree<'b> {
                     return Err(cursor.error(TOO_DEEP));
                 }
                 cursor.advance();
-                open.push(Open { id, is_list: kind == Kind::List, last: None, key: &[], is_sorted: true });
+                open.push(Open { id, is_list: kind == NodeKind::List, last: None, key: &[], is_sorted: true });
             }
             // Up to the next value.
             loop {
@@ -255,7 +255,7 @@ impl<'b> Tree<'b> {
     }
 
     /// What a node is.
-    pub(crate) fn kind(&self, id: NodeId) -> Kind {
+    pub(crate) fn kind(&self, id: NodeId) -> NodeKind {
         kind_of(self.bytes.get(self.nodes[id].start as usize).copied())
     }
 
@@ -305,15 +305,15 @@ impl<'b> Tree<'b> {
     }
 }
 
-fn kind_of(first: Option<u8>) -> Kind {
+fn kind_of(first: Option<u8>) -> NodeKind {
     match first {
-        Some(b'[') => Kind::List,
-        Some(b'{') => Kind::Map,
-        _ => Kind::Scalar,
+        Some(b'[') => NodeKind::List,
+        Some(b'{') => NodeKind::Map,
+        _ => NodeKind::Scalar,
     }
 }
 
-fn kind_at(cursor: &Cursor<'_>) -> Kind {
+fn kind_at(cursor: &Cursor<'_>) -> NodeKind {
     kind_of(cursor.peek())
 }
 
@@ -390,24 +390,24 @@ fn build(bytes: &[u8], levels: usize, below: Below) -> Result<Value, InvalidJson
         let start = cursor.position();
         let kind = kind_at(&cursor);
         let mut done = match kind {
-            Kind::List | Kind::Map if open.len() >= levels => {
+            NodeKind::List | NodeKind::Map if open.len() >= levels => {
                 if below == Below::Rejected {
                     return Err(InvalidJson::TooDeep { offset: start, levels });
                 }
                 cursor.skip_value(open.len())?;
-                Some(if kind == Kind::List { Value::Array(Vec::new()) } else { Value::Object(Map::new()) })
+                Some(if kind == NodeKind::List { Value::Array(Vec::new()) } else { Value::Object(Map::new()) })
             }
-            Kind::List => {
+            NodeKind::List => {
                 cursor.advance();
                 open.push(Building::List(Vec::new()));
                 None
             }
-            Kind::Map => {
+            NodeKind::Map => {
                 cursor.advance();
                 open.push(Building::Map { members: Map::new(), key: String::new() });
                 None
             }
-            Kind::Scalar => {
+            NodeKind::Scalar => {
                 scalar(&mut cursor)?;
                 let raw = &bytes[start..cursor.position()];
                 Some(scalar_value(raw).ok_or(SyntaxError { offset: start, expected: "a value" })?)

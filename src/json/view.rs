@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::text::unescape;
-use super::tree::{Kind, NodeId, Tree, scalar_value};
+use super::tree::{NodeId, NodeKind, Tree, scalar_value};
 
 /// A value of a tree, or nothing.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ impl<'t> Json<'t> {
     /// The member of this name.
     pub(crate) fn at(self, key: &str) -> Json<'t> {
         let member = self.0.and_then(|(tree, id)| {
-            let is_map = tree.kind(id) == Kind::Map;
+            let is_map = tree.kind(id) == NodeKind::Map;
             tree.children(id).find(|member| is_map && tree.has_key(*member, key)).map(|member| (tree, member))
         });
         Json(member)
@@ -34,12 +34,12 @@ impl<'t> Json<'t> {
 
     /// The items of a list; none where there is no list.
     pub(crate) fn items(self) -> impl Iterator<Item = Json<'t>> + Clone {
-        self.children(Kind::List).map(|(tree, id)| Json(Some((tree, id))))
+        self.children(NodeKind::List).map(|(tree, id)| Json(Some((tree, id))))
     }
 
     /// The members of an object in the order of their keys; none where there is no object.
     pub(crate) fn members(self) -> impl Iterator<Item = (Cow<'t, str>, Json<'t>)> + Clone {
-        self.children(Kind::Map).map(|(tree, id)| (tree.key(id), Json(Some((tree, id)))))
+        self.children(NodeKind::Map).map(|(tree, id)| (tree.key(id), Json(Some((tree, id)))))
     }
 
     /// How many items or members there are.
@@ -85,7 +85,7 @@ impl<'t> Json<'t> {
         }
     }
 
-    fn children(self, kind: Kind) -> impl Iterator<Item = (&'t Tree<'t>, NodeId)> + Clone {
+    fn children(self, kind: NodeKind) -> impl Iterator<Item = (&'t Tree<'t>, NodeId)> + Clone {
         let container = self.0.filter(|(tree, id)| tree.kind(*id) == kind);
         let first = container.and_then(|(tree, id)| tree.first(id).map(|first| (tree, first)));
         std::iter::successors(first, |(tree, id)| tree.next(*id).map(|next| (*tree, next)))

@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::field_cache::FieldCacheSpec;
 use super::selectors::{FieldSelector, LabelSelector, Operator};
 use super::view::{Authorization, ViewSpec};
-use crate::extract::Plan;
-use crate::extract::extra::{self, Request};
+use crate::extract::Extractor;
+use crate::extract::extra::{self, FieldRequest};
 use crate::extract::prune;
 use crate::selector::{self, FieldExpression, LabelSelection, field, wire};
 
@@ -44,7 +44,7 @@ pub enum Reason {
     /// A pruned path cannot be read, or names what cannot be pruned.
     InvalidPath,
     /// An extra field is wrong; the word is its own.
-    Field(extra::Reason),
+    Field(extra::ExtraFieldReason),
 }
 
 impl Reason {
@@ -63,8 +63,8 @@ impl Reason {
     }
 }
 
-impl From<extra::Problem> for Problem {
-    fn from(problem: extra::Problem) -> Problem {
+impl From<extra::ExtraFieldError> for Problem {
+    fn from(problem: extra::ExtraFieldError) -> Problem {
         Problem { place: problem.place, reason: Reason::Field(problem.reason), message: shortened(problem.message) }
     }
 }
@@ -90,10 +90,10 @@ pub fn shortened(mut message: String) -> String {
 }
 
 /// The extra fields that a FieldCache asks for, as `extract::extra` takes them.
-pub fn requests(spec: &FieldCacheSpec) -> Vec<Request> {
+pub fn requests(spec: &FieldCacheSpec) -> Vec<FieldRequest> {
     spec.selectable_fields
         .iter()
-        .map(|field| Request {
+        .map(|field| FieldRequest {
             name: field.name.clone(),
             json_path: field.json_path.clone(),
             printer_column: field.printer_column.clone(),
@@ -158,7 +158,7 @@ fn unreadable(problems: Vec<selector::Problem>) -> Vec<Problem> {
 ///
 /// # Errors
 /// The first parts that the API server cannot select by.
-pub fn scope(spec: &FieldCacheSpec, plan: &Plan) -> Result<(String, String), Vec<Problem>> {
+pub fn scope(spec: &FieldCacheSpec, plan: &Extractor) -> Result<(String, String), Vec<Problem>> {
     let Some(scope) = &spec.scope else { return Ok(Default::default()) };
     let mut problems = Vec::new();
     let labels = label_selector(scope.label_selector.as_ref(), "spec.scope.labelSelector").unwrap_or_else(|found| {
@@ -198,17 +198,17 @@ pub fn scope(spec: &FieldCacheSpec, plan: &Plan) -> Result<(String, String), Vec
 
 /// What is known of a resource that a View names.
 #[derive(Clone, Debug)]
-pub enum Shown {
+pub enum CacheLookup {
     /// A FieldCache keeps it: which fields it offers, extra ones too, in the version that is shown.
-    Kept(Plan),
+    Cached(Extractor),
     /// No FieldCache keeps it.
-    NotKept,
+    NotCached,
     /// There is no such resource; names of FieldCaches for those that have its plural in another group.
-    Missing(Vec<String>),
+    NotFound(Vec<String>),
 }
 
 /// Which fields a resource has, and how it gets others.
-fn offered(plan: &Plan, name: &str) -> String {
+fn offered(plan: &Extractor, name: &str) -> String {
     const MOST: usize = 8;
     let namespace = plan.accepts_namespace().then_some("metadata.namespace");
     let own = plan.fields().iter().map(|field| &*field.label);
@@ -222,7 +222,7 @@ fn offered(plan: &Plan, name: &str) -> String {
 }
 
 /// Judges a View: its first problems. `shown_of` says what is known of a group's resource.
-pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> Shown) -> Vec<Problem> {
+pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Vec<Problem> {
     let mut problems = Vec::new();
     // Each part of a View has few problems, or stops at so many.
     let is_enough = |problems: &Vec<Problem>| problems.len() >= MOST_PROBLEMS;
@@ -238,7 +238,7 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> Shown) -> Vec<Prob
                            authorization Caller";
             problems.push(problem("spec.consumer", Reason::InvalidSelector, message));
         }
-        if !matches!(shown_of("", "pods"), Shown::Kept(_)) {
+        if !matches!(shown_of("", "pods"), CacheLookup::Cached(_)) {
             let message = "matchLabelKeys and mismatchLabelKeys are read of the caller's Pod, and nothing keeps pods: make a \
                            FieldCache pods";
             problems.push(problem("spec.consumer", Reason::NotCached, message));
@@ -270,13 +270,13 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> Shown) -> Vec<Prob
         }
         let name = super::field_cache::object_name(&shown.group, &shown.resource);
         let plan = match shown_of(&shown.group, &shown.resource) {
-            Shown::Kept(plan) => plan,
-            Shown::NotKept => {
+            CacheLookup::Cached(plan) => plan,
+            CacheLookup::NotCached => {
                 let message = format!("nothing keeps {name}: make a FieldCache of that name");
                 problems.push(problem(place, Reason::NotCached, message));
                 continue;
             }
-            Shown::Missing(others) => {
+            CacheLookup::NotFound(others) => {
                 let mut message = format!("the API server serves no resource {name} that can be listed and watched");
                 if !others.is_empty() {
                     let named = &others[..others.len().min(MOST_PROBLEMS)];

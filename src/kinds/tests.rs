@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{FieldCache, FieldCacheSpec, SelectableResource, View, ViewResource, ViewSpec, definitions};
 use crate::crd::Crd;
-use crate::extract::judge;
+use crate::extract::validation;
 use crate::wire::yaml;
 
 /// Compares with a file below `crds/`, or writes it when the variable UPDATE_GOLDEN is set.
@@ -57,9 +57,9 @@ const HEAD: &str = "# Made by `make golden` out of src/kinds; do not edit.\n";
 fn our_own_selectable_fields_are_right() {
     for definition in definitions::all() {
         let crd = Crd::read(&definition).unwrap();
-        let judgement = judge::judge(&crd, None);
-        assert!(judgement.is_accepted(), "{}: {:?}", crd.name, judgement.causes);
-        assert!(judgement.warnings.is_empty(), "{}: {:?}", crd.name, judgement.warnings);
+        let validation = validation::validate(&crd, None);
+        assert!(validation.is_accepted(), "{}: {:?}", crd.name, validation.causes);
+        assert!(validation.warnings.is_empty(), "{}: {:?}", crd.name, validation.warnings);
         let version = crd.version("v1alpha1").unwrap();
         assert!(!version.selectable_fields.is_empty(), "{} has no selectable field", crd.name);
         assert!(version.has_status, "{} has no status subresource", crd.name);

@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::budget::Budget;
-use super::yaml::{Form, NotOne, single};
+use super::yaml::{Syntax, SingleDocumentError, single};
 use crate::model::quote;
 
 /// What the values of one document may take, as [`Budget`] counts. Reviews of a Pod that a cluster would store take a few MiB.
@@ -15,10 +15,10 @@ const MEMORY: usize = 16 << 20;
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn document(bytes: &[u8], form: Form) -> Result<Value, String> {
+pub fn document(bytes: &[u8], form: Syntax) -> Result<Value, String> {
     single(bytes, form, &mut Budget::new(MEMORY)).map_err(|error| match error {
-        NotOne::Broken(broken) => format!("line {}: {}", broken.line, broken.cause),
-        NotOne::None | NotOne::Several => error.to_string(),
+        SingleDocumentError::Invalid(broken) => format!("line {}: {}", broken.line, broken.cause),
+        SingleDocumentError::None | SingleDocumentError::Several => error.to_string(),
     })
 }
 

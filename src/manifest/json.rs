@@ -6,10 +6,14 @@
 use serde_json::{Map, Number, Value};
 
 use super::budget::Budget;
-use super::parsed::{Broken, MAX_DEPTH, Tree};
+use super::parsed::{InvalidDocument, MAX_DEPTH, ParsedDocument};
 
 /// Reads the documents of a JSON text whose first line has the given number.
-pub(super) fn trees(text: &str, first_line: usize, budget: &mut Budget) -> (Vec<Tree>, Option<Broken>) {
+pub(super) fn trees(
+    text: &str,
+    first_line: usize,
+    budget: &mut Budget,
+) -> (Vec<ParsedDocument>, Option<InvalidDocument>) {
     let mut reader =
         Reader { bytes: text.as_bytes(), text, offset: 0, line: first_line, item_lines: Vec::new(), budget };
     let mut trees = Vec::new();
@@ -21,8 +25,8 @@ pub(super) fn trees(text: &str, first_line: usize, budget: &mut Budget) -> (Vec<
         let line = reader.line;
         reader.item_lines.clear();
         match reader.budget.document().and_then(|()| reader.value(0, Place::Root)) {
-            Ok(value) => trees.push(Tree { value, line, item_lines: reader.item_lines.clone() }),
-            Err(cause) => return (trees, Some(Broken { line: reader.line, cause })),
+            Ok(value) => trees.push(ParsedDocument { value, line, item_lines: reader.item_lines.clone() }),
+            Err(cause) => return (trees, Some(InvalidDocument { line: reader.line, cause })),
         }
     }
 }

@@ -17,7 +17,7 @@ pub struct Document {
 /// A document that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {cause}")]
-pub struct Broken {
+pub struct InvalidDocument {
     /// The line, from 1.
     pub line: usize,
     /// What is wrong, in one line.
@@ -25,7 +25,7 @@ pub struct Broken {
 }
 
 /// A document before lists are taken apart.
-pub(super) struct Tree {
+pub(super) struct ParsedDocument {
     /// Its value.
     pub value: Value,
     /// The line where it starts.

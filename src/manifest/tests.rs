@@ -4,12 +4,12 @@ use proptest::prelude::{Just, Strategy, any, prop, prop_assert, prop_assert_eq, 
 use serde_json::{Map, Value, json};
 
 use super::budget::Budget;
-use super::yaml::{Form, NotOne, documents, single};
+use super::yaml::{SingleDocumentError, Syntax, documents, single};
 use crate::json::{normalize_numbers, to_text};
 
 /// The value of `k` in a one-line document.
 fn plain(text: &str) -> Result<Value, String> {
-    let (found, broken) = documents(format!("k: {text}\n").as_bytes(), Form::Yaml);
+    let (found, broken) = documents(format!("k: {text}\n").as_bytes(), Syntax::Yaml);
     match (&found[..], &broken[..]) {
         ([document], []) => Ok(document.value["k"].clone()),
         ([], [broken]) => Err(broken.to_string()),
@@ -18,7 +18,7 @@ fn plain(text: &str) -> Result<Value, String> {
 }
 
 /// Lines and short texts of what a file holds.
-fn shown(bytes: &[u8], form: Form) -> (Vec<String>, Vec<String>) {
+fn shown(bytes: &[u8], form: Syntax) -> (Vec<String>, Vec<String>) {
     let (found, broken) = documents(bytes, form);
     (
         found.iter().map(|document| format!("{} {}", document.line, to_text(&document.value))).collect(),
@@ -117,14 +117,14 @@ fn a_file_falls_into_documents_with_lines() {
         ),
     ];
     for (why, text, expected, expected_broken) in rows {
-        let (found, broken) = shown(text.as_bytes(), Form::Yaml);
+        let (found, broken) = shown(text.as_bytes(), Syntax::Yaml);
         assert_eq!(found, expected, "{why}");
         assert_eq!(broken.len(), expected_broken.len(), "{why}: {broken:?}");
         for (broken, expected) in broken.iter().zip(expected_broken) {
             assert!(*expected == "?" || broken == expected, "{why}: {broken}");
         }
     }
-    let (_, broken) = shown(b"a: 1\n---\nb: [1\n---\nc: 3\n", Form::Yaml);
+    let (_, broken) = shown(b"a: 1\n---\nb: [1\n---\nc: 3\n", Syntax::Yaml);
     assert!(
         broken[0].starts_with("line 4: invalid YAML:") || broken[0].starts_with("line 3: invalid YAML:"),
         "{broken:?}"
@@ -133,7 +133,7 @@ fn a_file_falls_into_documents_with_lines() {
 
 #[test]
 fn bytes_that_are_no_text_break_their_document_only() {
-    let (found, broken) = shown(b"a: 1\n---\nb: 2\nc: \xff\n---\nd: 3\n", Form::Yaml);
+    let (found, broken) = shown(b"a: 1\n---\nb: 2\nc: \xff\n---\nd: 3\n", Syntax::Yaml);
     assert_eq!(
         (found, broken),
         (vec!["1 {\"a\":1}".to_owned(), "6 {\"d\":3}".to_owned()], vec!["line 4: not UTF-8".to_owned()])
@@ -149,7 +149,7 @@ fn anchors_and_merge_keys_are_followed() {
         ("&k a: 1\nb: *k\n", json!({"a": 1, "b": "a"})),
         ("a: &x 1\nb: [*x, *x]\n", json!({"a": 1, "b": [1, 1]})),
     ] {
-        let (found, broken) = documents(text.as_bytes(), Form::Yaml);
+        let (found, broken) = documents(text.as_bytes(), Syntax::Yaml);
         match expected {
             Value::Null => assert_eq!((found.len(), broken.len()), (0, 1), "{text}"),
             expected => {
@@ -157,9 +157,9 @@ fn anchors_and_merge_keys_are_followed() {
             }
         }
     }
-    let (_, broken) = shown(b"a: &x {b: *x}\n", Form::Yaml);
+    let (_, broken) = shown(b"a: &x {b: *x}\n", Syntax::Yaml);
     assert_eq!(broken.len(), 1, "a value cannot contain itself: {broken:?}");
-    let (_, broken) = shown(b"<<: 1\n", Form::Yaml);
+    let (_, broken) = shown(b"<<: 1\n", Syntax::Yaml);
     assert_eq!(broken, ["line 2: the value of << is not a mapping or a list of mappings"]);
 }
 
@@ -170,22 +170,22 @@ fn expansion_and_nesting_are_bounded() {
         let below = vec![format!("*a{}", level - 1); 9].join(", ");
         laughs += &format!("a{level}: &a{level} [{below}]\n");
     }
-    let (found, broken) = shown(laughs.as_bytes(), Form::Yaml);
+    let (found, broken) = shown(laughs.as_bytes(), Syntax::Yaml);
     assert!(found.is_empty());
     assert!(broken[0].ends_with("document contains excessive aliasing"), "{broken:?}");
     let mut deep = "a0: &a0 [x]\n".to_owned();
     for level in 1..200 {
         deep += &format!("a{level}: &a{level} [*a{}]\n", level - 1);
     }
-    assert!(shown(deep.as_bytes(), Form::Yaml).1[0].ends_with("nested deeper than 100 levels"), "by aliases");
+    assert!(shown(deep.as_bytes(), Syntax::Yaml).1[0].ends_with("nested deeper than 100 levels"), "by aliases");
     let brackets = format!("a: {}{}", "[".repeat(5000), "]".repeat(5000));
-    assert_eq!(shown(brackets.as_bytes(), Form::Yaml).1.len(), 1, "by brackets in YAML");
+    assert_eq!(shown(brackets.as_bytes(), Syntax::Yaml).1.len(), 1, "by brackets in YAML");
     let brackets = format!("{{\"a\": {}{}}}", "[".repeat(5000), "]".repeat(5000));
-    assert_eq!(shown(brackets.as_bytes(), Form::Json).1, ["line 1: nested deeper than 100 levels"], "in JSON");
+    assert_eq!(shown(brackets.as_bytes(), Syntax::Json).1, ["line 1: nested deeper than 100 levels"], "in JSON");
 }
 
 /// What a text is charged, and whether it is read.
-fn charged(text: &str, form: Form, limit: usize) -> (usize, Result<Value, NotOne>) {
+fn charged(text: &str, form: Syntax, limit: usize) -> (usize, Result<Value, SingleDocumentError>) {
     let mut budget = Budget::new(limit);
     let read = single(text.as_bytes(), form, &mut budget);
     (budget.used(), read)
@@ -199,31 +199,37 @@ fn nested_anchors(anchors: usize, items: usize) -> String {
 #[test]
 fn nested_anchors_cost_as_much_as_one() {
     let most = 64 << 20;
-    let (plain, _) = charged(&nested_anchors(1, 5_000), Form::Yaml, most);
-    let (nested, read) = charged(&nested_anchors(95, 5_000), Form::Yaml, most);
+    let (plain, _) = charged(&nested_anchors(1, 5_000), Syntax::Yaml, most);
+    let (nested, read) = charged(&nested_anchors(95, 5_000), Syntax::Yaml, most);
     assert!(nested < plain + 95 * 1_000, "{nested} after {plain}");
     let value = read.unwrap();
     let innermost = (0..94).fold(&value["k"], |value, _| &value[0]);
     assert_eq!(innermost.as_array().map(Vec::len), Some(5_001));
-    let (per_item, _) = charged(&nested_anchors(95, 10_000), Form::Yaml, most);
+    let (per_item, _) = charged(&nested_anchors(95, 10_000), Syntax::Yaml, most);
     assert!(per_item < 2 * nested, "linear in the items");
 }
 
 #[test]
 fn aliases_repeat_what_they_name_within_anchors_too() {
     let text = "a: &a {x: &b [1, yes], z: *b}\nb: [*a, *b]\n&c k: *c\n*c : 1\n";
-    let (_, read) = charged(text, Form::Yaml, 1 << 20);
-    assert!(matches!(&read, Err(NotOne::Broken(broken)) if broken.cause == "the key \"k\" stands twice"), "{read:?}");
+    let (_, read) = charged(text, Syntax::Yaml, 1 << 20);
+    assert!(
+        matches!(&read, Err(SingleDocumentError::Invalid(broken)) if broken.cause == "the key \"k\" stands twice"),
+        "{read:?}"
+    );
     let text = text.replace("*c : 1\n", "");
     let inner = json!([1, true]);
     let outer = json!({"x": inner, "z": inner});
-    assert_eq!(charged(&text, Form::Yaml, 1 << 20).1, Ok(json!({"a": outer, "b": [outer, inner], "k": "k"})));
+    assert_eq!(charged(&text, Syntax::Yaml, 1 << 20).1, Ok(json!({"a": outer, "b": [outer, inner], "k": "k"})));
     for (text, cause) in [
         ("a: &a [*a]\n", "an alias stands inside the value that it names"),
         ("a: &a [1]\n? *a\n: 1\n", "a key is a mapping or a list"),
     ] {
-        let (_, read) = charged(text, Form::Yaml, 1 << 20);
-        assert!(matches!(&read, Err(NotOne::Broken(broken)) if broken.cause == cause), "{text}: {read:?}");
+        let (_, read) = charged(text, Syntax::Yaml, 1 << 20);
+        assert!(
+            matches!(&read, Err(SingleDocumentError::Invalid(broken)) if broken.cause == cause),
+            "{text}: {read:?}"
+        );
     }
 }
 
@@ -233,38 +239,38 @@ fn small_texts_of_large_values_are_rejected() {
     let count = 60_000;
     let chain: String = (1..40).map(|level| format!("a{level}: &a{level} [*a{0}, *a{0}]\n", level - 1)).collect();
     for (why, text, form) in [
-        ("lists", format!("{{\"k\":[{}0]}}", "[],".repeat(count)), Form::Json),
-        ("objects", format!("{{\"k\":[{}0]}}", "{\"\":0},".repeat(count)), Form::Json),
-        ("numbers", format!("{{\"k\":[{}0]}}", "0,".repeat(count)), Form::Json),
+        ("lists", format!("{{\"k\":[{}0]}}", "[],".repeat(count)), Syntax::Json),
+        ("objects", format!("{{\"k\":[{}0]}}", "{\"\":0},".repeat(count)), Syntax::Json),
+        ("numbers", format!("{{\"k\":[{}0]}}", "0,".repeat(count)), Syntax::Json),
         (
             "members",
             format!("{{{}\"k\":0}}", (0..count).map(|i| format!("\"{i}\":0,")).collect::<String>()),
-            Form::Json,
+            Syntax::Json,
         ),
-        ("documents", "{}".repeat(count), Form::Json),
-        ("nested", format!("{{\"k\":[{}0]}}", "[[[[0]]]],".repeat(count)), Form::Json),
-        ("block lists", format!("k:\n{}", "- -\n".repeat(count)), Form::Yaml),
-        ("block members", (0..count).map(|i| format!("{i}: \n")).collect(), Form::Yaml),
-        ("a list in brackets", format!("k: [{}]\n", "0, ".repeat(count)), Form::Yaml),
-        ("anchors", format!("k:\n{}", "- &a\n".repeat(count)), Form::Yaml),
-        ("aliases", format!("k: &a [0, 0, 0, 0, 0, 0]\nl:\n{}", "- *a\n".repeat(count)), Form::Yaml),
-        ("aliases of aliases", format!("a0: &a0 x\n{chain}"), Form::Yaml),
-        ("merges", format!("k: &a {{a: 0}}\nl:\n{}", "- <<: *a\n".repeat(count)), Form::Yaml),
-        ("keys", format!("k: {{{}}}\n", "? ".repeat(count)), Form::Yaml),
-        ("tags", format!("{}---\nk: 1\n", "%TAG !a! x\n".repeat(count * 2)), Form::Yaml),
-        ("commas", format!("k: [{}]\n", ",".repeat(count * 2)), Form::Yaml),
+        ("documents", "{}".repeat(count), Syntax::Json),
+        ("nested", format!("{{\"k\":[{}0]}}", "[[[[0]]]],".repeat(count)), Syntax::Json),
+        ("block lists", format!("k:\n{}", "- -\n".repeat(count)), Syntax::Yaml),
+        ("block members", (0..count).map(|i| format!("{i}: \n")).collect(), Syntax::Yaml),
+        ("a list in brackets", format!("k: [{}]\n", "0, ".repeat(count)), Syntax::Yaml),
+        ("anchors", format!("k:\n{}", "- &a\n".repeat(count)), Syntax::Yaml),
+        ("aliases", format!("k: &a [0, 0, 0, 0, 0, 0]\nl:\n{}", "- *a\n".repeat(count)), Syntax::Yaml),
+        ("aliases of aliases", format!("a0: &a0 x\n{chain}"), Syntax::Yaml),
+        ("merges", format!("k: &a {{a: 0}}\nl:\n{}", "- <<: *a\n".repeat(count)), Syntax::Yaml),
+        ("keys", format!("k: {{{}}}\n", "? ".repeat(count)), Syntax::Yaml),
+        ("tags", format!("{}---\nk: 1\n", "%TAG !a! x\n".repeat(count * 2)), Syntax::Yaml),
+        ("commas", format!("k: [{}]\n", ",".repeat(count * 2)), Syntax::Yaml),
     ] {
         let (used, read) = charged(&text, form, limit);
         assert!(read.is_err(), "{why}");
         assert!(used <= limit, "{why}: {used}");
     }
     let several = format!("a: 1\n---\nb: 2\n---\n{}", "]\n---\n".repeat(100));
-    assert_eq!(charged(&several, Form::Yaml, limit).1, Err(NotOne::Several), "no more is read");
-    assert_eq!(charged("# nothing\n", Form::Yaml, limit).1, Err(NotOne::None));
+    assert_eq!(charged(&several, Syntax::Yaml, limit).1, Err(SingleDocumentError::Several), "no more is read");
+    assert_eq!(charged("# nothing\n", Syntax::Yaml, limit).1, Err(SingleDocumentError::None));
     // A Pod is far from it.
     let container = json!({"name": "main", "env": [{"name": "A", "value": "B"}], "ports": [{"containerPort": 80}]});
     let pod = json!({"spec": {"containers": vec![container; 100]}});
-    for form in [Form::Json, Form::Yaml] {
+    for form in [Syntax::Json, Syntax::Yaml] {
         assert_eq!(charged(&pod.to_string(), form, limit).1.as_ref(), Ok(&pod));
     }
 }
@@ -283,14 +289,14 @@ fn json_texts_are_read_strictly() {
         ("{\"a\": \"\\u00e9\\n\\/\"}", &["1 {\"a\":\"é\\n/\"}"], &[]),
     ];
     for (text, expected, expected_broken) in rows {
-        let (found, broken) = shown(text.as_bytes(), Form::Json);
+        let (found, broken) = shown(text.as_bytes(), Syntax::Json);
         assert_eq!(
             (found, broken),
             (expected.iter().map(|&s| s.to_owned()).collect(), expected_broken.iter().map(|&s| s.to_owned()).collect()),
             "{text:?}"
         );
     }
-    let (found, _) = documents(b"{\"a\": 8.534277080485875e+141}", Form::Json);
+    let (found, _) = documents(b"{\"a\": 8.534277080485875e+141}", Syntax::Json);
     assert_eq!(found[0].value["a"], json!(8.534_277_080_485_875e141), "fractions are read exactly");
 }
 
@@ -317,7 +323,7 @@ proptest! {
         let mut value = json!({"k": value});
         normalize_numbers(&mut value);
         let text = to_text(&value);
-        for form in [Form::Json, Form::Yaml] {
+        for form in [Syntax::Json, Syntax::Yaml] {
             let (mut found, broken) = documents(text.as_bytes(), form);
             prop_assert!(broken.is_empty(), "{:?} {:?}", form, broken);
             prop_assert_eq!(found.len(), 1);
@@ -331,7 +337,7 @@ proptest! {
         any::<Vec<u8>>(),
         "[-a:{}\\[\\]&*!|>'\"#%@,?~ \n\t]{0,40}".prop_map(String::into_bytes),
     ]) {
-        for form in [Form::Json, Form::Yaml] {
+        for form in [Syntax::Json, Syntax::Yaml] {
             let lines = text.iter().filter(|byte| **byte == b'\n').count() + 1;
             let (found, broken) = documents(&text, form);
             prop_assert!(found.iter().all(|document| document.value.is_object() && document.line <= lines));

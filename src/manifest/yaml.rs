@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::budget::Budget;
 use super::builder::Builder;
-pub use super::parsed::{Broken, Document};
-use super::parsed::Tree;
+pub use super::parsed::{InvalidDocument, Document};
+use super::parsed::ParsedDocument;
 use super::json;
 
 /// Characters with a meaning in YAML that one request body may have. The scanner keeps all tokens of a list or mapping in brackets
@@ -21,7 +21,7 @@ pub const MAX_INDICATORS: usize = 65_536;
 
 /// How a file names itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum Syntax {
     /// `.yaml` or `.yml`; may hold JSON nevertheless.
     Yaml,
     /// `.json`.
@@ -30,10 +30,10 @@ pub enum Form {
 
 /// Why a text is not one document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotOne {
+pub enum SingleDocumentError {
     /// It cannot be read.
     #[error(transparent)]
-    Broken(#[from] Broken),
+    Invalid(#[from] InvalidDocument),
     /// It is empty.
     #[error("one document is expected, not 0")]
     None,
@@ -44,7 +44,7 @@ pub enum NotOne {
 
 /// Reads a file. Empty documents are left out; `List` and every other kind that ends in `List` and has `items` is
 /// taken apart.
-pub fn documents(bytes: &[u8], form: Form) -> (Vec<Document>, Vec<Broken>) {
+pub fn documents(bytes: &[u8], form: Syntax) -> (Vec<Document>, Vec<InvalidDocument>) {
     let mut documents = Vec::new();
     let mut broken = Vec::new();
     let mut budget = Budget::of_file(bytes.len());
@@ -60,24 +60,24 @@ pub fn documents(bytes: &[u8], form: Form) -> (Vec<Document>, Vec<Broken>) {
 /// Reads a text of somebody who is not trusted: one document, and no more memory than the budget has.
 ///
 /// # Errors
-/// [`NotOne`]. What follows the first error or the second document is not read.
-pub fn single(bytes: &[u8], form: Form, budget: &mut Budget) -> Result<Value, NotOne> {
-    if form == Form::Yaml && bytes.iter().filter(|byte| is_indicator(**byte)).nth(MAX_INDICATORS).is_some() {
+/// [`SingleDocumentError`]. What follows the first error or the second document is not read.
+pub fn single(bytes: &[u8], form: Syntax, budget: &mut Budget) -> Result<Value, SingleDocumentError> {
+    if form == Syntax::Yaml && bytes.iter().filter(|byte| is_indicator(**byte)).nth(MAX_INDICATORS).is_some() {
         let cause = format!("it has more than {MAX_INDICATORS} of the characters []{{}},:?&*!\"'#%; send it as JSON");
-        return Err(NotOne::Broken(Broken { line: 1, cause }));
+        return Err(SingleDocumentError::Invalid(InvalidDocument { line: 1, cause }));
     }
     let mut documents = Vec::new();
     let mut broken = Vec::new();
     for (chunk, first_line) in Chunks::of(bytes, form) {
         read(chunk, first_line, form, budget, &mut documents, &mut broken);
         if let Some(broken) = broken.pop() {
-            return Err(NotOne::Broken(broken));
+            return Err(SingleDocumentError::Invalid(broken));
         }
         if documents.len() > 1 {
-            return Err(NotOne::Several);
+            return Err(SingleDocumentError::Several);
         }
     }
-    documents.pop().map(|document| document.value).ok_or(NotOne::None)
+    documents.pop().map(|document| document.value).ok_or(SingleDocumentError::None)
 }
 
 /// Whether a byte can start, end or separate a token in brackets, or declares a tag.
@@ -89,13 +89,13 @@ fn is_indicator(byte: u8) -> bool {
 fn read(
     chunk: &[u8],
     first_line: usize,
-    form: Form,
+    form: Syntax,
     budget: &mut Budget,
     documents: &mut Vec<Document>,
-    broken: &mut Vec<Broken>,
+    broken: &mut Vec<InvalidDocument>,
 ) {
     if let Err(cause) = budget.document() {
-        broken.push(Broken { line: first_line, cause });
+        broken.push(InvalidDocument { line: first_line, cause });
         return;
     }
     match std::str::from_utf8(chunk) {
@@ -108,13 +108,18 @@ fn read(
         }
         Err(error) => {
             let line = first_line + chunk[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
-            broken.push(Broken { line, cause: "not UTF-8".to_owned() });
+            broken.push(InvalidDocument { line, cause: "not UTF-8".to_owned() });
         }
     }
 }
 
-fn trees(text: &str, first_line: usize, form: Form, budget: &mut Budget) -> (Vec<Tree>, Option<Broken>) {
-    if form == Form::Json {
+fn trees(
+    text: &str,
+    first_line: usize,
+    form: Syntax,
+    budget: &mut Budget,
+) -> (Vec<ParsedDocument>, Option<InvalidDocument>) {
+    if form == Syntax::Json {
         return json::trees(text, first_line, budget);
     }
     let content = text.trim_start_matches("---").trim_start();
@@ -136,11 +141,11 @@ fn trees(text: &str, first_line: usize, form: Form, budget: &mut Budget) -> (Vec
 struct Chunks<'a> {
     rest: &'a [u8],
     line: usize,
-    form: Form,
+    form: Syntax,
 }
 
 impl<'a> Chunks<'a> {
-    fn of(bytes: &'a [u8], form: Form) -> Chunks<'a> {
+    fn of(bytes: &'a [u8], form: Syntax) -> Chunks<'a> {
         let rest = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
         Chunks { rest, line: 1, form }
     }
@@ -149,7 +154,7 @@ impl<'a> Chunks<'a> {
     fn next_length(&self) -> (usize, usize) {
         let (mut length, mut lines) = (0, 0);
         for line in self.rest.split_inclusive(|byte| *byte == b'\n') {
-            let marked = line.strip_prefix(b"---").filter(|_| self.form == Form::Yaml && length > 0);
+            let marked = line.strip_prefix(b"---").filter(|_| self.form == Syntax::Yaml && length > 0);
             if marked.is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace)) {
                 break;
             }
@@ -169,7 +174,7 @@ impl<'a> Iterator for Chunks<'a> {
             let (chunk, rest) = self.rest.split_at(length);
             let line = self.line;
             (self.rest, self.line) = (rest, line + lines);
-            if self.form == Form::Json || !is_empty(chunk) {
+            if self.form == Syntax::Json || !is_empty(chunk) {
                 return Some((chunk, line));
             }
         }
@@ -186,12 +191,14 @@ fn is_empty(chunk: &[u8]) -> bool {
     })
 }
 
-fn flatten(tree: Tree, documents: &mut Vec<Document>, broken: &mut Vec<Broken>) {
-    let Tree { value, line, item_lines } = tree;
+fn flatten(tree: ParsedDocument, documents: &mut Vec<Document>, broken: &mut Vec<InvalidDocument>) {
+    let ParsedDocument { value, line, item_lines } = tree;
     let Value::Object(mut members) = value else {
         if !value.is_null() {
-            broken
-                .push(Broken { line, cause: "not an object: expected a mapping with apiVersion and kind".to_owned() });
+            broken.push(InvalidDocument {
+                line,
+                cause: "not an object: expected a mapping with apiVersion and kind".to_owned(),
+            });
         }
         return;
     };
@@ -200,7 +207,7 @@ fn flatten(tree: Tree, documents: &mut Vec<Document>, broken: &mut Vec<Broken>) 
         Some(Value::Array(items)) if is_list => {
             for (index, value) in items.into_iter().enumerate() {
                 let line = item_lines.get(index).copied().unwrap_or(line);
-                flatten(Tree { value, line, item_lines: Vec::new() }, documents, broken);
+                flatten(ParsedDocument { value, line, item_lines: Vec::new() }, documents, broken);
             }
         }
         Some(Value::Null) | None if is_list => {}
@@ -211,7 +218,7 @@ fn flatten(tree: Tree, documents: &mut Vec<Document>, broken: &mut Vec<Broken>) 
     }
 }
 
-fn yaml(text: &str, first_line: usize, budget: &mut Budget) -> (Vec<Tree>, Option<Broken>) {
+fn yaml(text: &str, first_line: usize, budget: &mut Budget) -> (Vec<ParsedDocument>, Option<InvalidDocument>) {
     let mut trees = Vec::new();
     let mut builder = Builder::default();
     for event in Parser::new_from_str(text) {
@@ -220,7 +227,7 @@ fn yaml(text: &str, first_line: usize, budget: &mut Budget) -> (Vec<Tree>, Optio
             Err(error) => {
                 let line = first_line + error.marker().line().saturating_sub(1);
                 let cause = format!("invalid YAML: {}", error.info().replace('\n', " "));
-                return (trees, Some(Broken { line, cause }));
+                return (trees, Some(InvalidDocument { line, cause }));
             }
         };
         let line = first_line + span.start.line().saturating_sub(1);
@@ -232,14 +239,14 @@ fn yaml(text: &str, first_line: usize, budget: &mut Budget) -> (Vec<Tree>, Optio
             Event::DocumentEnd => {
                 let builder = std::mem::take(&mut builder);
                 if let Some(value) = builder.root {
-                    trees.push(Tree { value, line: builder.line, item_lines: builder.item_lines });
+                    trees.push(ParsedDocument { value, line: builder.line, item_lines: builder.item_lines });
                 }
                 budget.document()
             }
             event => builder.take(event, line, budget),
         };
         if let Err(cause) = taken {
-            return (trees, Some(Broken { line, cause }));
+            return (trees, Some(InvalidDocument { line, cause }));
         }
     }
     (trees, None)

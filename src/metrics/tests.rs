@@ -25,7 +25,7 @@ use super::process::ProcessStats;
 use super::{Metrics, Scrapers, format};
 use crate::access::self_signed;
 use crate::crd::Crd;
-use crate::extract::Plan;
+use crate::extract::Extractor;
 use crate::flow_control::Limits;
 use crate::flow_control::limit::LimitSettings;
 use crate::model::{Gvr, Key, Scope, Version};
@@ -69,7 +69,7 @@ fn resource(plural: &str) -> Resource {
         printer_columns: Arc::new([]),
         deprecation_warning: None,
         definition: String::new(),
-        plan: Plan::custom_resource(&crd, "v1"),
+        plan: Extractor::custom_resource(&crd, "v1"),
         live: Arc::default(),
         excerpt: None,
         seen_through: None,

@@ -7,14 +7,15 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    Form, GROUP_VERSION_KIND, META_V1, SELECTABLE_FIELDS, Shared, definition_name, selectable, structural, structure,
+    GROUP_VERSION_KIND, META_V1, OpenApiVersion, SELECTABLE_FIELDS, Shared, definition_name, selectable, structural,
+    structure,
 };
 use crate::crd::{Crd, CrdVersion, Schema};
 
 const CONVENTIONS: &str = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 
 /// Kind and KindList of one version, each with the name of its definition.
-pub fn of_version(crd: &Crd, version: &CrdVersion, form: Form, shared: &Shared<'_>) -> [(String, Value); 2] {
+pub fn of_version(crd: &Crd, version: &CrdVersion, form: OpenApiVersion, shared: &Shared<'_>) -> [(String, Value); 2] {
     let name = |kind: &str| definition_name(&crd.group, &version.name, kind);
     let selectable_fields = selectable::of_custom_resource(&version.selectable_fields);
     [(&crd.names.kind, kind(crd, version, form, shared)), (&crd.names.list_kind, list(crd, version, form, shared))].map(
@@ -27,13 +28,13 @@ pub fn of_version(crd: &Crd, version: &CrdVersion, form: Form, shared: &Shared<'
     )
 }
 
-fn kind(crd: &Crd, version: &CrdVersion, form: Form, shared: &Shared<'_>) -> Map<String, Value> {
+fn kind(crd: &Crd, version: &CrdVersion, form: OpenApiVersion, shared: &Shared<'_>) -> Map<String, Value> {
     let bare = || Map::from_iter([("type".to_owned(), Value::from("object"))]);
     let schema = version.schema.as_ref().map(Schema::to_value);
     let schema = schema.as_ref().and_then(Value::as_object).filter(|schema| structure::is_structural(schema));
     let Some(schema) = schema else { return bare() };
     let preserves = structural::preserves_unknown_fields(schema) || crd.preserve_unknown_fields;
-    if form == Form::V2 && preserves {
+    if form == OpenApiVersion::V2 && preserves {
         // Declared properties next to unknown ones would make kubectl refuse the unknown ones.
         return bare();
     }
@@ -48,7 +49,7 @@ fn kind(crd: &Crd, version: &CrdVersion, form: Form, shared: &Shared<'_>) -> Map
     published
 }
 
-fn list(crd: &Crd, version: &CrdVersion, form: Form, shared: &Shared<'_>) -> Map<String, Value> {
+fn list(crd: &Crd, version: &CrdVersion, form: OpenApiVersion, shared: &Shared<'_>) -> Map<String, Value> {
     list_of(
         &crd.names.kind,
         &crd.names.list_kind,
@@ -66,7 +67,7 @@ pub fn list_of(
     list_kind: &str,
     item: &str,
     items_description: &str,
-    form: Form,
+    form: OpenApiVersion,
     shared: &Shared<'_>,
 ) -> Map<String, Value> {
     let mut properties = Map::from_iter(type_meta(shared));
@@ -89,11 +90,11 @@ fn object_meta_description() -> String {
 }
 
 /// A described reference. OpenAPI 3.0 ignores what stands beside `$ref`, hence the `allOf`.
-fn meta(form: Form, name: &str, description: &str) -> Value {
+fn meta(form: OpenApiVersion, name: &str, description: &str) -> Value {
     let reference = form.reference(&format!("{META_V1}.{name}"));
     match form {
-        Form::V2 => json!({"description": description, "$ref": reference}),
-        Form::V3 => json!({"description": description, "allOf": [{"$ref": reference}]}),
+        OpenApiVersion::V2 => json!({"description": description, "$ref": reference}),
+        OpenApiVersion::V3 => json!({"description": description, "allOf": [{"$ref": reference}]}),
     }
 }
 

@@ -4,7 +4,7 @@
 //! loses what kubectl could not read), and [`structure`] says whether it is published at all; [`definitions`] builds Kind
 //! and KindList around it; [`operations`] knows the paths; [`v3`] writes the document of one group-version, [`v2`] merges
 //! CRDs into a Swagger document; [`selectable`] adds the extension to definitions that came without it; [`hash`] names a
-//! document by its content; [`part`] is what a View shows of a document; [`protobuf`] writes the binary forms that Go clients ask for.
+//! document by its content; [`filter`] is what a View shows of a document; [`protobuf`] writes the binary forms that Go clients ask for.
 //!
 //! This room does no HTTP: `server::documents` answers requests. It knows no built-in kind: texts and definitions that
 //! every document shares come in as [`Shared`], from a cluster's own documents or from `builtin::schemas`.
@@ -12,9 +12,9 @@
 //! Upstream: apiextensions-apiserver `pkg/controller/openapi`, kube-openapi `pkg/builder` and `pkg/builder3`, KEP-4358.
 
 pub mod definitions;
+pub mod filter;
 pub mod hash;
 pub mod operations;
-pub mod part;
 pub mod protobuf;
 pub mod selectable;
 pub mod structural;
@@ -44,19 +44,19 @@ pub const META_V1: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
 /// Which of the two document forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum OpenApiVersion {
     /// Swagger 2.0, one document for everything.
     V2,
     /// OpenAPI 3.0, one document a group-version.
     V3,
 }
 
-impl Form {
+impl OpenApiVersion {
     /// What a reference to a definition begins with.
     pub fn reference_prefix(self) -> &'static str {
         match self {
-            Form::V2 => "#/definitions/",
-            Form::V3 => "#/components/schemas/",
+            OpenApiVersion::V2 => "#/definitions/",
+            OpenApiVersion::V3 => "#/components/schemas/",
         }
     }
 
@@ -79,18 +79,18 @@ pub struct Shared<'a> {
 
 /// A finished document: its bytes and their hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Document {
+pub struct OpenApiDocument {
     /// JSON without a newline at its end, as kube-apiserver sends it.
     pub json: Bytes,
     /// Upper-case hexadecimal SHA-512 of `json`: the ETag without quotes, and the `hash` of v3 discovery.
     pub hash: String,
 }
 
-impl Document {
+impl OpenApiDocument {
     /// Serializes; keys are in alphabetical order, so equal documents have equal bytes.
-    pub fn new(value: &Value) -> Document {
+    pub fn new(value: &Value) -> OpenApiDocument {
         let json = Bytes::from(value.to_string());
-        Document { hash: hash::of(&json), json }
+        OpenApiDocument { hash: hash::of(&json), json }
     }
 }
 
@@ -137,7 +137,7 @@ fn references(value: &Value, names: &mut Vec<String>) {
             for (key, member) in object {
                 match member {
                     Value::String(reference) if key == "$ref" => {
-                        let prefixes = [Form::V2.reference_prefix(), Form::V3.reference_prefix()];
+                        let prefixes = [OpenApiVersion::V2.reference_prefix(), OpenApiVersion::V3.reference_prefix()];
                         names.extend(prefixes.iter().find_map(|prefix| reference.strip_prefix(prefix)).map(unescape));
                     }
                     _ => references(member, names),

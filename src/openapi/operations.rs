@@ -42,7 +42,7 @@ pub struct Operation {
     /// Parameters in the order of their names.
     pub parameters: Vec<Parameter>,
     /// The body, if it takes one.
-    pub body: Option<Body>,
+    pub body: Option<RequestBody>,
     /// Media types of the body; Swagger 2 says them even where there is none.
     pub consumes: &'static [&'static str],
     /// Media types of the answer.
@@ -55,7 +55,7 @@ pub struct Operation {
 
 /// A request body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Body {
+pub struct RequestBody {
     /// Name of the definition.
     pub definition: String,
     /// Whether a request without it is refused.
@@ -77,7 +77,7 @@ pub struct Parameter {
 
 /// A resource to write paths for.
 #[derive(Clone, Copy, Debug)]
-pub struct Resource<'a> {
+pub struct PublishedResource<'a> {
     /// Group, empty for core.
     pub group: &'a str,
     /// Version.
@@ -145,7 +145,7 @@ const SUBRESOURCE_VERBS: &[Verb] = &[GET_VERB, ("put", "put", "replace", WRITE),
 pub fn of_version(crd: &Crd, version: &CrdVersion, descriptions: &Map<String, Value>) -> Vec<Path> {
     let definition = definition_name(&crd.group, &version.name, &crd.names.kind);
     let list_definition = definition_name(&crd.group, &version.name, &crd.names.list_kind);
-    let resource = Resource {
+    let resource = PublishedResource {
         group: &crd.group,
         version: &version.name,
         kind: &crd.names.kind,
@@ -169,7 +169,7 @@ pub fn of_version(crd: &Crd, version: &CrdVersion, descriptions: &Map<String, Va
 
 /// The paths of a built-in resource that can only be read: list and get. Upstream describes them in other words than
 /// those of a custom resource, and takes no resourceVersion when one object is asked for.
-pub fn read_only(resource: &Resource<'_>, descriptions: &Map<String, Value>) -> Vec<Path> {
+pub fn read_only(resource: &PublishedResource<'_>, descriptions: &Map<String, Value>) -> Vec<Path> {
     let writer = Writer { resource, descriptions };
     let mut paths = writer.collections(&[LIST_OR_WATCH_VERB], &[LIST_OR_WATCH_VERB]);
     paths.push(writer.path(Target::Object { subresource: "" }, &[("get", "get", "read", &[])]));
@@ -185,7 +185,7 @@ enum Target {
 }
 
 struct Writer<'a> {
-    resource: &'a Resource<'a>,
+    resource: &'a PublishedResource<'a>,
     descriptions: &'a Map<String, Value>,
 }
 
@@ -199,7 +199,7 @@ impl Writer<'_> {
     }
 
     fn path(&self, target: Target, verbs: &[Verb]) -> Path {
-        let Resource { group, version, plural, .. } = *self.resource;
+        let PublishedResource { group, version, plural, .. } = *self.resource;
         let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
         let in_namespace = self.resource.scope == Scope::Namespaced && !matches!(target, Target::Everywhere);
         let namespace = if in_namespace { "/namespaces/{namespace}" } else { "" };
@@ -225,7 +225,7 @@ impl Writer<'_> {
     }
 
     fn operation(&self, target: Target, verb: &Verb) -> Operation {
-        let Resource { group, version, kind, definition, list_definition, .. } = *self.resource;
+        let PublishedResource { group, version, kind, definition, list_definition, .. } = *self.resource;
         let (method, action, word, parameters) = *verb;
         let subresource = if let Target::Object { subresource } = target { subresource } else { "" };
         let object = if subresource == "scale" { SCALE } else { definition };
@@ -243,7 +243,7 @@ impl Writer<'_> {
         };
         let mut responses: Vec<_> = codes.iter().map(|(code, text)| (*code, *text, Some(answer.to_owned()))).collect();
         responses.push(("401", "Unauthorized", None));
-        let body = |definition: &str, required| Some(Body { definition: definition.to_owned(), required });
+        let body = |definition: &str, required| Some(RequestBody { definition: definition.to_owned(), required });
         Operation {
             method,
             action,
@@ -265,7 +265,7 @@ impl Writer<'_> {
     }
 
     fn id(&self, target: Target, word: &str, subresource: &str) -> String {
-        let Resource { group, version, kind, scope, .. } = *self.resource;
+        let PublishedResource { group, version, kind, scope, .. } = *self.resource;
         let verb = word.split_once(' ').map_or(word, |(verb, _)| verb);
         let collection = if word.ends_with("collection of") { "Collection" } else { "" };
         let trimmed = if group.is_empty() { "core" } else { group.strip_suffix(".k8s.io").unwrap_or(group) };

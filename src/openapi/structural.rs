@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Number, Value, json};
 
-use super::Form;
+use super::OpenApiVersion;
 
 type Object = Map<String, Value>;
 
@@ -27,13 +27,13 @@ pub fn is_embedded_resource(schema: &Object) -> bool {
 }
 
 /// The published form of a schema.
-pub fn publish(schema: &Object, form: Form) -> Object {
+pub fn publish(schema: &Object, form: OpenApiVersion) -> Object {
     let mut published = Object::new();
     let lost = Losses::of(schema, form);
     generics(schema, &mut published);
     value_validations(schema, &mut published);
     extensions(schema, &mut published);
-    if form == Form::V3 {
+    if form == OpenApiVersion::V3 {
         junctors(unfold(schema).as_ref().unwrap_or(schema), &mut published);
     } else {
         // kube-openapi `default_pruning.go`: Swagger 2 is published without defaults.
@@ -63,13 +63,13 @@ pub fn publish(schema: &Object, form: Form) -> Object {
         }
         _ => {}
     }
-    if form == Form::V2 {
+    if form == OpenApiVersion::V2 {
         lose_required(schema, &lost, &mut published);
     }
     published
 }
 
-fn publish_child(child: &Value, form: Form) -> Value {
+fn publish_child(child: &Value, form: OpenApiVersion) -> Value {
     child.as_object().map_or_else(|| json!({}), |child| Value::Object(publish(child, form)))
 }
 
@@ -83,8 +83,8 @@ struct Losses {
 }
 
 impl Losses {
-    fn of(schema: &Object, form: Form) -> Losses {
-        if form == Form::V3 {
+    fn of(schema: &Object, form: OpenApiVersion) -> Losses {
+        if form == OpenApiVersion::V3 {
             return Losses { children: false, kind: false };
         }
         let nullable = is_true(schema, "nullable");
@@ -121,7 +121,7 @@ fn lose_required(schema: &Object, lost: &Losses, published: &mut Object) {
 /// Adds apiVersion, kind and metadata to every embedded resource of a published schema. `type_meta` and `metadata` are
 /// the property schemas to add. kubectl refuses unknown fields next to declared ones, so Swagger 2 leaves nodes alone
 /// that preserve unknown fields.
-pub fn add_embedded(published: &mut Object, form: Form, type_meta: &[(String, Value)], metadata: &Value) {
+pub fn add_embedded(published: &mut Object, form: OpenApiVersion, type_meta: &[(String, Value)], metadata: &Value) {
     if let Some(Value::Object(properties)) = published.get_mut("properties") {
         for property in properties.values_mut().filter_map(Value::as_object_mut) {
             add_embedded(property, form, type_meta, metadata);
@@ -132,7 +132,7 @@ pub fn add_embedded(published: &mut Object, form: Form, type_meta: &[(String, Va
             add_embedded(child, form, type_meta, metadata);
         }
     }
-    if !is_embedded_resource(published) || (form == Form::V2 && preserves_unknown_fields(published)) {
+    if !is_embedded_resource(published) || (form == OpenApiVersion::V2 && preserves_unknown_fields(published)) {
         return;
     }
     let properties = published.entry("properties").or_insert_with(|| json!({}));

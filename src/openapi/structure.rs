@@ -2,7 +2,7 @@
 //! apiextensions-apiserver `pkg/apiserver/schema/validation.go`, `complete.go`, `convert.go`.
 //!
 //! A yes or a no, since the API server refuses other schemas when a CRD is created and says why; what arrives here is
-//! older than those rules or comes from a file. Patterns are not compiled. Reasons are the business of `extract::judge`
+//! older than those rules or comes from a file. Patterns are not compiled. Reasons are the business of `extract::validation`
 //! and `schema`.
 
 use serde_json::{Map, Value};

@@ -1,14 +1,14 @@
 //! OpenAPI documents: the table of what is published, paths, merging, hashes, the extension.
 
 mod binary;
+mod filter;
 mod nested;
-mod part;
 
 use serde_json::{Map, Value, json};
 
 use super::{
-    Document, Form, SELECTABLE_FIELDS, SelectableEntry, Shared, definition_name, definitions, hash, operations,
-    reachable, selectable, structural, structure, v2, v3,
+    OpenApiDocument, OpenApiVersion, SELECTABLE_FIELDS, SelectableEntry, Shared, definition_name, definitions, hash,
+    operations, reachable, selectable, structural, structure, v2, v3,
 };
 use crate::crd::{Crd, Schema};
 
@@ -80,7 +80,7 @@ fn v2_of(crds: &[&Crd]) -> Value {
     })
 }
 
-fn publish(schema: &Value, form: Form) -> Value {
+fn publish(schema: &Value, form: OpenApiVersion) -> Value {
     Value::Object(structural::publish(schema.as_object().unwrap(), form))
 }
 
@@ -204,8 +204,8 @@ fn what_a_schema_publishes_in_each_form() {
         ),
     ];
     for (what, schema, expected_v3, expected_v2) in rows {
-        assert_eq!(publish(schema, Form::V3), *expected_v3, "{what}, v3");
-        assert_eq!(publish(schema, Form::V2), *expected_v2, "{what}, v2");
+        assert_eq!(publish(schema, OpenApiVersion::V3), *expected_v3, "{what}, v3");
+        assert_eq!(publish(schema, OpenApiVersion::V2), *expected_v2, "{what}, v2");
     }
 }
 
@@ -221,7 +221,7 @@ fn a_bound_is_printed_as_go_prints_a_float64() {
         ("-3", "-3"),
     ] {
         let schema: Value = serde_json::from_str(&format!("{{\"maximum\": {bound}}}")).unwrap();
-        assert_eq!(publish(&schema, Form::V3)["maximum"].to_string(), expected, "{bound}");
+        assert_eq!(publish(&schema, OpenApiVersion::V3)["maximum"].to_string(), expected, "{bound}");
     }
 }
 
@@ -231,7 +231,7 @@ fn embedded_resources_get_their_type_and_metadata() {
         "type": "object", "x-kubernetes-embedded-resource": true, "required": ["kind"], "properties": {"spec": {"type": "object"}}},
         "any": {"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true}}});
     let crd = with_schema(schema);
-    for (form, any_is_filled) in [(Form::V3, true), (Form::V2, false)] {
+    for (form, any_is_filled) in [(OpenApiVersion::V3, true), (OpenApiVersion::V2, false)] {
         let [(_, kind), _] = with_shared(|shared| definitions::of_version(&crd, &crd.versions[0], form, shared));
         let template = &kind["properties"]["template"];
         assert_eq!(template["required"], json!(["kind", "apiVersion"]), "{form:?}");
@@ -254,32 +254,49 @@ fn a_schema_that_cannot_be_published_becomes_a_bare_object() {
     let kinds = json!([{"group": "stable.example.com", "version": "v1", "kind": "Shirt"}]);
     let fields = json!([{"fieldPath": "spec.color"}, {"fieldPath": "spec.size"}]);
     let bare = json!({"type": "object", super::GROUP_VERSION_KIND: kinds, SELECTABLE_FIELDS: fields});
-    let rows: &[(&str, Option<Value>, &[Form])] = &[
-        ("no schema", None, &[Form::V2, Form::V3]),
-        ("invalid type", Some(json!({"type": "object", "properties": {"a": {"type": "text"}}})), &[Form::V2, Form::V3]),
-        ("no type", Some(json!({"type": "object", "properties": {"a": {}}})), &[Form::V2, Form::V3]),
-        ("root is no object", Some(json!({"type": "string"})), &[Form::V2, Form::V3]),
-        ("type in a branch", Some(json!({"type": "object", "anyOf": [{"type": "object"}]})), &[Form::V2, Form::V3]),
-        ("a reference", Some(json!({"type": "object", "properties": {"a": {"$ref": "#/x"}}})), &[Form::V2, Form::V3]),
+    let rows: &[(&str, Option<Value>, &[OpenApiVersion])] = &[
+        ("no schema", None, &[OpenApiVersion::V2, OpenApiVersion::V3]),
+        (
+            "invalid type",
+            Some(json!({"type": "object", "properties": {"a": {"type": "text"}}})),
+            &[OpenApiVersion::V2, OpenApiVersion::V3],
+        ),
+        (
+            "no type",
+            Some(json!({"type": "object", "properties": {"a": {}}})),
+            &[OpenApiVersion::V2, OpenApiVersion::V3],
+        ),
+        ("root is no object", Some(json!({"type": "string"})), &[OpenApiVersion::V2, OpenApiVersion::V3]),
+        (
+            "type in a branch",
+            Some(json!({"type": "object", "anyOf": [{"type": "object"}]})),
+            &[OpenApiVersion::V2, OpenApiVersion::V3],
+        ),
+        (
+            "a reference",
+            Some(json!({"type": "object", "properties": {"a": {"$ref": "#/x"}}})),
+            &[OpenApiVersion::V2, OpenApiVersion::V3],
+        ),
         (
             "root preserves unknown fields",
             Some(
                 json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"a": {"type": "string"}}}),
             ),
-            &[Form::V2],
+            &[OpenApiVersion::V2],
         ),
     ];
     for (what, schema, bare_in) in rows {
         let mut crd = with_schema(json!({}));
         crd.versions[0].schema = schema.as_ref().and_then(Value::as_object).map(Schema::of);
-        for form in [Form::V2, Form::V3] {
+        for form in [OpenApiVersion::V2, OpenApiVersion::V3] {
             let [(_, kind), _] = with_shared(|shared| definitions::of_version(&crd, &crd.versions[0], form, shared));
             assert_eq!(kind == bare, bare_in.contains(&form), "{what}, {form:?}: {kind}");
         }
     }
     let mut crd = with_schema(json!({"type": "object"}));
     crd.preserve_unknown_fields = true;
-    let [(_, kind), _] = with_shared(|shared| definitions::of_version(&crd, &crd.versions[0], Form::V2, shared));
+    let [(_, kind), _] =
+        with_shared(|shared| definitions::of_version(&crd, &crd.versions[0], OpenApiVersion::V2, shared));
     assert_eq!(kind, bare, "the CRD preserves unknown fields");
 }
 
@@ -432,7 +449,7 @@ fn a_change_of_selectable_fields_alone_changes_the_hash_and_both_definitions() {
     let (before, mut after, inks) = (shirts(), shirts(), inks());
     after.versions[0].selectable_fields = vec![".spec.color".to_owned()];
     let (old, new) = (v3_of(&[&before, &inks], "v1"), v3_of(&[&after, &inks], "v1"));
-    assert_ne!(Document::new(&old).hash, Document::new(&new).hash);
+    assert_ne!(OpenApiDocument::new(&old).hash, OpenApiDocument::new(&new).hash);
     let changed: Vec<&String> = old["components"]["schemas"]
         .as_object()
         .unwrap()
@@ -442,7 +459,7 @@ fn a_change_of_selectable_fields_alone_changes_the_hash_and_both_definitions() {
         .collect();
     assert_eq!(changed, ["com.example.stable.v1.Shirt", "com.example.stable.v1.ShirtList"]);
     assert_eq!(old["paths"], new["paths"]);
-    assert_ne!(Document::new(&v2_of(&[&before])).hash, Document::new(&v2_of(&[&after])).hash);
+    assert_ne!(OpenApiDocument::new(&v2_of(&[&before])).hash, OpenApiDocument::new(&v2_of(&[&after])).hash);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::operations::{Body, Operation, Parameter, Path, operation_extensions};
-use super::{Form, GROUP_VERSION_KIND, Shared, definitions, operations, reachable};
+use super::operations::{Operation, Parameter, Path, RequestBody, operation_extensions};
+use super::{GROUP_VERSION_KIND, OpenApiVersion, Shared, definitions, operations, reachable};
 use crate::crd::Crd;
 
 /// Adds every served version of every CRD to `base`. Established CRDs only, by the caller's choice.
@@ -22,7 +22,7 @@ pub fn merge(base: &mut Value, crds: &[&Crd], shared: &Shared<'_>) {
     let mut own_paths = Map::new();
     for crd in crds {
         for version in crd.served_versions() {
-            own_definitions.extend(definitions::of_version(crd, version, Form::V2, shared));
+            own_definitions.extend(definitions::of_version(crd, version, OpenApiVersion::V2, shared));
             let paths = operations::of_version(crd, version, shared.parameters);
             own_paths.extend(paths.into_iter().map(|path| (path.path.clone(), path_item(&path))));
         }
@@ -112,9 +112,9 @@ fn rename(value: &mut Value, renamed: &BTreeMap<String, String>) {
             for (key, member) in object.iter_mut() {
                 match member {
                     Value::String(reference) if key == "$ref" => {
-                        let name = reference.strip_prefix(Form::V2.reference_prefix());
+                        let name = reference.strip_prefix(OpenApiVersion::V2.reference_prefix());
                         if let Some(new_name) = name.and_then(|name| renamed.get(name)) {
-                            *member = Form::V2.reference(new_name);
+                            *member = OpenApiVersion::V2.reference(new_name);
                         }
                     }
                     _ => rename(member, renamed),
@@ -134,8 +134,8 @@ pub fn from_v3(definition: &Value) -> Value {
             for (key, member) in object {
                 match (key.as_str(), member) {
                     ("$ref", Value::String(reference)) => {
-                        let name = reference.strip_prefix(Form::V3.reference_prefix()).unwrap_or(reference);
-                        written.insert(key.clone(), Form::V2.reference(name));
+                        let name = reference.strip_prefix(OpenApiVersion::V3.reference_prefix()).unwrap_or(reference);
+                        written.insert(key.clone(), OpenApiVersion::V2.reference(name));
                     }
                     ("allOf", Value::Array(branches)) if matches!(&**branches, [one] if one.get("$ref").is_some()) => {
                         if let Value::Object(reference) = from_v3(&branches[0]) {
@@ -186,7 +186,7 @@ fn write(operation: &Operation) -> Value {
         .map(|(code, text, definition)| {
             let mut response = json!({"description": text});
             if let Some(definition) = definition {
-                response["schema"] = json!({"$ref": Form::V2.reference(definition)});
+                response["schema"] = json!({"$ref": OpenApiVersion::V2.reference(definition)});
             }
             ((*code).to_owned(), response)
         })
@@ -211,8 +211,9 @@ fn write(operation: &Operation) -> Value {
     written
 }
 
-fn body_parameter(body: &Body) -> Value {
-    let mut written = json!({"in": "body", "name": "body", "schema": {"$ref": Form::V2.reference(&body.definition)}});
+fn body_parameter(body: &RequestBody) -> Value {
+    let mut written =
+        json!({"in": "body", "name": "body", "schema": {"$ref": OpenApiVersion::V2.reference(&body.definition)}});
     if body.required {
         written["required"] = Value::Bool(true);
     }

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::operations::{Operation, Parameter, Path, operation_extensions};
-use super::{Form, META_V1, Shared, definitions, operations, reachable};
+use super::{META_V1, OpenApiVersion, Shared, definitions, operations, reachable};
 use crate::crd::Crd;
 
 /// The document of `group`/`version` from every CRD that serves it. CRDs of other groups, and those that are not
@@ -18,7 +18,7 @@ pub fn custom_resources(crds: &[&Crd], group: &str, version: &str, shared: &Shar
     let mut paths = Map::new();
     for crd in crds.iter().filter(|crd| crd.group == group) {
         let Some(served) = crd.version(version).filter(|served| served.served) else { continue };
-        for (name, definition) in definitions::of_version(crd, served, Form::V3, shared) {
+        for (name, definition) in definitions::of_version(crd, served, OpenApiVersion::V3, shared) {
             // The first wins, as upstream; the naming controller keeps CRDs from claiming one kind twice.
             own_definitions.entry(name).or_insert(definition);
         }
@@ -32,7 +32,7 @@ pub fn custom_resources(crds: &[&Crd], group: &str, version: &str, shared: &Shar
         return None;
     }
     // Published even where a bare object does not refer to it.
-    let always = json!({"$ref": Form::V3.reference(&format!("{META_V1}.ObjectMeta"))});
+    let always = json!({"$ref": OpenApiVersion::V3.reference(&format!("{META_V1}.ObjectMeta"))});
     for (name, definition) in reachable(&[&always], shared.definitions) {
         own_definitions.entry(name).or_insert(definition);
     }
@@ -68,7 +68,7 @@ pub fn path_item(path: &Path) -> Value {
 
 fn write(operation: &Operation) -> Value {
     let content = |types: &[&str], definition: &str| -> Value {
-        let media = json!({"schema": {"$ref": Form::V3.reference(definition)}});
+        let media = json!({"schema": {"$ref": OpenApiVersion::V3.reference(definition)}});
         types.iter().map(|name| ((*name).to_owned(), media.clone())).collect::<Map<_, _>>().into()
     };
     let responses: Map<String, Value> = operation

@@ -24,7 +24,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::reflector;
-use crate::manifest::yaml::{self, Form};
+use crate::manifest::yaml::{self, Syntax};
 
 /// The policies, each followed by its binding, as they are applied.
 pub const MANIFEST: &str = include_str!("../../manifests/view-policy.yaml");
@@ -54,7 +54,7 @@ impl RequiredPolicy {
     /// # Errors
     /// If it does not hold exactly the policies of [`NAMES`] with their bindings.
     pub fn read_all() -> Result<Vec<RequiredPolicy>, String> {
-        let (documents, broken) = yaml::documents(MANIFEST.as_bytes(), Form::Yaml);
+        let (documents, broken) = yaml::documents(MANIFEST.as_bytes(), Syntax::Yaml);
         if let Some(broken) = broken.first() {
             return Err(broken.to_string());
         }

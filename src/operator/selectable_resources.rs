@@ -23,7 +23,7 @@ use super::settle::settle;
 use super::status::{ConditionStatus, FIELD_MANAGER, Finding, conditions};
 use super::stores::{DesiredStore, FieldCacheResults, unsupported};
 use crate::crd::Crd;
-use crate::extract::judge::{Judgement, Judgements};
+use crate::extract::validation::{CrdValidation, CrdValidationCache};
 use crate::extract::{ExtraField, Field, Origin};
 use crate::kinds::selectable_resource::{MAX_DESCRIPTION, MAX_ENUM, MAX_FIELDS, MAX_LISTED, MAX_TEXT};
 use crate::kinds::{
@@ -61,9 +61,9 @@ const PUBLISHED: &str = "Published";
 pub fn describe(
     definitions: &Definitions,
     results: &FieldCacheResults,
-    judgements: &Judgements,
+    validations: &CrdValidationCache,
 ) -> BTreeMap<String, Described> {
-    judgements.retain(|name| definitions.crds.contains_key(name));
+    validations.retain(|name| definitions.crds.contains_key(name));
     let mut names: BTreeMap<String, (String, String)> = BTreeMap::new();
     for gvr in definitions.resources.keys() {
         names.insert(gvr.group_resource(), (gvr.group.clone(), gvr.resource.clone()));
@@ -72,14 +72,14 @@ pub fn describe(
         let stores = results.get(&name).map_or(&[][..], |result| &result.stores);
         let cached = !stores.is_empty();
         let crd = definitions.crds.get(&name);
-        let judgement = crd.map(|crd| judgements.of(crd));
+        let validation = crd.map(|crd| validations.of(crd));
         let served = definitions.versions(&group, &resource);
         let versions: Vec<ResourceVersion> = served
             .iter()
             .take(MAX_LISTED)
             .map(|(gvr, definition)| {
                 let store = stores.iter().find(|store| store.gvr == *gvr);
-                version(&gvr.version, definition.plan.fields(), store, judgement.as_deref())
+                version(&gvr.version, definition.plan.fields(), store, validation.as_deref())
             })
             .collect();
         let has_fields = versions.iter().any(|version| !version.fields.is_empty() || !version.rejected.is_empty());
@@ -117,10 +117,10 @@ fn version(
     name: &str,
     fields: &[Field],
     store: Option<&DesiredStore>,
-    judgement: Option<&Judgement>,
+    validation: Option<&CrdValidation>,
 ) -> ResourceVersion {
-    let judged = judgement.and_then(|judgement| judgement.versions.iter().find(|version| version.name == name));
-    let rejected = judged.iter().flat_map(|version| &version.rejected).take(MAX_LISTED).map(|rejected| RejectedField {
+    let version_result = validation.and_then(|validation| validation.versions.iter().find(|version| version.name == name));
+    let rejected = version_result.iter().flat_map(|version| &version.rejected).take(MAX_LISTED).map(|rejected| RejectedField {
         json_path: shortened(&rejected.json_path, MAX_TEXT),
         reason: rejected.reason.to_owned(),
         message: shortened(&rejected.message, MAX_DESCRIPTION),
@@ -131,7 +131,7 @@ fn version(
         message: shortened(&problem.message, MAX_DESCRIPTION),
     });
     let extra = store.iter().flat_map(|store| &*store.fields).map(ExtraField::field);
-    let warnings = judgement.iter().flat_map(|judgement| &judgement.warnings);
+    let warnings = validation.iter().flat_map(|validation| &validation.warnings);
     let warnings = warnings.filter(|warning| warning.version.is_empty() || warning.version == name);
     // The path is the key of the list. Longer ones are cut, and then two can be the same.
     let mut names = HashSet::new();
@@ -189,13 +189,13 @@ pub async fn run(
     let api: Api<SelectableResource> = Api::all(client);
     let mut changes = std::pin::pin!(changes);
     let mut logged = LastProblem::default();
-    let judgements = Judgements::default();
+    let validations = CrdValidationCache::default();
     let mut again = std::pin::pin!(sleep(Duration::ZERO));
     loop {
         let definitions = replica.definitions.borrow_and_update().clone();
         let results = replica.results.borrow_and_update().clone();
-        // All definitions that have changed are judged.
-        let known = judgements.clone();
+        // All definitions that have changed are version_result.
+        let known = validations.clone();
         let wanted = compute(move || describe(&definitions, &results, &known)).await;
         let documents = hashes(&replica, &wanted).await;
         match compare(&api, &held, &wanted, &documents).await.first() {

@@ -12,8 +12,8 @@ use super::controller_tasks::compute;
 use super::object_budget::ObjectLimits;
 use crate::builtin::schemas;
 use crate::crd::{Crd, Schema};
-use crate::extract::extra::{self, Subject};
-use crate::extract::{ExtraFields, Plan};
+use crate::extract::extra::{self, TargetResource};
+use crate::extract::{ExtraFields, Extractor};
 use crate::kinds::{Absence, FieldCache, FieldCacheSpec, accept};
 use crate::model::Gvr;
 use crate::registry::{Definition, Definitions, PartialStore};
@@ -38,10 +38,10 @@ pub struct DesiredStore {
     pub gvr: Gvr,
     /// Its valid extra fields.
     pub fields: ExtraFields,
-    /// The plan of the resource with these fields.
-    pub plan: Plan,
+    /// The extractor of the resource with these fields.
+    pub plan: Extractor,
     /// Problems of invalid extra fields.
-    pub rejected: Vec<extra::Problem>,
+    pub rejected: Vec<extra::ExtraFieldError>,
     /// The selection of its objects; `None`: all.
     pub scope: Option<Arc<PartialStore>>,
 }
@@ -73,7 +73,7 @@ pub struct EvaluationInputs {
     field_cache: Arc<FieldCache>,
     unreadable: Option<String>,
     /// The versions of the resource, with kind and plan.
-    served: Vec<(Gvr, String, Plan)>,
+    served: Vec<(Gvr, String, Extractor)>,
     crd: Option<Arc<Crd>>,
 }
 
@@ -189,7 +189,7 @@ pub(super) fn unsupported(resource: &str) -> String {
 
 /// The problems of fields. A problem of all versions is reported once; others name their version.
 fn rejected(stores: &[DesiredStore]) -> Vec<SpecProblem> {
-    let is_common = |problem: &extra::Problem| stores.iter().all(|store| store.rejected.contains(problem));
+    let is_common = |problem: &extra::ExtraFieldError| stores.iter().all(|store| store.rejected.contains(problem));
     let mut problems = Vec::new();
     for (index, store) in stores.iter().enumerate() {
         for problem in &store.rejected {
@@ -273,18 +273,18 @@ fn store_scope(spec: &FieldCacheSpec, definition: &Definition) -> Result<Option<
 }
 
 fn accept_fields(
-    requests: &[extra::Request],
+    requests: &[extra::FieldRequest],
     gvr: &Gvr,
     definition: &Definition,
     definitions: &Definitions,
-) -> extra::Outcome {
+) -> extra::AcceptedFields {
     if requests.is_empty() {
-        return extra::Outcome::default();
+        return extra::AcceptedFields::default();
     }
     if let Some(crd) = definitions.crds.get(&gvr.group_resource()) {
         let version = crd.version(&gvr.version);
         let schema = version.and_then(|version| version.schema.as_ref()).map(Schema::to_value);
-        let subject = Subject {
+        let subject = TargetResource {
             plan: &definition.plan,
             schema: schema.as_ref(),
             columns: version.map_or(&[], |version| &version.printer_columns),
@@ -293,5 +293,5 @@ fn accept_fields(
     }
     // The schemas of the Kubernetes version that this program was built with. Newer fields are unknown.
     let schema = schemas::structural_schema(&gvr.group, &gvr.version, &definition.kind);
-    extra::accept(requests, &Subject { plan: &definition.plan, schema: schema.as_ref(), columns: &[] })
+    extra::accept(requests, &TargetResource { plan: &definition.plan, schema: schema.as_ref(), columns: &[] })
 }

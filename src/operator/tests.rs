@@ -26,10 +26,10 @@ use super::views::{self, ViewResults};
 
 use super::reflector::{shorten_metadata, strictly};
 use crate::crd::Crd;
-use crate::extract::Plan;
-use crate::extract::judge::Judgements;
+use crate::extract::Extractor;
+use crate::extract::validation::CrdValidationCache;
 use crate::kinds::{Absence, FieldCache, FieldOrigin, View};
-use crate::manifest::yaml::{self, Form};
+use crate::manifest::yaml::{self, Syntax};
 use crate::model::{Gvr, Scope};
 use crate::registry::tests::{catalog, resource};
 use crate::registry::{Definition, Definitions, Group, LoadState, Readiness, Registry, ResourceOrigin};
@@ -80,7 +80,7 @@ fn definitions() -> Definitions {
             kind: "Shirt".to_owned(),
             scope: Scope::Namespaced,
             origin: ResourceOrigin::Custom,
-            plan: Plan::custom_resource(&crd, version),
+            plan: Extractor::custom_resource(&crd, version),
         };
         definitions.resources.insert(crd.gvr(version), definition);
     }
@@ -89,7 +89,7 @@ fn definitions() -> Definitions {
             kind: kind.to_owned(),
             scope: Scope::Namespaced,
             origin: ResourceOrigin::BuiltIn,
-            plan: Plan::built_in("", "v1", kind, Scope::Namespaced),
+            plan: Extractor::built_in("", "v1", kind, Scope::Namespaced),
         };
         definitions.resources.insert(Gvr::new("", "v1", plural), definition);
     }
@@ -179,14 +179,14 @@ fn a_resource_is_described_by_all_of_its_fields() {
         json!([{"name": "images", "jsonPath": "$.spec.steps[*].image"}, {"name": "column", "printerColumn": "Image"}]);
     let spec = json!({"group": "stable.example.com", "resource": "shirts", "selectableFields": fields});
     let definitions = definitions();
-    let without = describe(&definitions, &FieldCacheResults::new(), &Judgements::default());
+    let without = describe(&definitions, &FieldCacheResults::new(), &CrdValidationCache::default());
     assert_eq!(without.keys().collect::<Vec<_>>(), ["pods", SHIRTS], "ConfigMaps have no fields of their own");
 
     let results = evaluate_all(
         &[field_cache(SHIRTS, spec), field_cache("configmaps", json!({"resource": "configmaps"}))],
         &definitions,
     );
-    let described = describe(&definitions, &results, &Judgements::default());
+    let described = describe(&definitions, &results, &CrdValidationCache::default());
     assert_eq!(described.keys().collect::<Vec<_>>(), ["configmaps", "pods", SHIRTS], "what is cached is described too");
     let shirts = &described[SHIRTS];
     assert!(shirts.cached && !described["pods"].cached);
@@ -283,7 +283,7 @@ fn a_lease_counts_its_holders() {
 fn the_admission_policy_is_right_only_as_it_is_applied() {
     let required = RequiredPolicy::read_all().unwrap();
     assert_eq!(required.iter().map(RequiredPolicy::name).collect::<Vec<_>>(), NAMES);
-    let (documents, broken) = yaml::documents(MANIFEST.as_bytes(), Form::Yaml);
+    let (documents, broken) = yaml::documents(MANIFEST.as_bytes(), Syntax::Yaml);
     assert!(broken.is_empty(), "{broken:?}");
     type Change = fn(&mut serde_json::Value, &mut serde_json::Value);
     // `NAME` stands for the name of the policy.
@@ -332,7 +332,7 @@ fn the_admission_policy_is_right_only_as_it_is_applied() {
 
 #[test]
 fn the_manifests_permit_to_read_every_admission_policy_by_name() {
-    let (documents, broken) = yaml::documents(include_bytes!("../../manifests/rbac.yaml"), Form::Yaml);
+    let (documents, broken) = yaml::documents(include_bytes!("../../manifests/rbac.yaml"), Syntax::Yaml);
     assert!(broken.is_empty(), "{broken:?}");
     let rules = documents.iter().filter_map(|document| document.value["rules"].as_array()).flatten();
     let of_policies: Vec<_> =
@@ -600,7 +600,7 @@ fn a_view_that_takes_a_name_without_its_namespace_is_warned_of() {
 fn only_permissions_that_are_not_needed_are_warned_of() {
     use super::own_permissions::{excessive, warning};
     use k8s_openapi::api::authorization::v1::ResourceRule;
-    let (documents, broken) = yaml::documents(include_bytes!("../../manifests/rbac.yaml"), Form::Yaml);
+    let (documents, broken) = yaml::documents(include_bytes!("../../manifests/rbac.yaml"), Syntax::Yaml);
     assert!(broken.is_empty());
     let own = documents.into_iter().map(|document| document.value);
     let own = own.filter(|role| role["kind"] == "ClusterRole" && role["metadata"]["name"] == "fieldcache");

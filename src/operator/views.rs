@@ -31,8 +31,8 @@ use super::status::{ConditionStatus, FIELD_MANAGER, Finding, MOST_WRITES, condit
 use super::stores::{FieldCacheResults, SpecProblem, absent};
 use super::synced::Synced;
 use crate::extract::prune::copies::ANNOTATIONS;
-use crate::extract::{Plan, Prune};
-use crate::kinds::accept::{MOST_PROBLEMS, Shown};
+use crate::extract::{Extractor, Prune};
+use crate::kinds::accept::{MOST_PROBLEMS, CacheLookup};
 use crate::kinds::field_cache::object_name;
 use crate::kinds::view::{ConsumerValue, Endpoint};
 use crate::kinds::{Authorization, Consistency, View, ViewStatus, accept};
@@ -152,7 +152,7 @@ fn shows_only_kept(view: &View, results: &FieldCacheResults) -> bool {
 
 /// The plan of a resource that a FieldCache keeps, in the version that is shown first; another one without a field of the View shows
 /// nothing.
-fn kept<'v>(name: &str, results: &'v FieldCacheResults) -> Option<&'v Plan> {
+fn kept<'v>(name: &str, results: &'v FieldCacheResults) -> Option<&'v Extractor> {
     results.get(name)?.stores.first().map(|store| &store.plan)
 }
 
@@ -163,12 +163,12 @@ pub fn evaluate(view: &View, results: &FieldCacheResults, definitions: &Definiti
         let outcome = Err(vec![absent(why, "TooManyViews")]);
         return ViewResult { generation: view.metadata.generation.unwrap_or_default(), outcome };
     }
-    let shown_of = |group: &str, resource: &str| -> Shown {
+    let shown_of = |group: &str, resource: &str| -> CacheLookup {
         if let Some(plan) = kept(&object_name(group, resource), results) {
-            return Shown::Kept(plan.clone());
+            return CacheLookup::Cached(plan.clone());
         }
         if !definitions.versions(group, resource).is_empty() {
-            return Shown::NotKept;
+            return CacheLookup::NotCached;
         }
         // The plural in another group, or a kind in lower case, which is the usual singular.
         let others = definitions.resources.iter().filter(|(gvr, definition)| {
@@ -177,7 +177,7 @@ pub fn evaluate(view: &View, results: &FieldCacheResults, definitions: &Definiti
         // In the order of groups; versions of one stand together.
         let mut names: Vec<String> = others.map(|(gvr, _)| object_name(&gvr.group, &gvr.resource)).collect();
         names.dedup();
-        Shown::Missing(names)
+        CacheLookup::NotFound(names)
     };
     let problems = accept::view(spec, &shown_of);
     let generation = view.metadata.generation.unwrap_or_default();

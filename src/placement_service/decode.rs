@@ -11,7 +11,7 @@ use super::field_validation::FieldValidation;
 use crate::manifest::document;
 use crate::manifest::document::Expected;
 use crate::manifest::shape::{MOST_MISFITS, Misfits, Shape, settle};
-use crate::manifest::yaml::Form;
+use crate::manifest::yaml::Syntax;
 use crate::model::quote;
 use crate::placement::review::{API_VERSION, KIND, PlacementReview, PlacementReviewSpec};
 use crate::placement::warning::Warning;
@@ -79,7 +79,7 @@ pub struct Decoded {
 ///
 /// # Errors
 /// [`DecodeError`], which names the field.
-pub fn review(bytes: &[u8], form: Form, validation: FieldValidation) -> Result<Decoded, DecodeError> {
+pub fn review(bytes: &[u8], form: Syntax, validation: FieldValidation) -> Result<Decoded, DecodeError> {
     of_document(document::document(bytes, form).map_err(|cause| unreadable(&cause))?, validation)
 }
 

@@ -8,14 +8,14 @@ use crate::json::Json;
 
 use super::cluster::created_at;
 use super::column::{AGE, CREATED_AT, NAME, string};
-use super::kind::{Printer, Row};
+use super::kind::{PrintedRow, Printer};
 use super::read::{items, name, text, text_or};
 use super::text::{labels, subjects};
 use super::time::{Moment, age, human_duration};
 
-fn role_bindings(object: Json<'_>, now: Moment) -> Row {
+fn role_bindings(object: Json<'_>, now: Moment) -> PrintedRow {
     let role = object.at("roleRef");
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         json!(format!("{}/{}", text(role.at("kind")), text(role.at("name")))),
         age(object, now),
@@ -25,7 +25,7 @@ fn role_bindings(object: Json<'_>, now: Moment) -> Row {
     ])
 }
 
-fn certificate_signing_requests(object: Json<'_>, now: Moment) -> Row {
+fn certificate_signing_requests(object: Json<'_>, now: Moment) -> PrintedRow {
     let (spec, status) = (object.at("spec"), object.at("status"));
     let lasts = spec.at("expirationSeconds").as_i64().map_or_else(|| "<none>".to_owned(), human_duration);
     let has = |kind: &str| items(status.at("conditions")).any(|condition| text(condition.at("type")) == kind);
@@ -43,7 +43,7 @@ fn certificate_signing_requests(object: Json<'_>, now: Moment) -> Row {
     if !text(status.at("certificate")).is_empty() {
         state.push_str(",Issued");
     }
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         age(object, now),
         json!(text_or(spec.at("signerName"), "<none>")),
@@ -53,17 +53,17 @@ fn certificate_signing_requests(object: Json<'_>, now: Moment) -> Row {
     ])
 }
 
-fn cluster_trust_bundles(object: Json<'_>, _now: Moment) -> Row {
-    Row::of(vec![name(object), json!(text_or(object.at("spec").at("signerName"), "<none>"))])
+fn cluster_trust_bundles(object: Json<'_>, _now: Moment) -> PrintedRow {
+    PrintedRow::new(vec![name(object), json!(text_or(object.at("spec").at("signerName"), "<none>"))])
 }
 
-fn pod_certificate_requests(object: Json<'_>, _now: Moment) -> Row {
+fn pod_certificate_requests(object: Json<'_>, _now: Moment) -> PrintedRow {
     let spec = object.at("spec");
     let states = items(object.at("status").at("conditions")).map(|condition| text(condition.at("type")));
     let state = states.filter(|state| matches!(&**state, "Issued" | "Denied" | "Failed")).last();
     let state = state.unwrap_or(Cow::Borrowed("Pending"));
     let member = |member: &str| json!(text(spec.at(member)));
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         member("podName"),
         member("serviceAccountName"),

@@ -13,7 +13,7 @@ use crate::json::Json;
 use crate::json::tree::Tree;
 
 use super::column::{AGE, NAME, string};
-use super::kind::{Printer, Row};
+use super::kind::{PrintedRow, Printer};
 use super::read::{integer, is_set, items, name, text};
 use super::text::quantity;
 use super::time::{Moment, age};
@@ -21,7 +21,7 @@ use super::time::{Moment, age};
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 
-fn horizontal_pod_autoscalers(object: Json<'_>, now: Moment) -> Row {
+fn horizontal_pod_autoscalers(object: Json<'_>, now: Moment) -> PrintedRow {
     let (spec, status) = (object.at("spec"), object.at("status"));
     let target = spec.at("scaleTargetRef");
     let annotations = object.at("metadata").at("annotations");
@@ -36,7 +36,7 @@ fn horizontal_pod_autoscalers(object: Json<'_>, now: Moment) -> Row {
         cell(items(spec.at("metrics")).map(Metric::of), current)
     };
     let least = spec.at("minReplicas").as_i64().map_or_else(|| "<unset>".to_owned(), |least| least.to_string());
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         json!(format!("{}/{}", text(target.at("kind")), text(target.at("name")))),
         json!(metrics),

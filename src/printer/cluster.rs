@@ -8,35 +8,44 @@ use serde_json::json;
 use crate::json::Json;
 
 use super::column::{AGE, CREATED_AT, NAME, boolean, integer as integer_column, string};
-use super::kind::{Printer, Row};
+use super::kind::{PrintedRow, Printer};
 use super::read::{condition, count, flag, integer, is_set, items, members, name, pointer_or, text, text_or};
 use super::text::{at_most_three, quantity};
 use super::time::{Moment, age};
 
 /// Name and creation time: the kinds that have no printer upstream either (apiserver `registry/rest/table.go`).
-pub(super) fn created_at(object: Json<'_>, _now: Moment) -> Row {
+pub(super) fn created_at(object: Json<'_>, _now: Moment) -> PrintedRow {
     let created = object.at("metadata").at("creationTimestamp");
     // The zero time of Go, as a bookmark has it.
-    Row::of(vec![name(object), json!(text_or(created, "0001-01-01T00:00:00Z"))])
+    PrintedRow::new(vec![name(object), json!(text_or(created, "0001-01-01T00:00:00Z"))])
 }
 
-fn service_accounts(object: Json<'_>, now: Moment) -> Row {
-    Row::of(vec![name(object), age(object, now)])
+fn service_accounts(object: Json<'_>, now: Moment) -> PrintedRow {
+    PrintedRow::new(vec![name(object), age(object, now)])
 }
 
-fn config_maps(object: Json<'_>, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(count(object.at("data")) + count(object.at("binaryData"))), age(object, now)])
+fn config_maps(object: Json<'_>, now: Moment) -> PrintedRow {
+    PrintedRow::new(vec![
+        name(object),
+        json!(count(object.at("data")) + count(object.at("binaryData"))),
+        age(object, now),
+    ])
 }
 
-fn secrets(object: Json<'_>, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(text(object.at("type"))), json!(count(object.at("data"))), age(object, now)])
+fn secrets(object: Json<'_>, now: Moment) -> PrintedRow {
+    PrintedRow::new(vec![
+        name(object),
+        json!(text(object.at("type"))),
+        json!(count(object.at("data"))),
+        age(object, now),
+    ])
 }
 
-fn namespaces(object: Json<'_>, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(text(object.at("status").at("phase"))), age(object, now)])
+fn namespaces(object: Json<'_>, now: Moment) -> PrintedRow {
+    PrintedRow::new(vec![name(object), json!(text(object.at("status").at("phase"))), age(object, now)])
 }
 
-fn nodes(object: Json<'_>, now: Moment) -> Row {
+fn nodes(object: Json<'_>, now: Moment) -> PrintedRow {
     let (spec, status) = (object.at("spec"), object.at("status"));
     // Of several conditions of that type the last one counts.
     let ready = items(status.at("conditions")).filter(|condition| text(condition.at("type")) == "Ready").last();
@@ -58,7 +67,7 @@ fn nodes(object: Json<'_>, now: Moment) -> Row {
     if !text(info.at("architecture")).is_empty() {
         kernel = format!("{kernel} ({})", text(info.at("architecture")));
     }
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         json!(state),
         json!(roles(object)),
@@ -83,7 +92,7 @@ fn roles(node: Json<'_>) -> String {
     if roles.is_empty() { "<none>".to_owned() } else { roles.into_iter().collect::<Vec<_>>().join(",") }
 }
 
-fn resource_quotas(object: Json<'_>, now: Moment) -> Row {
+fn resource_quotas(object: Json<'_>, now: Moment) -> PrintedRow {
     let status = object.at("status");
     // Both stand in the order of their keys.
     let mut all_used = members(status.at("used")).peekable();
@@ -95,10 +104,10 @@ fn resource_quotas(object: Json<'_>, now: Moment) -> Row {
         let column = if resource.starts_with("limits.") { &mut limits } else { &mut requests };
         column.push(format!("{resource}: {used}/{}", quantity(hard)));
     }
-    Row::of(vec![name(object), json!(requests.join(", ")), json!(limits.join(", ")), age(object, now)])
+    PrintedRow::new(vec![name(object), json!(requests.join(", ")), json!(limits.join(", ")), age(object, now)])
 }
 
-fn component_statuses(object: Json<'_>, _now: Moment) -> Row {
+fn component_statuses(object: Json<'_>, _now: Moment) -> PrintedRow {
     let healthy = items(object.at("conditions")).find(|condition| text(condition.at("type")) == "Healthy");
     let state = match healthy.map(|condition| text(condition.at("status"))).as_deref() {
         Some("True") => "Healthy",
@@ -106,11 +115,11 @@ fn component_statuses(object: Json<'_>, _now: Moment) -> Row {
         None => "Unknown",
     };
     let member = |member: &str| json!(healthy.map(|condition| text(condition.at(member))).unwrap_or_default());
-    Row::of(vec![name(object), json!(state), member("message"), member("error")])
+    PrintedRow::new(vec![name(object), json!(state), member("message"), member("error")])
 }
 
 /// kube-aggregator `pkg/registry/apiservice/etcd`.
-fn api_services(object: Json<'_>, now: Moment) -> Row {
+fn api_services(object: Json<'_>, now: Moment) -> PrintedRow {
     let service = object.at("spec").at("service");
     let shown = if is_set(service) {
         format!("{}/{}", text(service.at("namespace")), text(service.at("name")))
@@ -124,17 +133,17 @@ fn api_services(object: Json<'_>, now: Moment) -> Row {
             (status, reason) => format!("{status} ({reason})"),
         },
     };
-    Row::of(vec![name(object), json!(shown), json!(available), age(object, now)])
+    PrintedRow::new(vec![name(object), json!(shown), json!(available), age(object, now)])
 }
 
-fn leases(object: Json<'_>, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(text(object.at("spec").at("holderIdentity"))), age(object, now)])
+fn leases(object: Json<'_>, now: Moment) -> PrintedRow {
+    PrintedRow::new(vec![name(object), json!(text(object.at("spec").at("holderIdentity"))), age(object, now)])
 }
 
-fn lease_candidates(object: Json<'_>, now: Moment) -> Row {
+fn lease_candidates(object: Json<'_>, now: Moment) -> PrintedRow {
     let spec = object.at("spec");
     let member = |member: &str| json!(text(spec.at(member)));
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         member("leaseName"),
         member("binaryVersion"),
@@ -143,20 +152,20 @@ fn lease_candidates(object: Json<'_>, now: Moment) -> Row {
     ])
 }
 
-fn storage_versions(object: Json<'_>, now: Moment) -> Row {
+fn storage_versions(object: Json<'_>, now: Moment) -> PrintedRow {
     let status = object.at("status");
     let versions = items(status.at("storageVersions"))
         .map(|version| format!("{}={}", text(version.at("apiServerID")), text(version.at("encodingVersion"))));
     let common = pointer_or(status.at("commonEncodingVersion"), "<unset>");
-    Row::of(vec![name(object), json!(common), json!(at_most_three(versions)), age(object, now)])
+    PrintedRow::new(vec![name(object), json!(common), json!(at_most_three(versions)), age(object, now)])
 }
 
-fn runtime_classes(object: Json<'_>, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(text(object.at("handler"))), age(object, now)])
+fn runtime_classes(object: Json<'_>, now: Moment) -> PrintedRow {
+    PrintedRow::new(vec![name(object), json!(text(object.at("handler"))), age(object, now)])
 }
 
-fn priority_classes(object: Json<'_>, now: Moment) -> Row {
-    Row::of(vec![
+fn priority_classes(object: Json<'_>, now: Moment) -> PrintedRow {
+    PrintedRow::new(vec![
         name(object),
         json!(integer(object.at("value"))),
         json!(flag(object.at("globalDefault"))),

@@ -7,15 +7,15 @@ use serde_json::json;
 use crate::json::Json;
 
 use super::column::{AGE, NAME, integer as integer_column, string};
-use super::kind::{Printer, Row};
+use super::kind::{PrintedRow, Printer};
 use super::read::{integer, is_empty, is_going, is_set, items, name, text};
 use super::time::{Moment, age, since};
 
-fn name_and_age(object: Json<'_>, now: Moment) -> Row {
-    Row::of(vec![name(object), age(object, now)])
+fn name_and_age(object: Json<'_>, now: Moment) -> PrintedRow {
+    PrintedRow::new(vec![name(object), age(object, now)])
 }
 
-fn resource_claims(object: Json<'_>, now: Moment) -> Row {
+fn resource_claims(object: Json<'_>, now: Moment) -> PrintedRow {
     let status = object.at("status");
     let is_allocated = is_set(status.at("allocation"));
     let states = [
@@ -25,12 +25,12 @@ fn resource_claims(object: Json<'_>, now: Moment) -> Row {
         ("reserved", is_allocated && !is_empty(status.at("reservedFor"))),
     ];
     let states: Vec<&str> = states.into_iter().filter(|(_, holds)| *holds).map(|(state, _)| state).collect();
-    Row::of(vec![name(object), json!(states.join(",")), age(object, now)])
+    PrintedRow::new(vec![name(object), json!(states.join(",")), age(object, now)])
 }
 
-fn resource_slices(object: Json<'_>, now: Moment) -> Row {
+fn resource_slices(object: Json<'_>, now: Moment) -> PrintedRow {
     let spec = object.at("spec");
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         json!(text(spec.at("nodeName"))),
         json!(text(spec.at("driver"))),
@@ -39,15 +39,22 @@ fn resource_slices(object: Json<'_>, now: Moment) -> Row {
     ])
 }
 
-fn device_taint_rules(object: Json<'_>, now: Moment) -> Row {
+fn device_taint_rules(object: Json<'_>, now: Moment) -> PrintedRow {
     let taint = object.at("spec").at("taint");
     let added = taint.at("timeAdded");
     let added = if is_set(added) { since(added, now) } else { String::new() };
     let member = |member: &str| json!(text(taint.at(member)));
-    Row::of(vec![name(object), member("key"), member("value"), member("effect"), json!(added), age(object, now)])
+    PrintedRow::new(vec![
+        name(object),
+        member("key"),
+        member("value"),
+        member("effect"),
+        json!(added),
+        age(object, now),
+    ])
 }
 
-fn resource_pool_status_requests(object: Json<'_>, now: Moment) -> Row {
+fn resource_pool_status_requests(object: Json<'_>, now: Moment) -> PrintedRow {
     let status = object.at("status");
     let pools = items(status.at("pools"));
     let pool_count = integer(status.at("poolCount"));
@@ -68,7 +75,7 @@ fn resource_pool_status_requests(object: Json<'_>, now: Moment) -> Row {
     let told = |number: i64| if are_told { json!(number.to_string()) } else { json!("-") };
     let sum = |member: &str| told(pools.clone().map(|pool| integer(pool.at(member))).sum());
     let errors = pools.clone().filter(|pool| is_set(pool.at("validationError"))).count();
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         json!(text(object.at("spec").at("driver"))),
         sum("totalDevices"),

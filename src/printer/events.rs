@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::json::Json;
 
 use super::column::{Column, NAME, string};
-use super::kind::{Printer, Row};
+use super::kind::{PrintedRow, Printer};
 use super::read::{integer, is_set, name, text, text_or};
 use super::text::lower;
 use super::time::{Moment, since};
@@ -21,7 +21,7 @@ struct Names {
     message: &'static str,
 }
 
-fn core_events(event: Json<'_>, now: Moment) -> Row {
+fn core_events(event: Json<'_>, now: Moment) -> PrintedRow {
     let names = Names {
         first: "firstTimestamp",
         last: "lastTimestamp",
@@ -34,7 +34,7 @@ fn core_events(event: Json<'_>, now: Moment) -> Row {
     events(event, &names, now)
 }
 
-fn new_events(event: Json<'_>, now: Moment) -> Row {
+fn new_events(event: Json<'_>, now: Moment) -> PrintedRow {
     let names = Names {
         first: "deprecatedFirstTimestamp",
         last: "deprecatedLastTimestamp",
@@ -47,7 +47,7 @@ fn new_events(event: Json<'_>, now: Moment) -> Row {
     events(event, &names, now)
 }
 
-fn events(event: Json<'_>, names: &Names, now: Moment) -> Row {
+fn events(event: Json<'_>, names: &Names, now: Moment) -> PrintedRow {
     let (object, source, series) = (event.at(names.object), event.at(names.source), event.at("series"));
     let first = if is_set(event.at(names.first)) { event.at(names.first) } else { event.at("eventTime") };
     let last = if is_set(event.at(names.last)) { event.at(names.last) } else { first };
@@ -66,7 +66,7 @@ fn events(event: Json<'_>, names: &Names, now: Moment) -> Row {
     if !instance.is_empty() {
         reporter = format!("{reporter}, {instance}");
     }
-    Row::of(vec![
+    PrintedRow::new(vec![
         json!(since(last, now)),
         json!(text(event.at("type"))),
         json!(text(event.at("reason"))),

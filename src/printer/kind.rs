@@ -16,15 +16,15 @@ pub struct Printer {
     pub resource: &'static str,
     /// Column definitions. A row can have a cell more than there are columns: IPAddress has, upstream.
     pub columns: &'static [Column],
-    pub(super) print: fn(Json<'_>, Moment) -> Row,
+    pub(super) print: fn(Json<'_>, Moment) -> PrintedRow,
 }
 
 /// Where a row stands in a sorted list: a number, then a name.
-pub type Order = (i64, String);
+pub type SortKey = (i64, String);
 
 /// What is told of one object.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Row {
+pub struct PrintedRow {
     /// Strings, integers, booleans.
     pub cells: Vec<Value>,
     /// Present for what has run to its end.
@@ -43,7 +43,7 @@ pub struct RowCondition {
 impl Printer {
     /// The row of an object, from its JSON text, with ages counted up to `now`. Never fails: what cannot be read is as if it were not
     /// there.
-    pub fn print(&self, json: &[u8], now: Moment) -> Row {
+    pub fn print(&self, json: &[u8], now: Moment) -> PrintedRow {
         read_object(json, |object| (self.print)(object, now))
     }
 }
@@ -54,8 +54,8 @@ pub(super) fn read_object<T>(json: &[u8], reader: impl Fn(Json<'_>) -> T) -> T {
     reader(Json::of(tree.as_ref()))
 }
 
-impl Row {
-    pub(super) fn of(cells: Vec<Value>) -> Row {
-        Row { cells, condition: None }
+impl PrintedRow {
+    pub(super) fn new(cells: Vec<Value>) -> PrintedRow {
+        PrintedRow { cells, condition: None }
     }
 }

@@ -30,5 +30,5 @@ pub mod time;
 mod workloads;
 
 pub use column::{AGE, Column, NAME};
-pub use kind::{Order, Printer, Row, RowCondition};
+pub use kind::{PrintedRow, Printer, RowCondition, SortKey};
 pub use table::FALLBACK;

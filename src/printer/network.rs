@@ -8,12 +8,12 @@ use serde_json::json;
 use crate::json::Json;
 
 use super::column::{AGE, NAME, string};
-use super::kind::{Printer, Row};
+use super::kind::{PrintedRow, Printer};
 use super::read::{integer, is_empty, is_set, items, name, pointer_or, text, text_or, texts};
 use super::text::{at_most_three, labels, lower, or_none, selector};
 use super::time::{Moment, age};
 
-fn services(object: Json<'_>, now: Moment) -> Row {
+fn services(object: Json<'_>, now: Moment) -> PrintedRow {
     let spec = object.at("spec");
     let internal = items(spec.at("clusterIPs")).next().unwrap_or(spec.at("clusterIP"));
     let internal = text_or(internal, "<none>");
@@ -24,7 +24,7 @@ fn services(object: Json<'_>, now: Moment) -> Row {
             _ => format!("{number}/{protocol}"),
         }
     });
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         json!(text(spec.at("type"))),
         json!(internal),
@@ -58,7 +58,7 @@ fn balancers(object: Json<'_>) -> BTreeSet<Cow<'_, str>> {
         .collect()
 }
 
-fn endpoints(object: Json<'_>, now: Moment) -> Row {
+fn endpoints(object: Json<'_>, now: Moment) -> PrintedRow {
     const SHOWN: usize = 3;
     let mut shown: Vec<String> = Vec::new();
     // Each address with each port: they are counted, not listed.
@@ -83,10 +83,10 @@ fn endpoints(object: Json<'_>, now: Moment) -> Row {
         0 => shown.join(","),
         more => format!("{} + {more} more...", shown.join(",")),
     };
-    Row::of(vec![name(object), json!(cell), age(object, now)])
+    PrintedRow::new(vec![name(object), json!(cell), age(object, now)])
 }
 
-fn endpoint_slices(object: Json<'_>, now: Moment) -> Row {
+fn endpoint_slices(object: Json<'_>, now: Moment) -> PrintedRow {
     let ports = items(object.at("ports")).map(|port| match port.at("port").as_i64() {
         Some(number) => number.to_string(),
         None => pointer_or(port.at("name"), "*").into_owned(),
@@ -94,7 +94,7 @@ fn endpoint_slices(object: Json<'_>, now: Moment) -> Row {
     let addresses = items(object.at("endpoints"))
         .flat_map(|endpoint| items(endpoint.at("addresses")))
         .map(|address| text(address).into_owned());
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         json!(text(object.at("addressType"))),
         json!(at_most_three(ports)),
@@ -103,11 +103,11 @@ fn endpoint_slices(object: Json<'_>, now: Moment) -> Row {
     ])
 }
 
-fn ingresses(object: Json<'_>, now: Moment) -> Row {
+fn ingresses(object: Json<'_>, now: Moment) -> PrintedRow {
     let spec = object.at("spec");
     let ports = if is_empty(spec.at("tls")) { "80" } else { "80, 443" };
     let addresses: Vec<Cow<'_, str>> = balancers(object).into_iter().collect();
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         json!(pointer_or(spec.at("ingressClassName"), "<none>")),
         json!(hosts(spec.at("rules"))),
@@ -136,7 +136,7 @@ fn hosts(rules: Json<'_>) -> String {
     }
 }
 
-fn ingress_classes(object: Json<'_>, now: Moment) -> Row {
+fn ingress_classes(object: Json<'_>, now: Moment) -> PrintedRow {
     let spec = object.at("spec");
     let is_default =
         text(object.at("metadata").at("annotations").at("ingressclass.kubernetes.io/is-default-class")) == "true";
@@ -148,18 +148,18 @@ fn ingress_classes(object: Json<'_>, now: Moment) -> Row {
     } else {
         "<none>".to_owned()
     };
-    Row::of(vec![json!(shown), json!(text(spec.at("controller"))), json!(shown_parameters), age(object, now)])
+    PrintedRow::new(vec![json!(shown), json!(text(spec.at("controller"))), json!(shown_parameters), age(object, now)])
 }
 
-fn network_policies(object: Json<'_>, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(selector(object.at("spec").at("podSelector"))), age(object, now)])
+fn network_policies(object: Json<'_>, now: Moment) -> PrintedRow {
+    PrintedRow::new(vec![name(object), json!(selector(object.at("spec").at("podSelector"))), age(object, now)])
 }
 
-fn service_cidrs(object: Json<'_>, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(texts(object.at("spec").at("cidrs")).join(",")), age(object, now)])
+fn service_cidrs(object: Json<'_>, now: Moment) -> PrintedRow {
+    PrintedRow::new(vec![name(object), json!(texts(object.at("spec").at("cidrs")).join(",")), age(object, now)])
 }
 
-fn ip_addresses(object: Json<'_>, now: Moment) -> Row {
+fn ip_addresses(object: Json<'_>, now: Moment) -> PrintedRow {
     let parent = object.at("spec").at("parentRef");
     let shown = if is_set(parent) {
         let (group, resource) = (text(parent.at("group")), text(parent.at("resource")));
@@ -175,7 +175,7 @@ fn ip_addresses(object: Json<'_>, now: Moment) -> Row {
         "<none>".to_owned()
     };
     // One cell more than there are columns, as upstream has it.
-    Row::of(vec![name(object), json!(shown), age(object, now)])
+    PrintedRow::new(vec![name(object), json!(shown), age(object, now)])
 }
 
 pub(super) const PRINTERS: &[Printer] = &[

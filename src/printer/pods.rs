@@ -8,12 +8,12 @@ use serde_json::json;
 use crate::json::Json;
 
 use super::column::{AGE, NAME, string};
-use super::kind::{Printer, Row, RowCondition};
+use super::kind::{PrintedRow, Printer, RowCondition};
 use super::read::{flag, has_condition, integer, is_going, is_set, items, name, text, text_or};
 use super::text::{containers, labels};
 use super::time::{Moment, age, since};
 
-fn pods(pod: Json<'_>, now: Moment) -> Row {
+fn pods(pod: Json<'_>, now: Moment) -> PrintedRow {
     let (spec, status) = (pod.at("spec"), pod.at("status"));
     let state = State::of(pod);
     let restarts = match state.last_restart.filter(|_| state.restarts != 0) {
@@ -39,7 +39,7 @@ fn pods(pod: Json<'_>, now: Moment) -> Row {
         json!(text_or(status.at("nominatedNodeName"), "<none>")),
         json!(gates(pod)),
     ];
-    Row { cells, condition }
+    PrintedRow { cells, condition }
 }
 
 /// How many readiness gates are open.
@@ -215,9 +215,9 @@ fn is_true_ready(condition: Json<'_>) -> bool {
     text(condition.at("type")) == "Ready" && text(condition.at("status")) == "True"
 }
 
-fn pod_templates(object: Json<'_>, _now: Moment) -> Row {
+fn pod_templates(object: Json<'_>, _now: Moment) -> PrintedRow {
     let [names, images] = containers(object.at("template").at("spec"));
-    Row::of(vec![name(object), names, images, json!(labels(object.at("template").at("metadata").at("labels")))])
+    PrintedRow::new(vec![name(object), names, images, json!(labels(object.at("template").at("metadata").at("labels")))])
 }
 
 pub(super) const PRINTERS: &[Printer] = &[

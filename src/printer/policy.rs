@@ -7,24 +7,24 @@ use serde_json::json;
 use crate::json::Json;
 
 use super::column::{AGE, NAME, integer as integer_column, string};
-use super::kind::{Order, Printer, Row};
+use super::kind::{PrintedRow, Printer, SortKey};
 use super::read::{condition, count, integer, is_set, name, text};
 use super::text::selector_struct;
 use super::time::{Moment, age};
 
-fn webhook_configurations(object: Json<'_>, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(count(object.at("webhooks"))), age(object, now)])
+fn webhook_configurations(object: Json<'_>, now: Moment) -> PrintedRow {
+    PrintedRow::new(vec![name(object), json!(count(object.at("webhooks"))), age(object, now)])
 }
 
-fn validating_admission_policies(object: Json<'_>, now: Moment) -> Row {
+fn validating_admission_policies(object: Json<'_>, now: Moment) -> PrintedRow {
     policies(object, "validations", now)
 }
 
-fn mutating_admission_policies(object: Json<'_>, now: Moment) -> Row {
+fn mutating_admission_policies(object: Json<'_>, now: Moment) -> PrintedRow {
     policies(object, "mutations", now)
 }
 
-fn policies(object: Json<'_>, rules: &str, now: Moment) -> Row {
+fn policies(object: Json<'_>, rules: &str, now: Moment) -> PrintedRow {
     let spec = object.at("spec");
     let parameter = spec.at("paramKind");
     let parameter = if is_set(parameter) {
@@ -32,10 +32,10 @@ fn policies(object: Json<'_>, rules: &str, now: Moment) -> Row {
     } else {
         "<unset>".to_owned()
     };
-    Row::of(vec![name(object), json!(count(spec.at(rules))), json!(parameter), age(object, now)])
+    PrintedRow::new(vec![name(object), json!(count(spec.at(rules))), json!(parameter), age(object, now)])
 }
 
-fn policy_bindings(object: Json<'_>, now: Moment) -> Row {
+fn policy_bindings(object: Json<'_>, now: Moment) -> PrintedRow {
     let spec = object.at("spec");
     let parameter = spec.at("paramRef");
     let parameter = match (&*text(parameter.at("namespace")), &*text(parameter.at("name"))) {
@@ -44,14 +44,14 @@ fn policy_bindings(object: Json<'_>, now: Moment) -> Row {
         ("", parameter) => format!("*/{parameter}"),
         (namespace, parameter) => format!("{namespace}/{parameter}"),
     };
-    Row::of(vec![name(object), json!(text(spec.at("policyName"))), json!(parameter), age(object, now)])
+    PrintedRow::new(vec![name(object), json!(text(spec.at("policyName"))), json!(parameter), age(object, now)])
 }
 
-fn flow_schemas(object: Json<'_>, now: Moment) -> Row {
+fn flow_schemas(object: Json<'_>, now: Moment) -> PrintedRow {
     let spec = object.at("spec");
     let distinguisher = spec.at("distinguisherMethod");
     let distinguisher = if is_set(distinguisher) { text(distinguisher.at("type")) } else { Cow::Borrowed("<none>") };
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         json!(text(spec.at("priorityLevelConfiguration").at("name"))),
         json!(integer(spec.at("matchingPrecedence"))),
@@ -62,17 +62,17 @@ fn flow_schemas(object: Json<'_>, now: Moment) -> Row {
 }
 
 /// The order in which they are tried (kubernetes `pkg/apis/flowcontrol/util`).
-pub(super) fn flow_schema_order(object: Json<'_>) -> Order {
+pub(super) fn flow_schema_order(object: Json<'_>) -> SortKey {
     (integer(object.at("spec").at("matchingPrecedence")), text(object.at("metadata").at("name")).into_owned())
 }
 
-fn priority_level_configurations(object: Json<'_>, now: Moment) -> Row {
+fn priority_level_configurations(object: Json<'_>, now: Moment) -> PrintedRow {
     let limited = object.at("spec").at("limited");
     let queuing = limited.at("limitResponse").at("queuing");
     let of = |holder: Json<'_>, member: &str| {
         if is_set(holder) { json!(integer(holder.at(member))) } else { json!("<none>") }
     };
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         json!(text(object.at("spec").at("type"))),
         of(limited, "nominalConcurrencyShares"),

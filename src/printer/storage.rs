@@ -8,7 +8,7 @@ use crate::json::Json;
 
 use super::cluster::created_at;
 use super::column::{AGE, CREATED_AT, NAME, boolean, integer as integer_column, string};
-use super::kind::{Printer, Row};
+use super::kind::{PrintedRow, Printer};
 use super::read::{count, flag, is_going, is_set, items, name, pointer_or, text, texts};
 use super::text::{access_modes, or_none, quantity};
 use super::time::{Moment, age};
@@ -25,7 +25,7 @@ fn phase(object: Json<'_>) -> Cow<'_, str> {
     if is_going(object) { Cow::Borrowed("Terminating") } else { text(object.at("status").at("phase")) }
 }
 
-fn persistent_volumes(object: Json<'_>, now: Moment) -> Row {
+fn persistent_volumes(object: Json<'_>, now: Moment) -> PrintedRow {
     let (spec, status) = (object.at("spec"), object.at("status"));
     let claim = spec.at("claimRef");
     let claim = if is_set(claim) {
@@ -33,7 +33,7 @@ fn persistent_volumes(object: Json<'_>, now: Moment) -> Row {
     } else {
         String::new()
     };
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         json!(quantity(spec.at("capacity").at("storage"))),
         json!(access_modes(spec.at("accessModes"))),
@@ -48,7 +48,7 @@ fn persistent_volumes(object: Json<'_>, now: Moment) -> Row {
     ])
 }
 
-fn persistent_volume_claims(object: Json<'_>, now: Moment) -> Row {
+fn persistent_volume_claims(object: Json<'_>, now: Moment) -> PrintedRow {
     let (spec, status) = (object.at("spec"), object.at("status"));
     let volume = text(spec.at("volumeName"));
     let (capacity, modes) = if volume.is_empty() {
@@ -56,7 +56,7 @@ fn persistent_volume_claims(object: Json<'_>, now: Moment) -> Row {
     } else {
         (quantity(status.at("capacity").at("storage")), access_modes(status.at("accessModes")))
     };
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         json!(phase(object)),
         json!(volume),
@@ -69,12 +69,12 @@ fn persistent_volume_claims(object: Json<'_>, now: Moment) -> Row {
     ])
 }
 
-fn storage_classes(object: Json<'_>, now: Moment) -> Row {
+fn storage_classes(object: Json<'_>, now: Moment) -> PrintedRow {
     let annotations = object.at("metadata").at("annotations");
     let marks = ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
     let is_default = marks.iter().any(|mark| text(annotations.at(mark)) == "true");
     let shown = format!("{}{}", text(object.at("metadata").at("name")), if is_default { " (default)" } else { "" });
-    Row::of(vec![
+    PrintedRow::new(vec![
         json!(shown),
         json!(text(object.at("provisioner"))),
         json!(pointer_or(object.at("reclaimPolicy"), "Delete")),
@@ -84,13 +84,13 @@ fn storage_classes(object: Json<'_>, now: Moment) -> Row {
     ])
 }
 
-fn volume_attributes_classes(object: Json<'_>, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(text(object.at("driverName"))), age(object, now)])
+fn volume_attributes_classes(object: Json<'_>, now: Moment) -> PrintedRow {
+    PrintedRow::new(vec![name(object), json!(text(object.at("driverName"))), age(object, now)])
 }
 
-fn volume_attachments(object: Json<'_>, now: Moment) -> Row {
+fn volume_attachments(object: Json<'_>, now: Moment) -> PrintedRow {
     let spec = object.at("spec");
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         json!(text(spec.at("attacher"))),
         json!(text(spec.at("source").at("persistentVolumeName"))),
@@ -100,18 +100,18 @@ fn volume_attachments(object: Json<'_>, now: Moment) -> Row {
     ])
 }
 
-fn csi_nodes(object: Json<'_>, now: Moment) -> Row {
-    Row::of(vec![name(object), json!(count(object.at("spec").at("drivers"))), age(object, now)])
+fn csi_nodes(object: Json<'_>, now: Moment) -> PrintedRow {
+    PrintedRow::new(vec![name(object), json!(count(object.at("spec").at("drivers"))), age(object, now)])
 }
 
-fn csi_drivers(object: Json<'_>, now: Moment) -> Row {
+fn csi_drivers(object: Json<'_>, now: Moment) -> PrintedRow {
     let spec = object.at("spec");
     let requests = if is_set(spec.at("tokenRequests")) {
         items(spec.at("tokenRequests")).map(|request| text(request.at("audience"))).collect::<Vec<_>>().join(",")
     } else {
         "<unset>".to_owned()
     };
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         json!(spec.at("attachRequired").as_bool().unwrap_or(true)),
         json!(flag(spec.at("podInfoOnMount"))),

@@ -1,12 +1,12 @@
 //! The printers of all kinds.
 
 use super::column::{AGE, NAME};
-use super::kind::{Order, Printer, Row, read_object};
+use super::kind::{PrintedRow, Printer, SortKey, read_object};
 use super::{access, autoscaling, cluster, devices, events, network, pods, policy, read, storage, time, workloads};
 
 impl Printer {
     /// The printer of a resource, in whatever version; `None` for kinds without one.
-    pub fn of(group: &str, resource: &str) -> Option<&'static Printer> {
+    pub fn find(group: &str, resource: &str) -> Option<&'static Printer> {
         Printer::all().find(|printer| printer.group == group && printer.resource == resource)
     }
 
@@ -30,7 +30,7 @@ impl Printer {
 
     /// What the rows of a list of this kind are sorted by; `None` when they stand in the order of their keys, as those of all kinds
     /// but FlowSchema do.
-    pub fn order(&self) -> Option<fn(&[u8]) -> Order> {
+    pub fn order(&self) -> Option<fn(&[u8]) -> SortKey> {
         (self.group == "flowcontrol.apiserver.k8s.io" && self.resource == "flowschemas")
             .then_some(|json| read_object(json, policy::flow_schema_order))
     }
@@ -41,5 +41,5 @@ pub const FALLBACK: &Printer = &Printer {
     group: "",
     resource: "",
     columns: &[NAME, AGE],
-    print: |object, now| Row::of(vec![read::name(object), time::age(object, now)]),
+    print: |object, now| PrintedRow::new(vec![read::name(object), time::age(object, now)]),
 };

@@ -4,18 +4,18 @@
 use serde_json::{Value, json};
 
 use super::time::{Moment, human_duration};
-use super::{FALLBACK, Printer, Row};
+use super::{FALLBACK, PrintedRow, Printer};
 
 const NOW: &str = "2026-11-21T12:00:00Z";
 
-fn print(group: &str, resource: &str, object: &Value) -> Row {
-    let printer = Printer::of(group, resource).unwrap_or_else(|| panic!("no printer of {group}/{resource}"));
+fn print(group: &str, resource: &str, object: &Value) -> PrintedRow {
+    let printer = Printer::find(group, resource).unwrap_or_else(|| panic!("no printer of {group}/{resource}"));
     printer.print(object.to_string().as_bytes(), Moment::parse(NOW).unwrap())
 }
 
 /// The cell of a column.
 fn cell(group: &str, resource: &str, column: &str, object: &Value) -> Value {
-    let printer = Printer::of(group, resource).unwrap();
+    let printer = Printer::find(group, resource).unwrap();
     let index = printer.columns.iter().position(|one| one.name == column).unwrap_or_else(|| panic!("no {column}"));
     print(group, resource, object).cells[index].clone()
 }
@@ -44,7 +44,7 @@ fn every_row_has_a_cell_for_each_column_whatever_the_object_is() {
         let same = Printer::all().filter(|other| other.group == group && other.resource == resource).count();
         assert!(same == 1 || printer.resource.is_empty(), "{what} is there {same} times");
     }
-    assert!(Printer::of("example.com", "shirts").is_none());
+    assert!(Printer::find("example.com", "shirts").is_none());
 }
 
 /// A pod with these container statuses and whatever `more` says.
@@ -690,13 +690,13 @@ fn addresses_of_endpoints_are_counted_with_each_port() {
 
 #[test]
 fn flow_schemas_stand_in_the_order_in_which_they_are_tried() {
-    let order = Printer::of("flowcontrol.apiserver.k8s.io", "flowschemas").unwrap().order().unwrap();
+    let order = Printer::find("flowcontrol.apiserver.k8s.io", "flowschemas").unwrap().order().unwrap();
     let schema = |name: &str, precedence: u64| json!({ "metadata": { "name": name }, "spec": { "matchingPrecedence": precedence } });
     let mut schemas = [schema("a", 20), schema("c", 3), schema("b", 3)];
     schemas.sort_by_key(|schema| order(schema.to_string().as_bytes()));
     let names: Vec<&Value> = schemas.iter().map(|schema| &schema["metadata"]["name"]).collect();
     assert_eq!(names, ["b", "c", "a"]);
-    assert!(Printer::of("", "pods").unwrap().order().is_none());
+    assert!(Printer::find("", "pods").unwrap().order().is_none());
 }
 
 #[test]

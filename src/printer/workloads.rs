@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::json::Json;
 
 use super::column::{AGE, CONTAINERS, IMAGES, NAME, boolean, integer as integer_column, string};
-use super::kind::{Printer, Row};
+use super::kind::{PrintedRow, Printer};
 use super::read::{
     count, flag, has_condition, integer, integer_or_string, is_going, is_set, items, name, pointer_or, text,
 };
@@ -22,18 +22,18 @@ fn template(object: Json<'_>) -> Json<'_> {
     object.at("spec").at("template").at("spec")
 }
 
-fn replication_controllers(object: Json<'_>, now: Moment) -> Row {
+fn replication_controllers(object: Json<'_>, now: Moment) -> PrintedRow {
     replicas(object, labels(object.at("spec").at("selector")), now)
 }
 
-fn replica_sets(object: Json<'_>, now: Moment) -> Row {
+fn replica_sets(object: Json<'_>, now: Moment) -> PrintedRow {
     replicas(object, selector(object.at("spec").at("selector")), now)
 }
 
-fn replicas(object: Json<'_>, selector: String, now: Moment) -> Row {
+fn replicas(object: Json<'_>, selector: String, now: Moment) -> PrintedRow {
     let (spec, status) = (object.at("spec"), object.at("status"));
     let [names, images] = containers(template(object));
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         number(spec.at("replicas")),
         number(status.at("replicas")),
@@ -51,12 +51,12 @@ fn ready_of_desired(object: Json<'_>) -> Value {
     json!(format!("{ready}/{desired}"))
 }
 
-fn deployments(object: Json<'_>, now: Moment) -> Row {
+fn deployments(object: Json<'_>, now: Moment) -> PrintedRow {
     let status = object.at("status");
     let [names, images] = containers(template(object));
     // Alone among its like it shows an empty selector as an empty text, and an impossible one in another word.
     let selector = bare_selector(object.at("spec").at("selector")).unwrap_or_else(|| "<invalid>".to_owned());
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         ready_of_desired(object),
         number(status.at("updatedReplicas")),
@@ -68,15 +68,15 @@ fn deployments(object: Json<'_>, now: Moment) -> Row {
     ])
 }
 
-fn stateful_sets(object: Json<'_>, now: Moment) -> Row {
+fn stateful_sets(object: Json<'_>, now: Moment) -> PrintedRow {
     let [names, images] = containers(template(object));
-    Row::of(vec![name(object), ready_of_desired(object), age(object, now), names, images])
+    PrintedRow::new(vec![name(object), ready_of_desired(object), age(object, now), names, images])
 }
 
-fn daemon_sets(object: Json<'_>, now: Moment) -> Row {
+fn daemon_sets(object: Json<'_>, now: Moment) -> PrintedRow {
     let status = object.at("status");
     let [names, images] = containers(template(object));
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         number(status.at("desiredNumberScheduled")),
         number(status.at("currentNumberScheduled")),
@@ -91,7 +91,7 @@ fn daemon_sets(object: Json<'_>, now: Moment) -> Row {
     ])
 }
 
-fn controller_revisions(object: Json<'_>, now: Moment) -> Row {
+fn controller_revisions(object: Json<'_>, now: Moment) -> PrintedRow {
     let owner = items(object.at("metadata").at("ownerReferences")).find(|owner| flag(owner.at("controller")));
     let controller = owner.map(|owner| {
         let version = text(owner.at("apiVersion"));
@@ -104,10 +104,10 @@ fn controller_revisions(object: Json<'_>, now: Moment) -> Row {
         if kind.is_empty() { name.into_owned() } else { format!("{}/{name}", lower(&kind)) }
     });
     let controller = controller.unwrap_or_else(|| "<none>".to_owned());
-    Row::of(vec![name(object), json!(controller), number(object.at("revision")), age(object, now)])
+    PrintedRow::new(vec![name(object), json!(controller), number(object.at("revision")), age(object, now)])
 }
 
-fn jobs(object: Json<'_>, now: Moment) -> Row {
+fn jobs(object: Json<'_>, now: Moment) -> PrintedRow {
     let (spec, status) = (object.at("spec"), object.at("status"));
     let succeeded = integer(status.at("succeeded"));
     let completions = match (spec.at("completions").as_i64(), integer(spec.at("parallelism"))) {
@@ -134,7 +134,7 @@ fn jobs(object: Json<'_>, now: Moment) -> Row {
         "Running"
     };
     let [names, images] = containers(template(object));
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         json!(state),
         json!(completions),
@@ -146,7 +146,7 @@ fn jobs(object: Json<'_>, now: Moment) -> Row {
     ])
 }
 
-fn cron_jobs(object: Json<'_>, now: Moment) -> Row {
+fn cron_jobs(object: Json<'_>, now: Moment) -> PrintedRow {
     let (spec, status) = (object.at("spec"), object.at("status"));
     let job = spec.at("jobTemplate").at("spec");
     let suspended = match spec.at("suspend").as_bool() {
@@ -157,7 +157,7 @@ fn cron_jobs(object: Json<'_>, now: Moment) -> Row {
     let last = status.at("lastScheduleTime");
     let last = if is_set(last) { since(last, now) } else { "<none>".to_owned() };
     let [names, images] = containers(job.at("template").at("spec"));
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         json!(text(spec.at("schedule"))),
         json!(pointer_or(spec.at("timeZone"), "<none>")),
@@ -171,9 +171,9 @@ fn cron_jobs(object: Json<'_>, now: Moment) -> Row {
     ])
 }
 
-fn pod_disruption_budgets(object: Json<'_>, now: Moment) -> Row {
+fn pod_disruption_budgets(object: Json<'_>, now: Moment) -> PrintedRow {
     let spec = object.at("spec");
-    Row::of(vec![
+    PrintedRow::new(vec![
         name(object),
         json!(integer_or_string(spec.at("minAvailable"), "N/A")),
         json!(integer_or_string(spec.at("maxUnavailable"), "N/A")),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::crd::PrinterColumn;
-use crate::extract::Plan;
+use crate::extract::Extractor;
 use crate::model::{GroupVersion, Gvr, Scope};
 
 use super::documents::DocumentSource;
@@ -89,7 +89,7 @@ pub struct Resource {
     /// reads stored objects anew with each generation, defaults and pruning included, and ends all watches; so do we.
     pub definition: String,
     /// Its selectable fields and extractor.
-    pub plan: Plan,
+    pub plan: Extractor,
     /// Its data. A View's resource shares it with the one that it is of.
     pub live: Arc<ResourceState>,
     /// Which objects are kept, where not all are: such a copy is shown in Views only.

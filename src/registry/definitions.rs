@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::catalog::{Group, Resource, ResourceOrigin};
 use crate::crd::Crd;
-use crate::extract::Plan;
+use crate::extract::Extractor;
 use crate::model::{Gvr, Scope};
 
 /// Everything that is known at one point in time.
@@ -34,7 +34,7 @@ pub struct Definition {
     /// Custom or built-in.
     pub origin: ResourceOrigin,
     /// Its selectable fields.
-    pub plan: Plan,
+    pub plan: Extractor,
 }
 
 impl Definitions {

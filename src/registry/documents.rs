@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::json::tree;
 use crate::openapi::DOCUMENT_LEVELS;
-use crate::openapi::{Document, hash, protobuf};
+use crate::openapi::{OpenApiDocument, hash, protobuf};
 
 /// Where the documents come from. The Swagger 2 document is asked for apart: it is large, and few want it.
 pub trait DocumentSource: Send + Sync + fmt::Debug {
@@ -114,7 +114,7 @@ pub enum Encoding {
 #[derive(Debug)]
 pub struct DocumentSet {
     v3: BTreeMap<String, Arc<Forms>>,
-    index: OnceLock<Document>,
+    index: OnceLock<OpenApiDocument>,
     /// Of the index.
     state: u64,
     since: Arc<Since>,
@@ -164,10 +164,10 @@ impl DocumentSet {
     }
 
     /// The index of the v3 documents. Builds them all, for their hashes.
-    pub fn index(&self) -> &Document {
+    pub fn index(&self) -> &OpenApiDocument {
         self.index.get_or_init(|| {
             let hashes = self.v3.iter().map(|(key, lazy)| (key.as_str(), lazy.document().hash.as_str()));
-            Document::new(&hash::index(hashes))
+            OpenApiDocument::new(&hash::index(hashes))
         })
     }
 }
@@ -176,7 +176,7 @@ impl DocumentSet {
 pub struct Forms {
     build: Build,
     encode: fn(&Value) -> Vec<u8>,
-    json: OnceLock<Document>,
+    json: OnceLock<OpenApiDocument>,
     protobuf: OnceLock<Bytes>,
     gzipped_json: OnceLock<Bytes>,
     gzipped_protobuf: OnceLock<Bytes>,
@@ -258,10 +258,10 @@ impl Forms {
     }
 
     /// Its JSON and hash.
-    pub fn document(&self) -> &Document {
+    pub fn document(&self) -> &OpenApiDocument {
         self.json.get_or_init(|| {
             let _one = self.turn();
-            Document::new(&(self.build)())
+            OpenApiDocument::new(&(self.build)())
         })
     }
 
@@ -286,7 +286,7 @@ impl Forms {
 }
 
 /// The value of a document. Read back from the bytes rather than kept: few ask, and the value is several times larger.
-pub(super) fn value_of(document: &Document) -> Value {
+pub(super) fn value_of(document: &OpenApiDocument) -> Value {
     tree::shallow(&document.json, DOCUMENT_LEVELS).expect("a document that was written here must be JSON")
 }
 

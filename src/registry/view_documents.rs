@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use super::catalog::Resource;
 use super::documents::{DocumentSet, DocumentSource, Forms, Since, value_of};
-use crate::openapi::part::{Shown, ShownResource};
+use crate::openapi::filter::{DocumentFilter, FilteredResource};
 
 /// Some of the documents of another source, and some of what they say: what a View shows.
 #[derive(Debug)]
 pub struct Part {
     whole: Arc<dyn DocumentSource>,
-    shown: Arc<Shown>,
+    shown: Arc<DocumentFilter>,
     made: Arc<Mutex<Made>>,
 }
 
@@ -80,9 +80,9 @@ pub fn let_go_of_the_oldest() {
 }
 
 /// Makes what is shown of a document.
-fn part_of(whole: &Forms, shown: &Shown) -> Value {
+fn part_of(whole: &Forms, shown: &DocumentFilter) -> Value {
     let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-    shown.part_of(value_of(whole.document()))
+    shown.apply(value_of(whole.document()))
 }
 
 /// A state of the source.
@@ -132,7 +132,7 @@ impl Made {
 impl Part {
     /// What these resources show of it, in the place of another part.
     pub(super) fn new(whole: Arc<dyn DocumentSource>, resources: &[Arc<Resource>], before: Option<&Part>) -> Part {
-        let shown = resources.iter().map(|resource| ShownResource {
+        let shown = resources.iter().map(|resource| FilteredResource {
             group: resource.gvr.group.clone(),
             version: resource.gvr.version.clone(),
             resource: resource.gvr.resource.clone(),
@@ -143,7 +143,7 @@ impl Part {
         });
         let since = before.map(Part::forget).unwrap_or_default();
         let made = Made { since, ..Made::default() };
-        Part { whole, shown: Arc::new(Shown::new(shown)), made: Arc::new(Mutex::new(made)) }
+        Part { whole, shown: Arc::new(DocumentFilter::new(shown)), made: Arc::new(Mutex::new(made)) }
     }
 
     /// Lets go of what was made: another part takes its place.

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::consumer::{Consumer, ConsumerTerms, ConsumerValue};
 use super::view_definition::ViewPart;
-use crate::extract::{FieldRef, Plan, Prune, UnsupportedLabel};
+use crate::extract::{FieldRef, Extractor, Prune, UnsupportedLabel};
 use crate::query::{FieldTerm, Selection};
 use crate::selector::{FieldExpressionOperator, FieldOperator, LabelSelector};
 
@@ -29,7 +29,7 @@ impl Restriction {
     ///
     /// # Errors
     /// The first field that the version does not offer.
-    pub fn new(part: &ViewPart, plan: &Plan, ended: watch::Receiver<bool>) -> Result<Restriction, UnsupportedLabel> {
+    pub fn new(part: &ViewPart, plan: &Extractor, ended: watch::Receiver<bool>) -> Result<Restriction, UnsupportedLabel> {
         let mut fields = Vec::with_capacity(part.fields.len() + 1);
         if !part.namespaces.is_empty() {
             let operator = FieldExpressionOperator::In(part.namespaces.clone());
@@ -53,7 +53,7 @@ impl Restriction {
     ///
     /// # Errors
     /// The first field that the version does not offer.
-    pub(super) fn with_open(self, terms: &ConsumerTerms, plan: &Plan) -> Result<Restriction, UnsupportedLabel> {
+    pub(super) fn with_open(self, terms: &ConsumerTerms, plan: &Extractor) -> Result<Restriction, UnsupportedLabel> {
         let open = terms.fields.iter().map(|(label, value)| Ok((plan.resolve(label)?, *value)));
         Ok(Restriction { open: open.collect::<Result<_, _>>()?, ..self })
     }
@@ -110,7 +110,7 @@ impl Restriction {
 
 /// A field that has one value, empty when absent, is there when the value is not empty: its lists of values answer that
 /// without a union of all of them.
-fn for_field(plan: &Plan, field: FieldRef, operator: &FieldExpressionOperator) -> FieldExpressionOperator {
+fn for_field(plan: &Extractor, field: FieldRef, operator: &FieldExpressionOperator) -> FieldExpressionOperator {
     let is_many = matches!(field, FieldRef::Field(index) if plan.is_many(index));
     let empty = || vec![String::new()];
     match operator {

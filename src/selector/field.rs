@@ -1,6 +1,6 @@
 //! Field selectors (apimachinery `fields/selector.go`): text in, terms out, printing back.
 //!
-//! Whether a resource offers a label is not known here: `extract::Plan::resolve` answers that, term by term in the
+//! Whether a resource offers a label is not known here: `extract::Extractor::resolve` answers that, term by term in the
 //! order kept here, so that the first refusal is the one kube-apiserver would name. The wider operators of views are
 //! in [`super::wire`].
 

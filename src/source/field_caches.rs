@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::store_options::{StoreOption, StoreOptions};
 use crate::builtin::{kinds, schemas};
 use crate::crd::{Crd, Schema};
-use crate::extract::Plan;
-use crate::extract::extra::{Outcome, Subject, accept};
+use crate::extract::Extractor;
+use crate::extract::extra::{AcceptedFields, TargetResource, accept};
 use crate::kinds as own;
 use crate::kinds::{FieldCache, FieldCacheSpec, definitions};
 use crate::model::{Gvr, Key};
@@ -64,7 +64,7 @@ pub(super) fn read(field_caches: &BTreeMap<Key, Bytes>, crds: &[&Crd]) -> (Store
         let (versions, unserved) = versions(spec, crds);
         unserved.into_iter().for_each(|problem| report(problem.to_string()));
         for version in &versions {
-            let Outcome { fields, problems } = accept_in(spec, version, crds);
+            let AcceptedFields { fields, problems } = accept_in(spec, version, crds);
             for problem in problems {
                 let place = if versions.len() > 1 { format!("version {version}: ") } else { String::new() };
                 report(format!("{place}{problem}"));
@@ -76,7 +76,7 @@ pub(super) fn read(field_caches: &BTreeMap<Key, Bytes>, crds: &[&Crd]) -> (Store
 }
 
 /// The versions that are meant: those that are named, else the preferred one; and what is wrong with others.
-fn versions(spec: &FieldCacheSpec, crds: &[&Crd]) -> (Vec<String>, Vec<own::accept::Problem>) {
+fn versions(spec: &FieldCacheSpec, crds: &[&Crd]) -> (Vec<String>, Vec<own::accept::ExtraFieldError>) {
     let served: Vec<&str> = match definition(spec, crds) {
         Some(crd) => crd.served_versions().into_iter().map(|version| &*version.name).collect(),
         None => kinds::KINDS
@@ -92,13 +92,13 @@ fn definition<'c>(spec: &FieldCacheSpec, crds: &[&'c Crd]) -> Option<&'c Crd> {
     crds.iter().copied().find(|crd| crd.group == spec.group && crd.names.plural == spec.resource)
 }
 
-fn accept_in(spec: &FieldCacheSpec, version: &str, crds: &[&Crd]) -> Outcome {
+fn accept_in(spec: &FieldCacheSpec, version: &str, crds: &[&Crd]) -> AcceptedFields {
     let requests = own::accept::requests(spec);
     if let Some(crd) = definition(spec, crds) {
         let found = crd.version(version);
         let schema = found.and_then(|version| version.schema.as_ref()).map(Schema::to_value);
-        let subject = Subject {
-            plan: &Plan::custom_resource(crd, version),
+        let subject = TargetResource {
+            plan: &Extractor::custom_resource(crd, version),
             schema: schema.as_ref(),
             columns: found.map_or(&[], |version| &version.printer_columns),
         };
@@ -107,8 +107,8 @@ fn accept_in(spec: &FieldCacheSpec, version: &str, crds: &[&Crd]) -> Outcome {
     let kind = kinds::KINDS
         .iter()
         .find(|kind| kind.group == spec.group && kind.plural == spec.resource && kind.version == version);
-    let Some(kind) = kind else { return Outcome::default() };
+    let Some(kind) = kind else { return AcceptedFields::default() };
     let schema: Option<Value> = schemas::structural_schema(kind.group, kind.version, kind.kind);
-    let plan = Plan::built_in(kind.group, kind.version, kind.kind, kind.scope);
-    accept(&requests, &Subject { plan: &plan, schema: schema.as_ref(), columns: &[] })
+    let plan = Extractor::built_in(kind.group, kind.version, kind.kind, kind.scope);
+    accept(&requests, &TargetResource { plan: &plan, schema: schema.as_ref(), columns: &[] })
 }

@@ -20,7 +20,7 @@ use super::field_caches::own_definition;
 use super::object;
 use crate::crd::{Crd, Schema};
 use crate::json;
-use crate::manifest::yaml::{self, Broken, Document, Form};
+use crate::manifest::yaml::{self, Document, InvalidDocument, Syntax};
 use crate::model::{GroupVersion, Gvr, Key, Scope, Version};
 use crate::schema::metadata::{self, NameRule};
 use crate::schema::node::no_references;
@@ -163,9 +163,9 @@ struct Served {
 /// A file as it was read last.
 struct Known {
     content: File,
-    form: Form,
+    form: Syntax,
     definitions: Vec<WrittenDefinition>,
-    broken: Vec<Broken>,
+    broken: Vec<InvalidDocument>,
     /// What became of each document.
     places: Vec<Place>,
 }
@@ -564,13 +564,13 @@ fn problem(file: &str, line: usize, cause: String) -> FolderProblem {
     FolderProblem { file: file.to_owned(), line, cause }
 }
 
-fn form_of(path: &str) -> Form {
-    if path.to_ascii_lowercase().ends_with(".json") { Form::Json } else { Form::Yaml }
+fn form_of(path: &str) -> Syntax {
+    if path.to_ascii_lowercase().ends_with(".json") { Syntax::Json } else { Syntax::Yaml }
 }
 
 /// The definitions of a file. A file that cannot hold one is not parsed for it: the kind stands there literally unless
 /// an escape spells it.
-fn written_definitions(bytes: &[u8], form: Form, judge: FieldJudge<'_>) -> Vec<WrittenDefinition> {
+fn written_definitions(bytes: &[u8], form: Syntax, judge: FieldJudge<'_>) -> Vec<WrittenDefinition> {
     let kind = DEFINITIONS_KIND.as_bytes();
     if !bytes.contains(&b'\\') && !bytes.windows(kind.len()).any(|part| part == kind) {
         return Vec::new();

@@ -24,7 +24,7 @@ use super::store_options::StoreOptions;
 use crate::builtin::kinds::{self, BuiltinKind, KINDS};
 use crate::builtin::schemas;
 use crate::crd::{Crd, served_groups};
-use crate::extract::{Plan, json_path, judge};
+use crate::extract::{Extractor, json_path, validation};
 use crate::model::{GroupVersion, Gvr, Key, Version};
 use crate::openapi::{selectable, v2, v3};
 use crate::registry::documents::{Build, Fixed};
@@ -135,7 +135,7 @@ impl FolderFeeds {
         let has_definitions = delta.definitions.is_some();
         if let Some(definitions) = delta.definitions.take() {
             for (crd, document) in &definitions {
-                for warning in judge::unknown_fields(document) {
+                for warning in validation::unknown_fields(document) {
                     tracing::warn!(crd = %crd.name, "{}", warning.message);
                 }
             }
@@ -275,8 +275,8 @@ fn refused_fields(crd: &Crd) -> Vec<String> {
         "" => format!("{field}: {message}"),
         hint => format!("{field}: {message}; {hint}"),
     };
-    let judgement = judge::judge(crd, None);
-    let fields = judgement.causes.iter().map(|cause| sentence(&cause.field, &cause.message, &cause.hint));
+    let validation = validation::validate(crd, None);
+    let fields = validation.causes.iter().map(|cause| sentence(&cause.field, &cause.message, &cause.hint));
     fields.chain(json_path::unreadable_columns(crd)).collect()
 }
 
@@ -297,7 +297,7 @@ fn built_in_resource(kind: &BuiltinKind) -> Resource {
         printer_columns: Arc::new([]),
         deprecation_warning: None,
         definition: String::new(),
-        plan: Plan::built_in(kind.group, kind.version, kind.kind, kind.scope),
+        plan: Extractor::built_in(kind.group, kind.version, kind.kind, kind.scope),
         live: Arc::default(),
         excerpt: None,
         seen_through: None,

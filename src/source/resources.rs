@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::discovery::{Discovered, Discovery};
 use crate::builtin::deprecations::deprecation_warning;
 use crate::crd::{Crd, CrdVersion, DEFINITION_LEVELS, served_groups, version_priority};
-use crate::extract::Plan;
+use crate::extract::Extractor;
 use crate::json::tree::{self, Tree};
 use crate::json::{InvalidJson, Json, weight};
 use crate::model::{GroupVersion, Gvr};
@@ -106,7 +106,7 @@ pub(super) fn built_in_resource(found: &Discovered, minor: u64) -> Resource {
         printer_columns: Arc::new([]),
         deprecation_warning: deprecation_warning(&found.gvr.group, &found.gvr.version, &found.kind, minor),
         definition: String::new(),
-        plan: Plan::built_in(&found.gvr.group, &found.gvr.version, &found.kind, found.scope),
+        plan: Extractor::built_in(&found.gvr.group, &found.gvr.version, &found.kind, found.scope),
         live: Arc::default(),
         excerpt: None,
         seen_through: None,
@@ -140,7 +140,7 @@ pub(super) fn custom_resource(crd: &Crd, version: &CrdVersion) -> Resource {
         printer_columns: version.printer_columns.clone().into(),
         deprecation_warning: version.deprecation_warning.clone(),
         definition: format!("{}/{}", crd.uid, crd.generation),
-        plan: Plan::custom_resource(crd, &version.name),
+        plan: Extractor::custom_resource(crd, &version.name),
         live: Arc::default(),
         excerpt: None,
         seen_through: None,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::extract::{ExtraField, ExtraFields, Plan};
+use crate::extract::{ExtraField, ExtraFields, Extractor};
 use crate::model::Gvr;
 use crate::registry::{PartialStore, Resource};
 
@@ -45,7 +45,7 @@ impl StoreOptions {
     }
 
     /// The plan of a resource with its extra fields: see [`ExtraFields::extend`].
-    pub fn plan(&self, gvr: &Gvr, plan: Plan) -> Plan {
+    pub fn plan(&self, gvr: &Gvr, plan: Extractor) -> Extractor {
         let Some(option) = self.0.get(gvr) else { return plan };
         option.fields.extend(&plan).unwrap_or_else(|error| {
             tracing::error!(resource = %gvr, error = %error, "extra fields are left out");

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::extract::json_path::Literal;
-use crate::json::tree::{Kind, NodeId, Tree, scalar_value};
+use crate::json::tree::{NodeId, NodeKind, Tree, scalar_value};
 use crate::json::unescape;
 use crate::model::float;
 use crate::printer::time::{Moment, human_duration};
@@ -83,21 +83,21 @@ pub fn write_cell(kind: ColumnKind, json: &[u8], now: Timestamp, out: &mut Vec<u
 fn print_container(json: &[u8]) -> Option<Vec<u8>> {
     let tree = Tree::of_at_most(json, MOST_VALUES).ok()?;
     let mut text = Vec::with_capacity(json.len());
-    let mut open: Vec<(Kind, bool, Option<NodeId>)> = Vec::new();
+    let mut open: Vec<(NodeKind, bool, Option<NodeId>)> = Vec::new();
     let mut at = tree.root();
     loop {
         match (tree.kind(at), tree.bytes(at)) {
-            (Kind::Scalar, [b'"', inside @ .., b'"']) => write_string(&unescape(inside)?, &mut text),
-            (Kind::Scalar, literal) => write_value(&scalar_value(literal)?, &mut text),
+            (NodeKind::Scalar, [b'"', inside @ .., b'"']) => write_string(&unescape(inside)?, &mut text),
+            (NodeKind::Scalar, literal) => write_value(&scalar_value(literal)?, &mut text),
             (kind, _) => {
-                text.push(if kind == Kind::Map { b'{' } else { b'[' });
+                text.push(if kind == NodeKind::Map { b'{' } else { b'[' });
                 open.push((kind, false, tree.first(at)));
             }
         }
         loop {
             let Some((kind, is_begun, next)) = open.last_mut() else { return Some(text) };
             let Some(id) = *next else {
-                text.push(if *kind == Kind::Map { b'}' } else { b']' });
+                text.push(if *kind == NodeKind::Map { b'}' } else { b']' });
                 open.pop();
                 continue;
             };
@@ -105,7 +105,7 @@ fn print_container(json: &[u8]) -> Option<Vec<u8>> {
             if std::mem::replace(is_begun, true) {
                 text.push(b',');
             }
-            if *kind == Kind::Map {
+            if *kind == NodeKind::Map {
                 write_string(&tree.key(id), &mut text);
                 text.push(b':');
             }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::api_error::ApiError;
 use crate::flow_control::bodies::BodyPlace;
-use crate::manifest::yaml::Form;
+use crate::manifest::yaml::Syntax;
 use crate::registry::upstream::UpstreamBody;
 
 /// kube-apiserver's limit of a body.
@@ -33,10 +33,10 @@ pub(crate) fn media_type(headers: &HeaderMap) -> &str {
 ///
 /// # Errors
 /// 415 that names these types and `others`.
-pub(crate) fn form(media_type: &str, others: &[&str]) -> Result<Form, ApiError> {
+pub(crate) fn form(media_type: &str, others: &[&str]) -> Result<Syntax, ApiError> {
     match media_type {
-        "" | "application/json" => Ok(Form::Json),
-        "application/yaml" => Ok(Form::Yaml),
+        "" | "application/json" => Ok(Syntax::Json),
+        "application/yaml" => Ok(Syntax::Yaml),
         _ => Err(ApiError::UnsupportedMediaType(format!(
             "the body of the request was in an unknown format - accepted media types include: {}",
             [&TEXTS[..], others].concat().join(", ")

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::crd::PrinterColumn;
 use crate::extract::Prune;
 use crate::extract::json_path::JsonPath;
-use crate::extract::json_path::search::{Found, Search};
+use crate::extract::json_path::search::{FoundValue, Search};
 use crate::json::tree::Tree;
 use crate::model::{Version, quote};
 use crate::printer::time::Moment;
@@ -110,7 +110,7 @@ impl Columns {
                 Columns::of_paths(&resource.printer_columns, prune.as_deref(), version, include, of)
             }
             ResourceOrigin::BuiltIn => {
-                let printer = Printer::of(&resource.gvr.group, &resource.gvr.resource).unwrap_or(FALLBACK);
+                let printer = Printer::find(&resource.gvr.group, &resource.gvr.resource).unwrap_or(FALLBACK);
                 let definition = |column: &Column| {
                     json!({
                         "name": column.name, "type": column.kind, "format": column.format,
@@ -348,9 +348,11 @@ impl Columns {
                 let cell = |(kind, path): &(ColumnKind, Option<JsonPath>)| {
                     let found = search.as_mut().zip(path.as_ref()).and_then(|(search, path)| search.first(path));
                     match (found, &tree) {
-                        (Some(Found::Node(id)), Some(tree)) => Cell::Found { kind: *kind, range: tree.range(id) },
-                        (Some(Found::Literal(literal)), _) => Cell::Printed(literal_cell(*kind, literal, now)),
-                        (Some(Found::Byte(byte)), _) => Cell::Printed(untyped_integer_cell(*kind, i64::from(byte))),
+                        (Some(FoundValue::Node(id)), Some(tree)) => Cell::Found { kind: *kind, range: tree.range(id) },
+                        (Some(FoundValue::Literal(literal)), _) => Cell::Printed(literal_cell(*kind, literal, now)),
+                        (Some(FoundValue::Byte(byte)), _) => {
+                            Cell::Printed(untyped_integer_cell(*kind, i64::from(byte)))
+                        }
                         _ => Cell::Printed(Value::Null),
                     }
                 };

@@ -6,7 +6,7 @@
 //!
 //! - kube-apiserver: its own `GetAttrs`, run by the Go command `selectable-fields-bench` on objects that are already decoded, for
 //!   that is what its watch cache has; with the garbage collector's share. Decoding is a line of its own under the table.
-//! - fieldcache: `Plan::extract`, from the bytes of the wire to the record that a store takes. It includes reading the bytes,
+//! - fieldcache: `Extractor::extract`, from the bytes of the wire to the record that a store takes. It includes reading the bytes,
 //!   the key, the version and the labels, and freeing all that again; fieldcache decodes nothing else on this way.
 //!
 //! The difference per field is what adding fields costs, on either side without the rest. Before the clock starts, both sides'

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
 use fieldcache::crd::Crd;
-use fieldcache::extract::Plan;
+use fieldcache::extract::Extractor;
 use fieldcache::model::Record;
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ use super::upstream::Attributes;
 
 /// The extractor for some selectable fields.
 pub(crate) struct Own {
-    plan: Plan,
+    plan: Extractor,
 }
 
 impl Own {
@@ -29,7 +29,7 @@ impl Own {
         let version = definition.pointer_mut("/spec/versions/0").context("the definition has no version")?;
         version["selectableFields"] = paths.iter().map(|path| json!({ "jsonPath": path })).collect();
         let crd = Crd::read(&definition).context("reading the definition")?;
-        let plan = Plan::custom_resource(&crd, "v1");
+        let plan = Extractor::custom_resource(&crd, "v1");
         let refused = paths.len() - plan.fields().len();
         ensure!(refused == 0, "the plan leaves out {refused} of {paths:?}: see the schema of the shirts");
         Ok(Own { plan })

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use e2e::corpus::pods::Pods;
 use e2e::corpus::shirts::Shirts;
 use fieldcache::crd::Crd;
-use fieldcache::extract::Plan;
+use fieldcache::extract::Extractor;
 use fieldcache::model::{Record, Scope, Version};
 use fieldcache::store::{HistoryLimits, Store, Trust};
 use serde_json::json;
@@ -17,7 +17,7 @@ pub(crate) struct Sample {
     /// For the table.
     pub(crate) name: &'static str,
     /// What reads it.
-    pub(crate) plan: Plan,
+    pub(crate) plan: Extractor,
     /// One object as it stands in an event of a watch.
     pub(crate) object: Bytes,
 }
@@ -28,9 +28,9 @@ pub(crate) fn shirts() -> Shirts {
 }
 
 /// The plan of shirts: three fields.
-pub(crate) fn shirt_plan(shirts: &Shirts) -> Plan {
+pub(crate) fn shirt_plan(shirts: &Shirts) -> Extractor {
     let definition = Crd::read(&shirts.definition()).expect("the corpus's definition must be readable");
-    Plan::custom_resource(&definition, "v1")
+    Extractor::custom_resource(&definition, "v1")
 }
 
 /// A shirt's bytes.
@@ -39,7 +39,7 @@ pub(crate) fn shirt(shirts: &Shirts, index: u64) -> Bytes {
 }
 
 /// A shirt as a record; of a later version where `version` is given.
-pub(crate) fn record(plan: &Plan, object: &Bytes, version: Option<Version>) -> Record {
+pub(crate) fn record(plan: &Extractor, object: &Bytes, version: Option<Version>) -> Record {
     let mut record = plan.extract(object.clone()).expect("an object of the corpus must be readable");
     record.version = version.unwrap_or(record.version);
     record
@@ -83,10 +83,10 @@ pub(crate) fn all() -> Vec<Sample> {
     });
     vec![
         Sample { name: "shirt", plan: shirt_plan(&shirts), object: shirt(&shirts, 7) },
-        Sample { name: "pod", plan: Plan::built_in("", "v1", "Pod", Scope::Namespaced), object: pod(7) },
+        Sample { name: "pod", plan: Extractor::built_in("", "v1", "Pod", Scope::Namespaced), object: pod(7) },
         Sample {
             name: "settings",
-            plan: Plan::built_in("", "v1", "ConfigMap", Scope::Namespaced),
+            plan: Extractor::built_in("", "v1", "ConfigMap", Scope::Namespaced),
             object: Bytes::from(small.to_string()),
         },
     ]

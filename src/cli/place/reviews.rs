@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::arguments::PlaceArguments;
 use crate::cli::exit;
-use crate::manifest::yaml::{Form, documents};
+use crate::manifest::yaml::{Syntax, documents};
 use crate::placement::review::{API_VERSION, KIND, PlacementReviewSpec, PodReference, WhatIf};
 use crate::placement::workload::Workload;
 use crate::placement::{Options, config};
@@ -81,7 +81,7 @@ pub(super) fn requests(arguments: &PlaceArguments, own_namespace: &str) -> anyho
 
 fn of_file(path: &Path, arguments: &PlaceArguments, own_namespace: &str) -> anyhow::Result<Vec<ReviewRequest>> {
     let (file, bytes) = read(path)?;
-    let form = if file.ends_with(".json") { Form::Json } else { Form::Yaml };
+    let form = if file.ends_with(".json") { Syntax::Json } else { Syntax::Yaml };
     let (documents, broken) = documents(&bytes, form);
     if let Some(broken) = broken.first() {
         bail!("{file}:{}: {}", broken.line, broken.cause);
@@ -180,7 +180,7 @@ pub(super) fn options(arguments: &PlaceArguments, cluster_minor: u64) -> anyhow:
     };
     let Some(path) = &arguments.scheduler_config else { return Ok(options) };
     let (file, bytes) = read(path)?;
-    let form = if file.ends_with(".json") { Form::Json } else { Form::Yaml };
+    let form = if file.ends_with(".json") { Syntax::Json } else { Syntax::Yaml };
     let (documents, broken) = documents(&bytes, form);
     match (&documents[..], broken.first()) {
         (_, Some(broken)) => bail!("{file}:{}: {}", broken.line, broken.cause),

@@ -21,7 +21,7 @@ use super::program::Program;
 use super::shared_arguments::Output;
 use super::{check, crds, fields, openapi, place, run, serve};
 use crate::flow_control::limit::LimitSettings;
-use crate::manifest::yaml::{Form, documents};
+use crate::manifest::yaml::{Syntax, documents};
 use crate::model::Gvr;
 use crate::model::quantity::Bytes;
 use crate::runtime::source;
@@ -307,7 +307,7 @@ async fn forms_mean_the_same_in_every_command() {
             }
             value
         };
-        let (documents, broken) = documents(yaml.as_bytes(), Form::Yaml);
+        let (documents, broken) = documents(yaml.as_bytes(), Syntax::Yaml);
         assert!(broken.is_empty() && !yaml.contains("---"), "{arguments:?}: one document: {yaml}");
         let read: Vec<Value> = documents.into_iter().map(|document| timeless(document.value)).collect();
         assert_eq!(read, results.into_iter().map(timeless).collect::<Vec<_>>(), "{arguments:?}");
@@ -326,7 +326,7 @@ async fn forms_mean_the_same_in_every_command() {
         assert_eq!(text(Output::Name), "Shirt\nSock\n");
         assert_eq!(text(Output::Table), "SCHEMA   SELECTABLE FIELDS\nShirt    spec.color,spec.size\n");
         assert_eq!(text(Output::Wide).lines().count(), 3);
-        let (documents, _) = documents(text(Output::Yaml).as_bytes(), Form::Yaml);
+        let (documents, _) = documents(text(Output::Yaml).as_bytes(), Syntax::Yaml);
         assert_eq!(documents[0].value, document);
     }
 }

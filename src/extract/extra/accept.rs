@@ -6,17 +6,17 @@ use serde_json::Value;
 
 use super::field::{ExtraField, TooComplex};
 use super::fields::ExtraFields;
-use super::problem::{MAX_EXTRA_FIELDS, MAX_NAME, Problem, Reason, Violation};
+use super::problem::{ExtraFieldError, ExtraFieldReason, MAX_EXTRA_FIELDS, MAX_NAME, Violation};
 use super::{dialect, walk};
 use crate::crd::PrinterColumn;
+use crate::extract::extractor::Extractor;
 use crate::extract::field::{Field, Origin};
-use crate::extract::plan::Plan;
 use crate::extract::trie::{Step, is_many};
 use crate::model::quote;
 
 /// A field as somebody asks for it: an entry of a FieldCache's selectableFields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct FieldRequest {
     /// The name that selectors are to use.
     pub name: String,
     /// An RFC 9535 path.
@@ -27,9 +27,9 @@ pub struct Request {
 
 /// What is known of the resource, in one version.
 #[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
+pub struct TargetResource<'a> {
     /// Its plan without extra fields: the labels that it offers already.
-    pub plan: &'a Plan,
+    pub plan: &'a Extractor,
     /// Its schema without references; `None`: nothing is known, and every path is taken.
     pub schema: Option<&'a Value>,
     /// Its additionalPrinterColumns.
@@ -38,22 +38,22 @@ pub struct Subject<'a> {
 
 /// What became of requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct AcceptedFields {
     /// The fields that are right, in order. They may be used although others are not.
     pub fields: ExtraFields,
     /// What is wrong with the others, in order.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ExtraFieldError>,
 }
 
 /// Judges the fields that are asked for.
-pub fn accept(requests: &[Request], subject: &Subject<'_>) -> Outcome {
+pub fn accept(requests: &[FieldRequest], subject: &TargetResource<'_>) -> AcceptedFields {
     const LIST: &str = "spec.selectableFields";
-    let mut outcome = Outcome::default();
+    let mut outcome = AcceptedFields::default();
     if requests.len() > MAX_EXTRA_FIELDS {
-        outcome.problems.push(Problem {
+        outcome.problems.push(ExtraFieldError {
             place: LIST.to_owned(),
             written: String::new(),
-            reason: Reason::TooManyFields,
+            reason: ExtraFieldReason::TooManyFields,
             message: format!("{} fields are more than {MAX_EXTRA_FIELDS}", requests.len()),
         });
         return outcome;
@@ -64,7 +64,10 @@ pub fn accept(requests: &[Request], subject: &Subject<'_>) -> Outcome {
             (None, Some(column)) => column,
             _ => &requests[index].name,
         };
-        (index, Problem { place: format!("{LIST}[{index}]{member}"), written: written.clone(), reason, message })
+        (
+            index,
+            ExtraFieldError { place: format!("{LIST}[{index}]{member}"), written: written.clone(), reason, message },
+        )
     };
     let member = |index: usize| match (&requests[index].json_path, &requests[index].printer_column) {
         (Some(_), None) => ".jsonPath",
@@ -85,7 +88,11 @@ pub fn accept(requests: &[Request], subject: &Subject<'_>) -> Outcome {
     }
     let (fitting, whole) = fitting(subject.plan, &fields);
     for index in places.drain(fitting..) {
-        problems.push(problem(index, member(index), Violation::new(Reason::TooComplex, TooComplex.to_string())));
+        problems.push(problem(
+            index,
+            member(index),
+            Violation::new(ExtraFieldReason::TooComplex, TooComplex.to_string()),
+        ));
     }
     fields.truncate(fitting);
     problems.sort_by_key(|(index, _)| *index);
@@ -98,7 +105,7 @@ pub fn accept(requests: &[Request], subject: &Subject<'_>) -> Outcome {
 
 /// How many of the fields a plan can take, from the first on, and the plan with them. Each field makes the plan larger, so a few
 /// attempts find the last one.
-fn fitting(plan: &Plan, fields: &[ExtraField]) -> (usize, Plan) {
+fn fitting(plan: &Extractor, fields: &[ExtraField]) -> (usize, Extractor) {
     if let Ok(whole) = plan.with_extra(fields) {
         return (fields.len(), whole);
     }
@@ -113,7 +120,7 @@ fn fitting(plan: &Plan, fields: &[ExtraField]) -> (usize, Plan) {
     (fitting, whole)
 }
 
-fn name(name: &str, plan: &Plan, names: &mut BTreeSet<String>) -> Result<(), Violation> {
+fn name(name: &str, plan: &Extractor, names: &mut BTreeSet<String>) -> Result<(), Violation> {
     let is_inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let is_label = !name.is_empty()
         && name.len() <= MAX_NAME
@@ -122,7 +129,7 @@ fn name(name: &str, plan: &Plan, names: &mut BTreeSet<String>) -> Result<(), Vio
         && !name.ends_with('-');
     if !is_label {
         return Err(Violation::new(
-            Reason::InvalidName,
+            ExtraFieldReason::InvalidName,
             format!(
                 "{} must be 1 to {MAX_NAME} lower-case letters, digits and '-', begin and end with a letter or digit, and \
                  have no dot",
@@ -132,17 +139,20 @@ fn name(name: &str, plan: &Plan, names: &mut BTreeSet<String>) -> Result<(), Vio
     }
     if plan.resolve(name).is_ok() {
         return Err(Violation::new(
-            Reason::NameTaken,
+            ExtraFieldReason::NameTaken,
             format!("{} is a field label of the API server for this resource; choose another name", quote(name)),
         ));
     }
     if !names.insert(name.to_owned()) {
-        return Err(Violation::new(Reason::DuplicateName, format!("{} is the name of an earlier field", quote(name))));
+        return Err(Violation::new(
+            ExtraFieldReason::DuplicateName,
+            format!("{} is the name of an earlier field", quote(name)),
+        ));
     }
     Ok(())
 }
 
-fn field(request: &Request, subject: &Subject<'_>, others: &[ExtraField]) -> Result<ExtraField, Violation> {
+fn field(request: &FieldRequest, subject: &TargetResource<'_>, others: &[ExtraField]) -> Result<ExtraField, Violation> {
     let (steps, json_path) = match (&request.json_path, &request.printer_column) {
         (Some(json_path), None) => (dialect::rfc_9535(json_path)?, json_path.clone()),
         (None, Some(wanted)) => {
@@ -152,7 +162,7 @@ fn field(request: &Request, subject: &Subject<'_>, others: &[ExtraField]) -> Res
         }
         _ => {
             let message = "exactly one of jsonPath and printerColumn must be set";
-            return Err(Violation::new(Reason::PathAmbiguous, message));
+            return Err(Violation::new(ExtraFieldReason::PathAmbiguous, message));
         }
     };
     not_pointless(&steps)?;
@@ -187,7 +197,7 @@ fn no_column(wanted: &str, columns: &[PrinterColumn]) -> Violation {
     } else {
         format!("there are {}", known.join(", "))
     };
-    Violation::new(Reason::ColumnNotFound, format!("the resource has no column {}: {hint}", quote(wanted)))
+    Violation::new(ExtraFieldReason::ColumnNotFound, format!("the resource has no column {}: {hint}", quote(wanted)))
 }
 
 /// Refuses what nobody can mean.
@@ -205,5 +215,5 @@ fn not_pointless(steps: &[Step]) -> Result<(), Violation> {
         ["metadata", "resourceVersion"] => "it changes with every write",
         _ => return Ok(()),
     };
-    Err(Violation::new(Reason::Pointless, format!("{} needs no field: {why}", keys.join("."))))
+    Err(Violation::new(ExtraFieldReason::Pointless, format!("{} needs no field: {why}", keys.join("."))))
 }

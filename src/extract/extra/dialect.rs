@@ -5,8 +5,8 @@
 use jsonpath_rust::parser::model::{Segment, Selector};
 use jsonpath_rust::parser::parse_json_path;
 
-use super::problem::{MAX_PATH, Reason, Violation};
-use crate::extract::json_path::{End, JsonPath, Node, Slice};
+use super::problem::{ExtraFieldReason, MAX_PATH, Violation};
+use crate::extract::json_path::{JsonPath, PathNode, Slice, SliceEnd};
 use crate::extract::trie::Step;
 use crate::model::quote;
 
@@ -14,7 +14,7 @@ use crate::model::quote;
 pub(super) fn rfc_9535(text: &str) -> Result<Vec<Step>, Violation> {
     if text.chars().count() > MAX_PATH {
         return Err(Violation::new(
-            Reason::InvalidPath,
+            ExtraFieldReason::InvalidPath,
             format!("a path must not be longer than {MAX_PATH} characters"),
         ));
     }
@@ -29,7 +29,7 @@ pub(super) fn rfc_9535(text: &str) -> Result<Vec<Step>, Violation> {
         let column = column.and_then(|rest| rest.split(|letter: char| !letter.is_ascii_digit()).next());
         let place = column.map_or_else(String::new, |column| format!(" at character {column}"));
         let hint = if text.starts_with('$') { "" } else { "; a path begins with $, such as $.spec.color" };
-        Violation::new(Reason::InvalidPath, format!("{} is no RFC 9535 path{place}{hint}", quote(text)))
+        Violation::new(ExtraFieldReason::InvalidPath, format!("{} is no RFC 9535 path{place}{hint}", quote(text)))
     })?;
     let steps = query.segments.iter().map(segment).collect::<Result<Vec<Step>, String>>();
     named(text, steps)
@@ -77,11 +77,11 @@ fn element(place: i64) -> Result<Step, String> {
 fn named(text: &str, steps: Result<Vec<Step>, String>) -> Result<Vec<Step>, Violation> {
     match steps {
         Ok(steps) if steps.is_empty() => Err(Violation::new(
-            Reason::UnsupportedPath,
+            ExtraFieldReason::UnsupportedPath,
             format!("{} is the whole object; name a field in it", quote(text)),
         )),
         Ok(steps) => Ok(steps),
-        Err(why) => Err(Violation::new(Reason::UnsupportedPath, format!("{}: {why}", quote(text)))),
+        Err(why) => Err(Violation::new(ExtraFieldReason::UnsupportedPath, format!("{}: {why}", quote(text)))),
     }
 }
 
@@ -89,7 +89,7 @@ fn named(text: &str, steps: Result<Vec<Step>, String>) -> Result<Vec<Step>, Viol
 pub(super) fn printer_column(text: &str) -> Result<Vec<Step>, Violation> {
     if text.chars().count() > MAX_PATH {
         let message = format!("the path of the column must not be longer than {MAX_PATH} characters");
-        return Err(Violation::new(Reason::InvalidPath, message));
+        return Err(Violation::new(ExtraFieldReason::InvalidPath, message));
     }
     let path = JsonPath::parse(text).map_err(|error| format!("the API server cannot read it: {error}"));
     let steps = path.and_then(|path| match path.actions() {
@@ -99,19 +99,19 @@ pub(super) fn printer_column(text: &str) -> Result<Vec<Step>, Violation> {
     named(text, steps)
 }
 
-fn node(node: &Node) -> Result<Step, String> {
-    const EVERY: Slice = Slice { first: None, end: End::Open, step: None };
+fn node(node: &PathNode) -> Result<Step, String> {
+    const EVERY: Slice = Slice { first: None, end: SliceEnd::Open, step: None };
     match node {
-        Node::Field(name) if name.is_empty() => Err("a name is missing behind a dot".to_owned()),
-        Node::Field(name) => Ok(Step::Key(name.clone())),
-        Node::Wildcard => Ok(Step::Any),
-        Node::Slice(slice) if *slice == EVERY => Ok(Step::Any),
-        Node::Slice(Slice { first, end: End::Next, step: None }) => element(first.unwrap_or(0)),
-        Node::Slice(_) => Err(SLICE.to_owned()),
-        Node::Filter(_) => Err(FILTER.to_owned()),
-        Node::Union(_) => Err(SEVERAL.to_owned()),
-        Node::Recursive => Err(DESCENDANTS.to_owned()),
-        Node::Literal(_) | Node::Range | Node::Word(_) => {
+        PathNode::Field(name) if name.is_empty() => Err("a name is missing behind a dot".to_owned()),
+        PathNode::Field(name) => Ok(Step::Key(name.clone())),
+        PathNode::Wildcard => Ok(Step::Any),
+        PathNode::Slice(slice) if *slice == EVERY => Ok(Step::Any),
+        PathNode::Slice(Slice { first, end: SliceEnd::Next, step: None }) => element(first.unwrap_or(0)),
+        PathNode::Slice(_) => Err(SLICE.to_owned()),
+        PathNode::Filter(_) => Err(FILTER.to_owned()),
+        PathNode::Union(_) => Err(SEVERAL.to_owned()),
+        PathNode::Recursive => Err(DESCENDANTS.to_owned()),
+        PathNode::Literal(_) | PathNode::Range | PathNode::Word(_) => {
             Err("it has a word, number or quoted text that is no name; a path begins with a dot".to_owned())
         }
     }

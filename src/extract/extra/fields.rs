@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::field::{ExtraField, TooComplex};
-use crate::extract::plan::Plan;
+use crate::extract::extractor::Extractor;
 
 /// Fields that have been accepted for a plan, and that plan with them. To merge their paths takes time, so it is done once. Clones
 /// share everything.
@@ -15,14 +15,14 @@ pub struct ExtraFields(Option<Arc<Extended>>);
 struct Extended {
     fields: Vec<ExtraField>,
     /// The plan without them.
-    own: Plan,
+    own: Extractor,
     /// The plan with them.
-    whole: Plan,
+    whole: Extractor,
 }
 
 impl ExtraFields {
     /// Fields of the plan `own`, and `whole`, which is that plan with them.
-    pub(super) fn new(fields: Vec<ExtraField>, own: Plan, whole: Plan) -> ExtraFields {
+    pub(super) fn new(fields: Vec<ExtraField>, own: Extractor, whole: Extractor) -> ExtraFields {
         ExtraFields(Some(Arc::new(Extended { fields, own, whole })))
     }
 
@@ -32,7 +32,7 @@ impl ExtraFields {
     ///
     /// # Errors
     /// [`TooComplex`], if the plan is another one than the one for which they were accepted.
-    pub fn extend(&self, plan: &Plan) -> Result<Plan, TooComplex> {
+    pub fn extend(&self, plan: &Extractor) -> Result<Extractor, TooComplex> {
         let Some(extended) = &self.0 else { return Ok(plan.clone()) };
         if extended.own == *plan {
             return Ok(extended.whole.clone());

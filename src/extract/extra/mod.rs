@@ -13,7 +13,7 @@ mod fields;
 mod problem;
 mod walk;
 
-pub use accept::{Outcome, Request, Subject, accept};
+pub use accept::{AcceptedFields, FieldRequest, TargetResource, accept};
 pub use field::{ExtraField, TooComplex};
 pub use fields::ExtraFields;
-pub use problem::{MAX_EXTRA_FIELDS, MAX_NAME, MAX_PATH, Problem, Reason};
+pub use problem::{ExtraFieldError, ExtraFieldReason, MAX_EXTRA_FIELDS, MAX_NAME, MAX_PATH};

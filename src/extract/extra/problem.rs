@@ -10,20 +10,20 @@ pub const MAX_NAME: usize = 63;
 /// A field that is left out, or a list that is wrong as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
-pub struct Problem {
+pub struct ExtraFieldError {
     /// Where, such as `spec.selectableFields[0].jsonPath`.
     pub place: String,
     /// The path, the column or, failing both, the name as it is written.
     pub written: String,
     /// Why, for programs.
-    pub reason: Reason,
+    pub reason: ExtraFieldReason,
     /// Why, and what to do about it: a sentence without a full stop.
     pub message: String,
 }
 
 /// Why a field is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Reason {
+pub enum ExtraFieldReason {
     /// There are more than [`MAX_EXTRA_FIELDS`].
     TooManyFields,
     /// The name is no lower-case DNS label.
@@ -50,34 +50,34 @@ pub enum Reason {
     TooComplex,
 }
 
-impl Reason {
+impl ExtraFieldReason {
     /// The reason of a condition.
     pub fn as_str(self) -> &'static str {
         match self {
-            Reason::TooManyFields => "TooManyFields",
-            Reason::InvalidName => "InvalidName",
-            Reason::DuplicateName => "DuplicateName",
-            Reason::NameTaken => "NameTaken",
-            Reason::PathAmbiguous => "PathAmbiguous",
-            Reason::InvalidPath => "InvalidPath",
-            Reason::UnsupportedPath => "UnsupportedPath",
-            Reason::PathNotFound => "PathNotFound",
-            Reason::TypeNotSelectable => "TypeNotSelectable",
-            Reason::Pointless => "Pointless",
-            Reason::ColumnNotFound => "ColumnNotFound",
-            Reason::TooComplex => "TooComplex",
+            ExtraFieldReason::TooManyFields => "TooManyFields",
+            ExtraFieldReason::InvalidName => "InvalidName",
+            ExtraFieldReason::DuplicateName => "DuplicateName",
+            ExtraFieldReason::NameTaken => "NameTaken",
+            ExtraFieldReason::PathAmbiguous => "PathAmbiguous",
+            ExtraFieldReason::InvalidPath => "InvalidPath",
+            ExtraFieldReason::UnsupportedPath => "UnsupportedPath",
+            ExtraFieldReason::PathNotFound => "PathNotFound",
+            ExtraFieldReason::TypeNotSelectable => "TypeNotSelectable",
+            ExtraFieldReason::Pointless => "Pointless",
+            ExtraFieldReason::ColumnNotFound => "ColumnNotFound",
+            ExtraFieldReason::TooComplex => "TooComplex",
         }
     }
 }
 
 /// A rule that is broken, before it is known of which field.
 pub(super) struct Violation {
-    pub(super) reason: Reason,
+    pub(super) reason: ExtraFieldReason,
     pub(super) message: String,
 }
 
 impl Violation {
-    pub(super) fn new(reason: Reason, message: impl Into<String>) -> Violation {
+    pub(super) fn new(reason: ExtraFieldReason, message: impl Into<String>) -> Violation {
         Violation { reason, message: message.into() }
     }
 }

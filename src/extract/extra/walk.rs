@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value, json};
 
-use super::problem::{Reason, Violation};
+use super::problem::{ExtraFieldReason, Violation};
 use crate::extract::trie::Step;
 use crate::extract::value;
 use crate::model::quote;
@@ -105,7 +105,7 @@ pub(super) fn leaf(steps: &[Step], schema: Option<&Value>) -> Result<Leaf, Viola
             }
             if next.len() > MOST_WAYS {
                 return Err(Violation::new(
-                    Reason::TooComplex,
+                    ExtraFieldReason::TooComplex,
                     format!("a wildcard has more than {MOST_WAYS} ways to go"),
                 ));
             }
@@ -148,7 +148,7 @@ fn take<'s>(
         open @ Value::Object(_) => Some(Some(open)),
         _ => is_open(schema).then_some(None),
     };
-    let refused = |why: String| Err(Violation::new(Reason::PathNotFound, why));
+    let refused = |why: String| Err(Violation::new(ExtraFieldReason::PathNotFound, why));
     match step {
         Step::Key(name) => match (properties.and_then(|properties| properties.get(name)), additional) {
             (Some(property), _) => Ok(to(Some(property))),
@@ -239,7 +239,7 @@ fn distance(left: &str, right: &str) -> usize {
 fn scalar(place: &Place<'_>, ways: &Ways<'_>) -> Result<Leaf, Violation> {
     let Some(schema) = place.schema else { return Ok(Leaf::default()) };
     let way = || ways.written(place.way);
-    let refused = |why: String| Err(Violation::new(Reason::TypeNotSelectable, why));
+    let refused = |why: String| Err(Violation::new(ExtraFieldReason::TypeNotSelectable, why));
     match schema["type"].as_str().unwrap_or_default() {
         kind @ ("string" | "boolean" | "integer") => Ok(Leaf {
             kind: kind.to_owned(),

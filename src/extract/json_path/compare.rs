@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::template::{Literal, Operator};
+use super::template::{ComparisonOperator, Literal};
 use crate::json::unescape;
 
 /// What can be compared. Integers are not compared with fractions, nor texts with numbers; objects, lists and null with nothing.
@@ -46,24 +46,27 @@ impl<'a> Scalar<'a> {
 }
 
 /// Whether two values compare so; `None` when they cannot.
-pub(super) fn compares(operator: Operator, left: &Scalar<'_>, right: &Scalar<'_>) -> Option<bool> {
+pub(super) fn compares(operator: ComparisonOperator, left: &Scalar<'_>, right: &Scalar<'_>) -> Option<bool> {
     let order = match (left, right) {
         // Booleans have no order.
         (Scalar::Bool(left), Scalar::Bool(right)) => match operator {
-            Operator::Equal | Operator::NotEqual => left.cmp(right),
-            Operator::Less | Operator::LessOrEqual | Operator::Greater | Operator::GreaterOrEqual => return None,
+            ComparisonOperator::Equal | ComparisonOperator::NotEqual => left.cmp(right),
+            ComparisonOperator::Less
+            | ComparisonOperator::LessOrEqual
+            | ComparisonOperator::Greater
+            | ComparisonOperator::GreaterOrEqual => return None,
         },
         (Scalar::Text(left), Scalar::Text(right)) => left.cmp(right),
         (Scalar::Float(left), Scalar::Float(right)) => left.partial_cmp(right)?,
         (left, right) => integer(left)?.cmp(&integer(right)?),
     };
     Some(match operator {
-        Operator::Equal => order == Ordering::Equal,
-        Operator::NotEqual => order != Ordering::Equal,
-        Operator::Less => order == Ordering::Less,
-        Operator::LessOrEqual => order != Ordering::Greater,
-        Operator::Greater => order == Ordering::Greater,
-        Operator::GreaterOrEqual => order != Ordering::Less,
+        ComparisonOperator::Equal => order == Ordering::Equal,
+        ComparisonOperator::NotEqual => order != Ordering::Equal,
+        ComparisonOperator::Less => order == Ordering::Less,
+        ComparisonOperator::LessOrEqual => order != Ordering::Greater,
+        ComparisonOperator::Greater => order == Ordering::Greater,
+        ComparisonOperator::GreaterOrEqual => order != Ordering::Less,
     })
 }
 

@@ -24,5 +24,5 @@ mod unquote;
 
 pub use columns::unreadable_columns;
 pub(crate) use template::Literal;
-pub(in crate::extract) use template::{End, Node, Slice};
-pub use template::{JsonPath, Malformed};
+pub use template::{InvalidTemplate, JsonPath};
+pub(in crate::extract) use template::{PathNode, Slice, SliceEnd};

@@ -5,7 +5,10 @@
 //! - `['a.b']` is `.a.b`, and `["a"]` is an error. Backslashes in names disappear, also doubled ones.
 //! - `[]` is `[0]`.
 
-use super::template::{End, Filter, JsonPath, List, Literal, MAX_LEVELS, Malformed, Node, Operator, Slice, Test, Word};
+use super::template::{
+    ComparisonOperator, Filter, InvalidTemplate, JsonPath, List, Literal, MAX_LEVELS, PathNode, Slice, SliceEnd, Test,
+    Word,
+};
 use super::unquote::unquote;
 
 impl JsonPath {
@@ -13,13 +16,13 @@ impl JsonPath {
     ///
     /// # Errors
     /// Where client-go returns one. The API server then shows neither the column nor those behind it.
-    pub fn parse(text: &str) -> Result<JsonPath, Malformed> {
+    pub fn parse(text: &str) -> Result<JsonPath, InvalidTemplate> {
         actions(text, 0).map(|actions| JsonPath { actions })
     }
 }
 
 /// All actions of a template without the braces around it.
-fn actions(text: &str, levels: usize) -> Result<Vec<List>, Malformed> {
+fn actions(text: &str, levels: usize) -> Result<Vec<List>, InvalidTemplate> {
     let template = format!("{{{text}}}");
     let mut rest = &*template;
     let mut actions = Vec::new();
@@ -34,12 +37,12 @@ fn actions(text: &str, levels: usize) -> Result<Vec<List>, Malformed> {
 }
 
 /// The first action of a text in braces. What follows it must only be valid.
-fn first_action(text: &str, levels: usize) -> Result<List, Malformed> {
+fn first_action(text: &str, levels: usize) -> Result<List, InvalidTemplate> {
     Ok(actions(text, levels)?.into_iter().next().unwrap_or_default())
 }
 
 /// Reads what stands behind an opening brace, and returns what is left behind the closing one.
-fn action<'t>(text: &'t str, list: &mut List, levels: usize) -> Result<&'t str, Malformed> {
+fn action<'t>(text: &'t str, list: &mut List, levels: usize) -> Result<&'t str, InvalidTemplate> {
     let mut rest = text;
     loop {
         if let Some(after) = rest.strip_prefix('}') {
@@ -50,18 +53,18 @@ fn action<'t>(text: &'t str, list: &mut List, levels: usize) -> Result<&'t str, 
             continue;
         }
         if let Some(after) = rest.strip_prefix("..") {
-            if list.last() == Some(&Node::Recursive) {
-                return Err(Malformed::Recursive);
+            if list.last() == Some(&PathNode::Recursive) {
+                return Err(InvalidTemplate::Recursive);
             }
-            list.push(Node::Recursive);
+            list.push(PathNode::Recursive);
             let begins_name = |letter: char| letter == '_' || letter.is_alphanumeric();
             rest = if after.starts_with(begins_name) { field(after, list) } else { after };
             continue;
         }
-        let first = rest.chars().next().ok_or(Malformed::Action)?;
+        let first = rest.chars().next().ok_or(InvalidTemplate::Action)?;
         let after = &rest[first.len_utf8()..];
         rest = match first {
-            '\r' | '\n' => return Err(Malformed::Action),
+            '\r' | '\n' => return Err(InvalidTemplate::Action),
             // The current object.
             ' ' | '@' | '$' => after,
             '[' => bracket(after, list, levels)?,
@@ -69,7 +72,7 @@ fn action<'t>(text: &'t str, list: &mut List, levels: usize) -> Result<&'t str, 
             '.' => field(after, list),
             '+' | '-' | '0'..='9' => number(rest, list)?,
             letter if letter == '_' || letter.is_alphabetic() => word(rest, list),
-            other => return Err(Malformed::Letter(other)),
+            other => return Err(InvalidTemplate::Letter(other)),
         };
     }
 }
@@ -91,23 +94,23 @@ fn field<'t>(text: &'t str, list: &mut List) -> &'t str {
         }
     }
     let (name, rest) = text.split_at(end);
-    list.push(if name == "*" { Node::Wildcard } else { Node::Field(name.replace('\\', "")) });
+    list.push(if name == "*" { PathNode::Wildcard } else { PathNode::Field(name.replace('\\', "")) });
     rest
 }
 
 fn word<'t>(text: &'t str, list: &mut List) -> &'t str {
     let (word, rest) = text.split_at(text.find(is_terminator).unwrap_or(text.len()));
     list.push(match word {
-        "true" => Node::Literal(Literal::Bool(true)),
-        "false" => Node::Literal(Literal::Bool(false)),
-        "range" => Node::Range,
-        "end" => Node::Word(Word::End),
-        _ => Node::Word(Word::Unknown),
+        "true" => PathNode::Literal(Literal::Bool(true)),
+        "false" => PathNode::Literal(Literal::Bool(false)),
+        "range" => PathNode::Range,
+        "end" => PathNode::Word(Word::End),
+        _ => PathNode::Word(Word::Unknown),
     });
     rest
 }
 
-fn number<'t>(text: &'t str, list: &mut List) -> Result<&'t str, Malformed> {
+fn number<'t>(text: &'t str, list: &mut List) -> Result<&'t str, InvalidTemplate> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let rest = digits.trim_start_matches(|letter: char| letter == '.' || letter.is_ascii_digit());
     let number = &text[..text.len() - rest.len()];
@@ -115,45 +118,45 @@ fn number<'t>(text: &'t str, list: &mut List) -> Result<&'t str, Malformed> {
         Ok(int) => Literal::Int(int),
         Err(_) => {
             let float = number.parse().ok().filter(|float: &f64| float.is_finite());
-            Literal::Float(float.ok_or_else(|| Malformed::Number(number.to_owned()))?)
+            Literal::Float(float.ok_or_else(|| InvalidTemplate::Number(number.to_owned()))?)
         }
     };
-    list.push(Node::Literal(literal));
+    list.push(PathNode::Literal(literal));
     Ok(rest)
 }
 
 /// Reads from the opening quote on.
-fn quote<'t>(text: &'t str, mark: char, list: &mut List) -> Result<&'t str, Malformed> {
+fn quote<'t>(text: &'t str, mark: char, list: &mut List) -> Result<&'t str, InvalidTemplate> {
     let mut before = mark;
     for (place, letter) in text.char_indices().skip(1) {
         if letter == '\n' {
             break;
         }
         if letter == mark && before != '\\' {
-            let text_of = unquote(&text[1..place], mark).ok_or(Malformed::Escape)?;
-            list.push(Node::Literal(Literal::Text(text_of)));
+            let text_of = unquote(&text[1..place], mark).ok_or(InvalidTemplate::Escape)?;
+            list.push(PathNode::Literal(Literal::Text(text_of)));
             return Ok(&text[place + 1..]);
         }
         before = letter;
     }
-    Err(Malformed::Quote)
+    Err(InvalidTemplate::Quote)
 }
 
 /// Reads from behind the opening bracket on.
-fn bracket<'t>(text: &'t str, list: &mut List, levels: usize) -> Result<&'t str, Malformed> {
-    let (inside, rest) = text.split_once(']').ok_or(Malformed::Bracket)?;
+fn bracket<'t>(text: &'t str, list: &mut List, levels: usize) -> Result<&'t str, InvalidTemplate> {
+    let (inside, rest) = text.split_once(']').ok_or(InvalidTemplate::Bracket)?;
     if inside.contains('\n') {
-        return Err(Malformed::Bracket);
+        return Err(InvalidTemplate::Bracket);
     }
     if inside.contains(',') {
         let part = |part: &str| first_action(&format!("[{}]", part.trim_matches(' ')), levels);
-        list.push(Node::Union(inside.split(',').map(part).collect::<Result<_, _>>()?));
+        list.push(PathNode::Union(inside.split(',').map(part).collect::<Result<_, _>>()?));
         return Ok(rest);
     }
     let name = inside.strip_prefix('\'').and_then(|inside| inside.strip_suffix('\''));
     match name.filter(|name| !name.contains('\'')) {
         Some(name) => list.extend(first_action(&format!(".{name}"), levels)?),
-        None => list.push(Node::Slice(slice(inside).ok_or_else(|| Malformed::Index(inside.to_owned()))?)),
+        None => list.push(PathNode::Slice(slice(inside).ok_or_else(|| InvalidTemplate::Index(inside.to_owned()))?)),
     }
     Ok(rest)
 }
@@ -173,24 +176,24 @@ fn slice(text: &str) -> Option<Slice> {
     };
     let (first, end, step) = (number()?.flatten(), number()?, number()?.flatten());
     let end = match end {
-        None => End::Next,
-        Some(None) => End::Open,
-        Some(Some(place)) => End::At(place),
+        None => SliceEnd::Next,
+        Some(None) => SliceEnd::Open,
+        Some(Some(place)) => SliceEnd::At(place),
     };
     numbers.next().is_none().then_some(Slice { first, end, step })
 }
 
 /// Reads from behind `[?(` on.
-fn filter<'t>(text: &'t str, list: &mut List, levels: usize) -> Result<&'t str, Malformed> {
+fn filter<'t>(text: &'t str, list: &mut List, levels: usize) -> Result<&'t str, InvalidTemplate> {
     if levels >= MAX_LEVELS {
-        return Err(Malformed::Levels);
+        return Err(InvalidTemplate::Levels);
     }
     let (mut mark, mut is_closed, mut before) = (None, false, '(');
     let mut letters = text.char_indices();
     let end = loop {
-        let (place, letter) = letters.next().ok_or(Malformed::Filter)?;
+        let (place, letter) = letters.next().ok_or(InvalidTemplate::Filter)?;
         match (letter, mark) {
-            ('\n', _) => return Err(Malformed::Filter),
+            ('\n', _) => return Err(InvalidTemplate::Filter),
             ('"' | '\'', None) => mark = Some(letter),
             ('"' | '\'', Some(mark)) => is_closed |= letter == mark && before != '\\',
             (')', mark) if mark.is_some() == is_closed => break place,
@@ -198,18 +201,18 @@ fn filter<'t>(text: &'t str, list: &mut List, levels: usize) -> Result<&'t str, 
         }
         before = letter;
     };
-    let rest = text[end + 1..].strip_prefix(']').ok_or(Malformed::Filter)?;
+    let rest = text[end + 1..].strip_prefix(']').ok_or(InvalidTemplate::Filter)?;
     let filter = match split(&text[..end]) {
         None => Filter { left: first_action(&text[..end], levels + 1)?, test: Test::Exists },
         Some((left, operator, right)) => {
             let (left, right) = (first_action(left, levels + 1)?, first_action(right, levels + 1)?);
             let operator = match operator {
-                "==" => Some(Operator::Equal),
-                "!=" => Some(Operator::NotEqual),
-                "<" => Some(Operator::Less),
-                "<=" => Some(Operator::LessOrEqual),
-                ">" => Some(Operator::Greater),
-                ">=" => Some(Operator::GreaterOrEqual),
+                "==" => Some(ComparisonOperator::Equal),
+                "!=" => Some(ComparisonOperator::NotEqual),
+                "<" => Some(ComparisonOperator::Less),
+                "<=" => Some(ComparisonOperator::LessOrEqual),
+                ">" => Some(ComparisonOperator::Greater),
+                ">=" => Some(ComparisonOperator::GreaterOrEqual),
                 _ => None,
             };
             let test = match operator {
@@ -219,7 +222,7 @@ fn filter<'t>(text: &'t str, list: &mut List, levels: usize) -> Result<&'t str, 
             Filter { left, test }
         }
     };
-    list.push(Node::Filter(Box::new(filter)));
+    list.push(PathNode::Filter(Box::new(filter)));
     Ok(rest)
 }
 

@@ -1,6 +1,6 @@
 //! Whether a template reads what is pruned.
 
-use super::template::{JsonPath, List, Node, Test};
+use super::template::{JsonPath, List, PathNode, Test};
 use crate::extract::prune::{Part, Prune};
 
 impl JsonPath {
@@ -15,20 +15,20 @@ impl JsonPath {
 fn looks(list: &List, places: &mut Vec<&Prune>) -> bool {
     for node in list {
         match node {
-            Node::Field(name) => {
+            PathNode::Field(name) => {
                 let parts: Vec<&Part> = places.iter().filter_map(|place| place.part(name)).collect();
                 let Some(inside) = insides(parts) else { return true };
                 *places = inside;
             }
-            Node::Wildcard => {
+            PathNode::Wildcard => {
                 let parts = places.iter().flat_map(|place| place.parts()).map(|(_, part)| part).collect();
                 let Some(inside) = insides(parts) else { return true };
                 places.extend(inside);
             }
             // Something left out is somewhere below.
-            Node::Recursive if !places.is_empty() => return true,
-            Node::Recursive | Node::Slice(_) | Node::Range | Node::Word(_) => {}
-            Node::Filter(filter) => {
+            PathNode::Recursive if !places.is_empty() => return true,
+            PathNode::Recursive | PathNode::Slice(_) | PathNode::Range | PathNode::Word(_) => {}
+            PathNode::Filter(filter) => {
                 let right = match &filter.test {
                     Test::Exists => None,
                     Test::Compares(_, right) | Test::Unknown(right) => Some(right),
@@ -37,7 +37,7 @@ fn looks(list: &List, places: &mut Vec<&Prune>) -> bool {
                     return true;
                 }
             }
-            Node::Union(lists) => {
+            PathNode::Union(lists) => {
                 let mut all = Vec::new();
                 for list in lists {
                     let mut places = places.clone();
@@ -48,7 +48,7 @@ fn looks(list: &List, places: &mut Vec<&Prune>) -> bool {
                 }
                 *places = all;
             }
-            Node::Literal(_) => places.clear(),
+            PathNode::Literal(_) => places.clear(),
         }
         // Each once: many ways can lead to a place.
         places.sort_unstable_by_key(|place| std::ptr::from_ref::<Prune>(place));

@@ -4,8 +4,8 @@
 //! a filter that only asks whether there are values takes those that came into the step with the error.
 
 use super::compare::{Scalar, compares};
-use super::template::{End, Filter, JsonPath, List, Literal, Node, Slice, Test, Word};
-use crate::json::tree::{Kind, NodeId, Tree};
+use super::template::{Filter, JsonPath, List, Literal, PathNode, Slice, SliceEnd, Test, Word};
+use crate::json::tree::{NodeId, NodeKind, Tree};
 
 /// Searches in one object, and how many values they may visit together.
 ///
@@ -19,7 +19,7 @@ pub(crate) struct Search<'t, 'b> {
 
 /// A value that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Found<'p> {
+pub(crate) enum FoundValue<'p> {
     /// Of the object.
     Node(NodeId),
     /// Of the template.
@@ -64,10 +64,10 @@ impl<'t, 'b> Search<'t, 'b> {
     }
 
     /// The first result of a template; `None` when there is none, or an error, or the searches have visited too many values.
-    pub(crate) fn first<'p>(&mut self, path: &'p JsonPath) -> Option<Found<'p>> {
+    pub(crate) fn first<'p>(&mut self, path: &'p JsonPath) -> Option<FoundValue<'p>> {
         let mut first = None;
         for (index, action) in path.actions().iter().enumerate() {
-            let mut found = vec![Found::Node(self.tree.root())];
+            let mut found = vec![FoundValue::Node(self.tree.root())];
             self.follow(action, &mut found).ok()?;
             if index == 0 {
                 first = found.first().copied();
@@ -81,7 +81,7 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(())
     }
 
-    fn hold<'p>(&mut self, found: &mut Vec<Found<'p>>, one: Found<'p>) -> Result<(), Fault> {
+    fn hold<'p>(&mut self, found: &mut Vec<FoundValue<'p>>, one: FoundValue<'p>) -> Result<(), Fault> {
         self.visit(1)?;
         if found.len() >= self.most_held {
             return Err(Fault::Final);
@@ -91,16 +91,16 @@ impl<'t, 'b> Search<'t, 'b> {
     }
 
     /// Room for as many more values at once: while a list grows, it is held twice.
-    fn make_room(&self, found: &mut Vec<Found<'_>>, count: usize) {
+    fn make_room(&self, found: &mut Vec<FoundValue<'_>>, count: usize) {
         found.reserve(count.min(self.left).min(self.most_held.saturating_sub(found.len())));
     }
 
     /// From the values that come into a list to those that come out of it; with an error, to those that client-go returns with it.
-    fn follow<'p>(&mut self, list: &'p List, found: &mut Vec<Found<'p>>) -> Result<(), Fault> {
+    fn follow<'p>(&mut self, list: &'p List, found: &mut Vec<FoundValue<'p>>) -> Result<(), Fault> {
         for node in list {
             self.visit(1 + found.len())?;
             match node {
-                Node::Field(name) => {
+                PathNode::Field(name) => {
                     // In place: most templates are names.
                     let mut kept = 0;
                     for index in 0..found.len() {
@@ -111,16 +111,16 @@ impl<'t, 'b> Search<'t, 'b> {
                     }
                     found.truncate(kept);
                 }
-                Node::Literal(literal @ Literal::Text(_)) => {
+                PathNode::Literal(literal @ Literal::Text(_)) => {
                     found.clear();
-                    found.push(Found::Literal(literal));
+                    found.push(FoundValue::Literal(literal));
                 }
-                Node::Literal(literal) => found.fill(Found::Literal(literal)),
-                Node::Wildcard => *found = self.all(found)?,
-                Node::Recursive => *found = self.descendants(found)?,
-                Node::Slice(slice) => *found = self.slices(slice, found)?,
-                Node::Filter(filter) => self.filter(filter, found)?,
-                Node::Union(lists) => {
+                PathNode::Literal(literal) => found.fill(FoundValue::Literal(literal)),
+                PathNode::Wildcard => *found = self.all(found)?,
+                PathNode::Recursive => *found = self.descendants(found)?,
+                PathNode::Slice(slice) => *found = self.slices(slice, found)?,
+                PathNode::Filter(filter) => self.filter(filter, found)?,
+                PathNode::Union(lists) => {
                     let mut all = Vec::new();
                     for list in lists {
                         let mut part = found.clone();
@@ -132,27 +132,27 @@ impl<'t, 'b> Search<'t, 'b> {
                     }
                     *found = all;
                 }
-                Node::Range => return Err(Fault::Final),
-                Node::Word(Word::End) => {
+                PathNode::Range => return Err(Fault::Final),
+                PathNode::Word(Word::End) => {
                     found.clear();
                     return Err(Fault::Unfit);
                 }
-                Node::Word(Word::Unknown) => return Err(Fault::Unfit),
+                PathNode::Word(Word::Unknown) => return Err(Fault::Unfit),
             }
         }
         Ok(())
     }
 
-    fn member<'p>(&mut self, value: Found<'p>, name: &str) -> Result<Option<Found<'p>>, Fault> {
-        let Found::Node(id) = value else { return Ok(None) };
-        if self.tree.kind(id) != Kind::Map {
+    fn member<'p>(&mut self, value: FoundValue<'p>, name: &str) -> Result<Option<FoundValue<'p>>, Fault> {
+        let FoundValue::Node(id) = value else { return Ok(None) };
+        if self.tree.kind(id) != NodeKind::Map {
             return Ok(None);
         }
         let mut member = self.tree.first(id);
         while let Some(id) = member {
             self.visit(1)?;
             if self.tree.has_key(id, name) {
-                return Ok(Some(Found::Node(id)));
+                return Ok(Some(FoundValue::Node(id)));
             }
             member = self.tree.next(id);
         }
@@ -160,15 +160,15 @@ impl<'t, 'b> Search<'t, 'b> {
     }
 
     /// Members, elements, and bytes of texts.
-    fn all<'p>(&mut self, values: &[Found<'p>]) -> Result<Vec<Found<'p>>, Fault> {
+    fn all<'p>(&mut self, values: &[FoundValue<'p>]) -> Result<Vec<FoundValue<'p>>, Fault> {
         let mut found = Vec::new();
         for &value in values {
             match value {
-                Found::Node(id) if self.tree.kind(id) != Kind::Scalar => {
+                FoundValue::Node(id) if self.tree.kind(id) != NodeKind::Scalar => {
                     let mut child = self.tree.first(id);
                     self.make_room(&mut found, self.tree.children(id).count());
                     while let Some(id) = child {
-                        self.hold(&mut found, Found::Node(id))?;
+                        self.hold(&mut found, FoundValue::Node(id))?;
                         child = self.tree.next(id);
                     }
                 }
@@ -176,7 +176,7 @@ impl<'t, 'b> Search<'t, 'b> {
                     if let Some(Scalar::Text(text)) = scalar(self.tree, value) {
                         self.make_room(&mut found, text.len());
                         for byte in text.iter() {
-                            self.hold(&mut found, Found::Byte(*byte))?;
+                            self.hold(&mut found, FoundValue::Byte(*byte))?;
                         }
                     }
                 }
@@ -186,7 +186,7 @@ impl<'t, 'b> Search<'t, 'b> {
     }
 
     /// What is not empty: objects and lists before what is in them, and texts.
-    fn descendants<'p>(&mut self, values: &[Found<'p>]) -> Result<Vec<Found<'p>>, Fault> {
+    fn descendants<'p>(&mut self, values: &[FoundValue<'p>]) -> Result<Vec<FoundValue<'p>>, Fault> {
         let mut found = Vec::new();
         // The next sibling on each level; objects are too deep for recursion.
         let mut open: Vec<Option<NodeId>> = Vec::new();
@@ -194,17 +194,17 @@ impl<'t, 'b> Search<'t, 'b> {
             let mut visited = value;
             loop {
                 match visited {
-                    Found::Node(id) if self.tree.kind(id) != Kind::Scalar => {
+                    FoundValue::Node(id) if self.tree.kind(id) != NodeKind::Scalar => {
                         if let Some(first) = self.tree.first(id) {
                             self.hold(&mut found, visited)?;
                             open.push(Some(first));
                         }
                     }
-                    Found::Node(id) if matches!(self.tree.bytes(id), [b'"', _, .., b'"']) => {
+                    FoundValue::Node(id) if matches!(self.tree.bytes(id), [b'"', _, .., b'"']) => {
                         self.hold(&mut found, visited)?;
                     }
-                    Found::Literal(Literal::Text(text)) if !text.is_empty() => self.hold(&mut found, visited)?,
-                    Found::Node(_) | Found::Literal(_) | Found::Byte(_) => {}
+                    FoundValue::Literal(Literal::Text(text)) if !text.is_empty() => self.hold(&mut found, visited)?,
+                    FoundValue::Node(_) | FoundValue::Literal(_) | FoundValue::Byte(_) => {}
                 }
                 while open.last() == Some(&None) {
                     open.pop();
@@ -217,20 +217,20 @@ impl<'t, 'b> Search<'t, 'b> {
                     break;
                 };
                 self.visit(1)?;
-                visited = Found::Node(next);
+                visited = FoundValue::Node(next);
             }
         }
         Ok(found)
     }
 
-    fn slices<'p>(&mut self, slice: &Slice, values: &[Found<'p>]) -> Result<Vec<Found<'p>>, Fault> {
+    fn slices<'p>(&mut self, slice: &Slice, values: &[FoundValue<'p>]) -> Result<Vec<FoundValue<'p>>, Fault> {
         let mut found = Vec::new();
         for &value in values {
-            let Found::Node(id) = value else { return Err(Fault::Unfit) };
+            let FoundValue::Node(id) = value else { return Err(Fault::Unfit) };
             match self.tree.kind(id) {
-                Kind::List => {}
-                Kind::Scalar if self.tree.bytes(id) == b"null" => continue,
-                Kind::Scalar | Kind::Map => return Err(Fault::Unfit),
+                NodeKind::List => {}
+                NodeKind::Scalar if self.tree.bytes(id) == b"null" => continue,
+                NodeKind::Scalar | NodeKind::Map => return Err(Fault::Unfit),
             }
             let length = self.tree.children(id).count();
             self.visit(length)?;
@@ -246,23 +246,23 @@ impl<'t, 'b> Search<'t, 'b> {
             };
             self.make_room(&mut found, (end - first).div_ceil(step));
             for element in self.tree.children(id).take(end).skip(first).step_by(step) {
-                self.hold(&mut found, Found::Node(element))?;
+                self.hold(&mut found, FoundValue::Node(element))?;
             }
         }
         Ok(found)
     }
 
-    fn filter<'p>(&mut self, filter: &'p Filter, values: &mut Vec<Found<'p>>) -> Result<(), Fault> {
+    fn filter<'p>(&mut self, filter: &'p Filter, values: &mut Vec<FoundValue<'p>>) -> Result<(), Fault> {
         let mut found = Vec::new();
         for &value in &*values {
-            let Found::Node(id) = value else { return Err(Fault::Unfit) };
-            if self.tree.kind(id) != Kind::List {
+            let FoundValue::Node(id) = value else { return Err(Fault::Unfit) };
+            if self.tree.kind(id) != NodeKind::List {
                 return Err(Fault::Unfit);
             }
             let mut element = self.tree.first(id);
             while let Some(id) = element {
                 match self.passes(filter, id) {
-                    Ok(true) => self.hold(&mut found, Found::Node(id))?,
+                    Ok(true) => self.hold(&mut found, FoundValue::Node(id))?,
                     Ok(false) => {}
                     Err(Fault::Incomparable) => {
                         *values = found;
@@ -278,7 +278,7 @@ impl<'t, 'b> Search<'t, 'b> {
     }
 
     fn passes(&mut self, filter: &Filter, element: NodeId) -> Result<bool, Fault> {
-        let mut left = vec![Found::Node(element)];
+        let mut left = vec![FoundValue::Node(element)];
         let followed = self.follow(&filter.left, &mut left);
         let (operator, right) = match &filter.test {
             Test::Exists => {
@@ -296,7 +296,7 @@ impl<'t, 'b> Search<'t, 'b> {
             [left] => left,
             _ => return Err(Fault::Unfit),
         };
-        let mut found = vec![Found::Node(element)];
+        let mut found = vec![FoundValue::Node(element)];
         self.follow(right, &mut found)?;
         let right = match found[..] {
             [] => return Ok(false),
@@ -312,11 +312,11 @@ impl<'t, 'b> Search<'t, 'b> {
 }
 
 /// What can be compared of a value.
-fn scalar<'v>(tree: &Tree<'v>, value: Found<'v>) -> Option<Scalar<'v>> {
+fn scalar<'v>(tree: &Tree<'v>, value: FoundValue<'v>) -> Option<Scalar<'v>> {
     match value {
-        Found::Node(id) => Scalar::of_json(tree.bytes(id)),
-        Found::Literal(literal) => Some(Scalar::of_literal(literal)),
-        Found::Byte(byte) => Some(Scalar::Byte(byte)),
+        FoundValue::Node(id) => Scalar::of_json(tree.bytes(id)),
+        FoundValue::Literal(literal) => Some(Scalar::of_literal(literal)),
+        FoundValue::Byte(byte) => Some(Scalar::Byte(byte)),
     }
 }
 
@@ -325,15 +325,15 @@ fn bounds(slice: &Slice, length: usize) -> Result<Option<(usize, usize)>, Fault>
     let length = i64::try_from(length).map_err(|_| Fault::Final)?;
     let mut first = slice.first.unwrap_or(0);
     let mut end = match slice.end {
-        End::Open => length,
-        End::At(place) => place,
+        SliceEnd::Open => length,
+        SliceEnd::At(place) => place,
         // Go's integers overflow silently.
-        End::Next => first.wrapping_add(1),
+        SliceEnd::Next => first.wrapping_add(1),
     };
     if first < 0 {
         first += length;
     }
-    if end < 0 || (end == 0 && slice.end == End::Next) {
+    if end < 0 || (end == 0 && slice.end == SliceEnd::Next) {
         end += length;
     }
     if first == end {

@@ -12,11 +12,11 @@ pub struct JsonPath {
 }
 
 /// Steps from one set of values to the next.
-pub(in crate::extract) type List = Vec<Node>;
+pub(in crate::extract) type List = Vec<PathNode>;
 
 /// One step.
 #[derive(Clone, Debug, PartialEq)]
-pub(in crate::extract) enum Node {
+pub(in crate::extract) enum PathNode {
     /// Members of this name.
     Field(String),
     /// All members, elements, or bytes of a text.
@@ -63,13 +63,13 @@ pub(in crate::extract) enum Word {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::extract) struct Slice {
     pub(in crate::extract) first: Option<i64>,
-    pub(in crate::extract) end: End,
+    pub(in crate::extract) end: SliceEnd,
     pub(in crate::extract) step: Option<i64>,
 }
 
 /// Before which element a slice ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::extract) enum End {
+pub(in crate::extract) enum SliceEnd {
     /// The end of the list.
     Open,
     /// This one.
@@ -91,14 +91,14 @@ pub(in crate::extract) enum Test {
     /// That it has results.
     Exists,
     /// That its only result compares so with the only result of another list.
-    Compares(Operator, List),
+    Compares(ComparisonOperator, List),
     /// An operator that does not exist, which is noticed when there is a result on both sides.
     Unknown(List),
 }
 
 /// An operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operator {
+pub(crate) enum ComparisonOperator {
     Equal,
     NotEqual,
     Less,
@@ -109,7 +109,7 @@ pub(crate) enum Operator {
 
 /// Why a template is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
+pub enum InvalidTemplate {
     /// The text ends, or the line does.
     #[error("a brace is not closed")]
     Action,

@@ -4,19 +4,19 @@ use allocation_counter::measure;
 use serde_json::{Value, json};
 
 use super::extra::at_path;
-use super::plan::crd;
-use crate::extract::extra::{MAX_EXTRA_FIELDS, Outcome, Reason, Request, Subject, accept};
-use crate::extract::{ExtraFields, Plan, Prune};
+use super::extractor::crd;
+use crate::extract::extra::{AcceptedFields, ExtraFieldReason, FieldRequest, MAX_EXTRA_FIELDS, TargetResource, accept};
+use crate::extract::{ExtraFields, Extractor, Prune};
 use crate::model::Scope;
 
 /// A hostile source can repeat a key any number of times, and the paths of 32 fields can lead below it.
 #[test]
 fn repeated_keys_take_bounded_memory() {
     let paths: Vec<String> = (0..31).map(|index| format!("$.spec[*]{}", ".a".repeat(index))).collect();
-    let requests: Vec<Request> = (0..31).map(|index| at_path(&format!("f{index}"), &paths[index])).collect();
+    let requests: Vec<FieldRequest> = (0..31).map(|index| at_path(&format!("f{index}"), &paths[index])).collect();
     let base = pods();
-    let fields = accept(&requests, &Subject { plan: &base, schema: None, columns: &[] }).fields;
-    let plan: Plan = fields.extend(&base).unwrap();
+    let fields = accept(&requests, &TargetResource { plan: &base, schema: None, columns: &[] }).fields;
+    let plan: Extractor = fields.extend(&base).unwrap();
     let member = format!(r#""k":{}{},"#, r#"{"a":"#.repeat(30), "1".to_owned() + &"}".repeat(30));
     let spec = member.repeat(20_000);
     let object = format!(r#"{{"metadata":{{"name":"p","resourceVersion":"1"}},"spec":{{{}"z":1}}}}"#, spec);
@@ -34,17 +34,17 @@ fn names_of_pruned_paths_take_little_memory() {
     assert!(taken.bytes_current < 250 * 100, "{taken:?} for {prune:?}");
 }
 
-fn pods() -> Plan {
-    Plan::built_in("", "v1", "Pod", Scope::Namespaced)
+fn pods() -> Extractor {
+    Extractor::built_in("", "v1", "Pod", Scope::Namespaced)
 }
 
-fn judged(requests: &[Request], plan: &Plan, schema: Option<&Value>) -> Outcome {
-    accept(requests, &Subject { plan, schema, columns: &[] })
+fn judged(requests: &[FieldRequest], plan: &Extractor, schema: Option<&Value>) -> AcceptedFields {
+    accept(requests, &TargetResource { plan, schema, columns: &[] })
 }
 
 /// Fields whose paths are as long together as is permitted.
-fn long() -> (Plan, ExtraFields) {
-    let requests: Vec<Request> = (0..MAX_EXTRA_FIELDS)
+fn long() -> (Extractor, ExtraFields) {
+    let requests: Vec<FieldRequest> = (0..MAX_EXTRA_FIELDS)
         .map(|index| at_path(&format!("f{index}"), &format!("$.spec.a{index}{}", ".a".repeat(30))))
         .collect();
     let outcome = judged(&requests, &pods(), None);
@@ -53,7 +53,7 @@ fn long() -> (Plan, ExtraFields) {
 }
 
 /// Wildcards that meet in ever new ways: each path has a name at another place.
-fn meeting() -> Vec<Request> {
+fn meeting() -> Vec<FieldRequest> {
     (0..MAX_EXTRA_FIELDS)
         .map(|index| {
             let steps = (0..28).map(|place| if place == index % 28 { ".x" } else { ".*" });
@@ -90,7 +90,7 @@ fn the_plan_with_accepted_fields_is_made_once() {
     assert_eq!(measure(|| store_option.push(fields.clone())).count_total, 0);
     // The resource has come to offer a name itself.
     let schema = json!({"type": "object", "properties": {"f0": {"type": "string"}}});
-    let other = Plan::custom_resource(&crd("Namespaced", schema, &[".f0"]), "v1");
+    let other = Extractor::custom_resource(&crd("Namespaced", schema, &[".f0"]), "v1");
     let extended = fields.extend(&other).unwrap();
     assert_eq!(extended.fields().len(), MAX_EXTRA_FIELDS);
     assert!(extended.fields()[1..].iter().all(|field| field.label != "f0"));
@@ -99,12 +99,12 @@ fn the_plan_with_accepted_fields_is_made_once() {
 #[test]
 fn fields_that_are_too_many_together_are_found_in_a_few_attempts() {
     let requests = meeting();
-    let mut outcome = Outcome::default();
+    let mut outcome = AcceptedFields::default();
     let all = measure(|| outcome = judged(&requests, &pods(), None));
     let fitting = outcome.fields.len();
     assert!((4..MAX_EXTRA_FIELDS).contains(&fitting), "{fitting}");
-    let reasons: Vec<Reason> = outcome.problems.iter().map(|problem| problem.reason).collect();
-    assert_eq!(reasons, vec![Reason::TooComplex; MAX_EXTRA_FIELDS - fitting]);
+    let reasons: Vec<ExtraFieldReason> = outcome.problems.iter().map(|problem| problem.reason).collect();
+    assert_eq!(reasons, vec![ExtraFieldReason::TooComplex; MAX_EXTRA_FIELDS - fitting]);
     assert_eq!(outcome.problems[0].place, format!("spec.selectableFields[{fitting}].jsonPath"));
     let plan = pods();
     let once = measure(|| assert!(plan.with_extra(&outcome.fields).is_ok()));
@@ -122,22 +122,22 @@ fn an_order_of_problems_is_that_of_the_fields() {
     let places: Vec<usize> =
         problems.iter().map(|problem| problem.place.split(['[', ']']).nth(1).unwrap().parse().unwrap()).collect();
     assert!(places.is_sorted() && places.contains(&1) && places.contains(&30), "{places:?}");
-    assert_eq!(problems[0].reason, Reason::UnsupportedPath);
+    assert_eq!(problems[0].reason, ExtraFieldReason::UnsupportedPath);
 }
 
 #[test]
 fn paths_have_a_bounded_number_of_steps_together() {
     let request = |index: usize| at_path(&format!("f{index}"), &format!("$.spec{}.b{index}", ".a".repeat(200)));
-    let requests: Vec<Request> = (0..8).map(request).collect();
+    let requests: Vec<FieldRequest> = (0..8).map(request).collect();
     let outcome = judged(&requests, &pods(), None);
     assert_eq!((outcome.fields.len(), outcome.problems.len()), (5, 3), "of 202 steps each");
-    assert!(outcome.problems.iter().all(|problem| problem.reason == Reason::TooComplex));
+    assert!(outcome.problems.iter().all(|problem| problem.reason == ExtraFieldReason::TooComplex));
 }
 
 /// A definition may have megabytes of them, and each of 32 fields may lead there.
 #[test]
 fn an_enum_is_kept_up_to_a_length_and_once() {
-    let requests: Vec<Request> =
+    let requests: Vec<FieldRequest> =
         (0..MAX_EXTRA_FIELDS).map(|index| at_path(&format!("f{index}"), "$.spec.color")).collect();
     let colors = |values: Vec<String>| {
         json!({"type": "object", "properties": {"color": {"type": "string"}, "spec": {"type": "object", "properties": {
@@ -150,7 +150,7 @@ fn an_enum_is_kept_up_to_a_length_and_once() {
         (vec!["c".repeat(1 << 20)], 0),
     ] {
         let schema = colors(values);
-        let mut outcome = Outcome::default();
+        let mut outcome = AcceptedFields::default();
         let taken = measure(|| outcome = judged(&requests, &pods(), Some(&schema)));
         assert_eq!(outcome.fields.len(), MAX_EXTRA_FIELDS);
         let allowed: Vec<_> = outcome.fields.iter().map(|field| &field.field().allowed).collect();
@@ -158,7 +158,7 @@ fn an_enum_is_kept_up_to_a_length_and_once() {
         assert!(allowed.iter().all(|other| std::sync::Arc::ptr_eq(other, allowed[0])));
         assert_eq!(outcome.fields[0].field().format.len(), 63);
         assert!(taken.bytes_current < 400 << 10, "{taken:?}");
-        let plan = Plan::custom_resource(&crd("Namespaced", schema, &[".spec.color"]), "v1");
+        let plan = Extractor::custom_resource(&crd("Namespaced", schema, &[".spec.color"]), "v1");
         assert_eq!(plan.fields()[0].allowed.len(), kept, "the definition's own fields too");
     }
 }
@@ -170,7 +170,7 @@ fn ways_through_a_schema_are_written_for_messages_alone() {
         (0..1_000).map(|index| (format!("p{index:04}"), json!({"type": "string"}))).collect();
     let schema = json!({"type": "object", "properties": {
         "n".repeat(100_000): {"type": "object", "properties": leaves}}});
-    let mut outcome = Outcome::default();
+    let mut outcome = AcceptedFields::default();
     let taken = measure(|| outcome = judged(&[at_path("x", "$.*.*")], &pods(), Some(&schema)));
     assert_eq!((outcome.fields.len(), &outcome.problems[..]), (1, &[][..]));
     assert!(taken.bytes_max < 1 << 20, "{taken:?}");

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::plan::values;
-use crate::extract::builtin::{self, Refusal, Source, TABLE};
-use crate::extract::{FieldRef, Origin, Plan};
+use super::extractor::values;
+use crate::extract::builtin::{self, LabelErrorFormat, LabelSource, TABLE};
+use crate::extract::{Extractor, FieldRef, Origin};
 use crate::model::Scope;
 
 /// The text of a label for an object with these members; the refusal when the label is not accepted.
 fn read(group: &str, version: &str, kind: &str, label: &str, members: &Value) -> Result<String, String> {
-    let plan = Plan::built_in(group, version, kind, Scope::Namespaced);
+    let plan = Extractor::built_in(group, version, kind, Scope::Namespaced);
     let mut object = members.clone();
     object["metadata"] = json!({"name": "the-name", "namespace": "the-namespace", "resourceVersion": "1"});
     match plan.resolve(label).map_err(|error| error.to_string())? {
@@ -202,7 +202,7 @@ fn refusals_have_the_words_of_the_kind() {
 
 #[test]
 fn kinds_without_a_row_accept_name_and_namespace_whatever_their_scope() {
-    let plan = Plan::built_in("", "v1", "PersistentVolume", Scope::Cluster);
+    let plan = Extractor::built_in("", "v1", "PersistentVolume", Scope::Cluster);
     assert_eq!(plan.resolve("metadata.namespace"), Ok(FieldRef::Namespace));
     assert_eq!((plan.fields().len(), plan.accepts_namespace()), (0, true));
 }
@@ -244,7 +244,7 @@ fn publications_begin_with_name_and_namespace_where_accepted() {
 #[test]
 fn a_label_that_is_not_the_path_of_its_value_is_described() {
     for row in TABLE {
-        let plan = Plan::built_in(row.group, row.versions[0], row.kind, Scope::Namespaced);
+        let plan = Extractor::built_in(row.group, row.versions[0], row.kind, Scope::Namespaced);
         for field in plan.fields() {
             assert_eq!(field.origin, Origin::BuiltIn);
             assert!(matches!(&*field.kind, "string" | "integer" | "boolean"), "{}", field.label);
@@ -252,8 +252,8 @@ fn a_label_that_is_not_the_path_of_its_value_is_described() {
                 assert!(!field.description.is_empty(), "{} {}", row.kind, field.label);
             }
         }
-        let sources = row.labels.iter().filter(|label| matches!(label.source, Source::Value { .. })).count();
+        let sources = row.labels.iter().filter(|label| matches!(label.source, LabelSource::Value { .. })).count();
         assert_eq!(plan.fields().len(), sources);
-        assert_ne!(row.refusal, Refusal::NotKnown, "a kind with a row has a conversion function");
+        assert_ne!(row.refusal, LabelErrorFormat::NotKnown, "a kind with a row has a conversion function");
     }
 }

@@ -3,11 +3,13 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::plan::{crd, values};
+use super::extractor::{crd, values};
 use crate::crd::PrinterColumn;
-use crate::extract::extra::{MAX_EXTRA_FIELDS, Outcome, Problem, Reason, Request, Subject, accept};
+use crate::extract::extra::{
+    AcceptedFields, ExtraFieldError, ExtraFieldReason, FieldRequest, MAX_EXTRA_FIELDS, TargetResource, accept,
+};
 use crate::extract::scan::MOST_VALUES;
-use crate::extract::{Origin, Plan};
+use crate::extract::{Extractor, Origin};
 use crate::model::{IndexedValues, Scope};
 use crate::testing::nested::on_worker_stack;
 
@@ -63,21 +65,21 @@ fn columns() -> Vec<PrinterColumn> {
     ]
 }
 
-fn shirts() -> Plan {
-    Plan::custom_resource(&crd("Namespaced", schema(), &[".spec.color", ".color"]), "v1")
+fn shirts() -> Extractor {
+    Extractor::custom_resource(&crd("Namespaced", schema(), &[".spec.color", ".color"]), "v1")
 }
 
-pub(super) fn at_path(name: &str, json_path: &str) -> Request {
-    Request { name: name.to_owned(), json_path: Some(json_path.to_owned()), printer_column: None }
+pub(super) fn at_path(name: &str, json_path: &str) -> FieldRequest {
+    FieldRequest { name: name.to_owned(), json_path: Some(json_path.to_owned()), printer_column: None }
 }
 
-fn of_column(name: &str, column: &str) -> Request {
-    Request { name: name.to_owned(), json_path: None, printer_column: Some(column.to_owned()) }
+fn of_column(name: &str, column: &str) -> FieldRequest {
+    FieldRequest { name: name.to_owned(), json_path: None, printer_column: Some(column.to_owned()) }
 }
 
-fn judged(requests: &[Request]) -> Outcome {
+fn judged(requests: &[FieldRequest]) -> AcceptedFields {
     let schema = schema();
-    accept(requests, &Subject { plan: &shirts(), schema: Some(&schema), columns: &columns() })
+    accept(requests, &TargetResource { plan: &shirts(), schema: Some(&schema), columns: &columns() })
 }
 
 #[test]
@@ -106,7 +108,7 @@ fn right_requests_become_fields() {
         (of_column("x", "First"), "string", false),
         (of_column("x", "Team"), "string", false),
     ] {
-        let Outcome { fields, problems } = judged(std::slice::from_ref(&request));
+        let AcceptedFields { fields, problems } = judged(std::slice::from_ref(&request));
         assert_eq!(problems, [], "{request:?}");
         let plan = shirts().with_extra(&fields).unwrap();
         let field = plan.fields().last().unwrap();
@@ -123,83 +125,98 @@ fn right_requests_become_fields() {
 
 #[test]
 fn wrong_requests_are_refused_with_a_reason_and_a_remedy() {
-    let neither = Request { name: "x".to_owned(), ..Request::default() };
-    let both = Request { printer_column: Some("Size".to_owned()), ..at_path("x", "$.spec.size") };
+    let neither = FieldRequest { name: "x".to_owned(), ..FieldRequest::default() };
+    let both = FieldRequest { printer_column: Some("Size".to_owned()), ..at_path("x", "$.spec.size") };
     let long = format!("$.{}", "a".repeat(511));
     for (request, reason, place, part) in [
-        (at_path("", "$.spec.size"), Reason::InvalidName, ".name", "1 to 63 lower-case letters"),
-        (at_path("spec.size", "$.spec.size"), Reason::InvalidName, ".name", "have no dot"),
-        (at_path("Size", "$.spec.size"), Reason::InvalidName, ".name", "lower-case"),
-        (at_path("-a", "$.spec.size"), Reason::InvalidName, ".name", "begin and end"),
-        (at_path(&"a".repeat(64), "$.spec.size"), Reason::InvalidName, ".name", "1 to 63"),
-        (at_path("color", "$.spec.size"), Reason::NameTaken, ".name", "is a field label of the API server"),
-        (neither, Reason::PathAmbiguous, "", "exactly one of jsonPath and printerColumn"),
-        (both, Reason::PathAmbiguous, "", "exactly one of jsonPath and printerColumn"),
-        (at_path("x", ".spec.size"), Reason::InvalidPath, ".jsonPath", "a path begins with $"),
-        (at_path("x", "$.spec."), Reason::InvalidPath, ".jsonPath", "is no RFC 9535 path at character"),
-        (at_path("x", "$.spec.by-name"), Reason::InvalidPath, ".jsonPath", "is no RFC 9535 path"),
-        (at_path("x", ""), Reason::InvalidPath, ".jsonPath", "is no RFC 9535 path"),
-        (at_path("x", &long), Reason::InvalidPath, ".jsonPath", "longer than 512 characters"),
-        (at_path("x", "$"), Reason::UnsupportedPath, ".jsonPath", "is the whole object"),
-        (at_path("x", "$.spec.tags[-1]"), Reason::UnsupportedPath, ".jsonPath", "counted from the end"),
-        (at_path("x", "$.spec.tags[0:2]"), Reason::UnsupportedPath, ".jsonPath", "slices"),
-        (at_path("x", "$.spec.steps[?@.image=='a'].image"), Reason::UnsupportedPath, ".jsonPath", "filters"),
-        (at_path("x", "$.spec['color','size']"), Reason::UnsupportedPath, ".jsonPath", "make a field of each"),
-        (at_path("x", "$..image"), Reason::UnsupportedPath, ".jsonPath", "descendants"),
-        (at_path("x", "$.spec.colour"), Reason::PathNotFound, ".jsonPath", "the nearest is $.spec.color"),
-        (at_path("x", "$.spec.Size"), Reason::PathNotFound, ".jsonPath", "the nearest is $.spec.size"),
-        (at_path("x", "$.spec.byname.a.on"), Reason::PathNotFound, ".jsonPath", "the nearest is $.spec['by-name']"),
+        (at_path("", "$.spec.size"), ExtraFieldReason::InvalidName, ".name", "1 to 63 lower-case letters"),
+        (at_path("spec.size", "$.spec.size"), ExtraFieldReason::InvalidName, ".name", "have no dot"),
+        (at_path("Size", "$.spec.size"), ExtraFieldReason::InvalidName, ".name", "lower-case"),
+        (at_path("-a", "$.spec.size"), ExtraFieldReason::InvalidName, ".name", "begin and end"),
+        (at_path(&"a".repeat(64), "$.spec.size"), ExtraFieldReason::InvalidName, ".name", "1 to 63"),
+        (at_path("color", "$.spec.size"), ExtraFieldReason::NameTaken, ".name", "is a field label of the API server"),
+        (neither, ExtraFieldReason::PathAmbiguous, "", "exactly one of jsonPath and printerColumn"),
+        (both, ExtraFieldReason::PathAmbiguous, "", "exactly one of jsonPath and printerColumn"),
+        (at_path("x", ".spec.size"), ExtraFieldReason::InvalidPath, ".jsonPath", "a path begins with $"),
+        (at_path("x", "$.spec."), ExtraFieldReason::InvalidPath, ".jsonPath", "is no RFC 9535 path at character"),
+        (at_path("x", "$.spec.by-name"), ExtraFieldReason::InvalidPath, ".jsonPath", "is no RFC 9535 path"),
+        (at_path("x", ""), ExtraFieldReason::InvalidPath, ".jsonPath", "is no RFC 9535 path"),
+        (at_path("x", &long), ExtraFieldReason::InvalidPath, ".jsonPath", "longer than 512 characters"),
+        (at_path("x", "$"), ExtraFieldReason::UnsupportedPath, ".jsonPath", "is the whole object"),
+        (at_path("x", "$.spec.tags[-1]"), ExtraFieldReason::UnsupportedPath, ".jsonPath", "counted from the end"),
+        (at_path("x", "$.spec.tags[0:2]"), ExtraFieldReason::UnsupportedPath, ".jsonPath", "slices"),
+        (at_path("x", "$.spec.steps[?@.image=='a'].image"), ExtraFieldReason::UnsupportedPath, ".jsonPath", "filters"),
+        (
+            at_path("x", "$.spec['color','size']"),
+            ExtraFieldReason::UnsupportedPath,
+            ".jsonPath",
+            "make a field of each",
+        ),
+        (at_path("x", "$..image"), ExtraFieldReason::UnsupportedPath, ".jsonPath", "descendants"),
+        (at_path("x", "$.spec.colour"), ExtraFieldReason::PathNotFound, ".jsonPath", "the nearest is $.spec.color"),
+        (at_path("x", "$.spec.Size"), ExtraFieldReason::PathNotFound, ".jsonPath", "the nearest is $.spec.size"),
+        (
+            at_path("x", "$.spec.byname.a.on"),
+            ExtraFieldReason::PathNotFound,
+            ".jsonPath",
+            "the nearest is $.spec['by-name']",
+        ),
         (
             at_path("x", "$.spec.sleeve"),
-            Reason::PathNotFound,
+            ExtraFieldReason::PathNotFound,
             ".jsonPath",
             "which has \"anything\", \"by-name\", \"color\"",
         ),
-        (at_path("x", "$.status.phase"), Reason::PathNotFound, ".jsonPath", "no \"status\" in $"),
+        (at_path("x", "$.status.phase"), ExtraFieldReason::PathNotFound, ".jsonPath", "no \"status\" in $"),
         (
             at_path("x", "$.spec.steps.image"),
-            Reason::PathNotFound,
+            ExtraFieldReason::PathNotFound,
             ".jsonPath",
             "is a list: write $.spec.steps[*].image",
         ),
-        (at_path("x", "$.spec.color[0]"), Reason::PathNotFound, ".jsonPath", "$.spec.color is no list"),
-        (at_path("x", "$.spec.color[*]"), Reason::PathNotFound, ".jsonPath", "no list and no object"),
-        (at_path("x", "$.spec.color.x"), Reason::PathNotFound, ".jsonPath", "has nothing in it"),
-        (at_path("x", "$.metadata.owner"), Reason::PathNotFound, ".jsonPath", "in $.metadata"),
+        (at_path("x", "$.spec.color[0]"), ExtraFieldReason::PathNotFound, ".jsonPath", "$.spec.color is no list"),
+        (at_path("x", "$.spec.color[*]"), ExtraFieldReason::PathNotFound, ".jsonPath", "no list and no object"),
+        (at_path("x", "$.spec.color.x"), ExtraFieldReason::PathNotFound, ".jsonPath", "has nothing in it"),
+        (at_path("x", "$.metadata.owner"), ExtraFieldReason::PathNotFound, ".jsonPath", "in $.metadata"),
         (
             at_path("x", "$.spec"),
-            Reason::TypeNotSelectable,
+            ExtraFieldReason::TypeNotSelectable,
             ".jsonPath",
             "is an object: name a field in it, such as $.spec.",
         ),
-        (at_path("x", "$.spec.tags"), Reason::TypeNotSelectable, ".jsonPath", "is a list: write $.spec.tags[*]"),
+        (
+            at_path("x", "$.spec.tags"),
+            ExtraFieldReason::TypeNotSelectable,
+            ".jsonPath",
+            "is a list: write $.spec.tags[*]",
+        ),
         (
             at_path("x", "$.metadata.labels"),
-            Reason::TypeNotSelectable,
+            ExtraFieldReason::TypeNotSelectable,
             ".jsonPath",
             "or write $.metadata.labels[*] for all",
         ),
-        (at_path("x", "$.spec.ratio"), Reason::TypeNotSelectable, ".jsonPath", "of type number"),
-        (at_path("x", "$.spec.*"), Reason::TypeNotSelectable, ".jsonPath", "$.spec"),
-        (at_path("x", "$.kind"), Reason::Pointless, ".jsonPath", "the same in all objects"),
-        (at_path("x", "$.metadata.name"), Reason::Pointless, ".jsonPath", "under its own path"),
-        (at_path("x", "$.metadata.resourceVersion"), Reason::Pointless, ".jsonPath", "every write"),
-        (of_column("x", "Sise"), Reason::ColumnNotFound, ".printerColumn", "there are \"Size\", \"Images\""),
-        (of_column("x", "Ready"), Reason::UnsupportedPath, ".printerColumn", "filters"),
-        (of_column("x", "Last"), Reason::UnsupportedPath, ".printerColumn", "counted from the end"),
-        (of_column("x", "All"), Reason::UnsupportedPath, ".printerColumn", "descendants"),
-        (of_column("x", "Some"), Reason::UnsupportedPath, ".printerColumn", "slices"),
-        (of_column("x", "Two"), Reason::UnsupportedPath, ".printerColumn", "make a field of each"),
-        (of_column("x", "Nothing"), Reason::PathNotFound, ".printerColumn", "no \"nothing\" in $.spec"),
-        (of_column("x", "Whole"), Reason::UnsupportedPath, ".printerColumn", "a name is missing"),
-        (of_column("x", "NoDot"), Reason::UnsupportedPath, ".printerColumn", "begins with a dot"),
-        (of_column("x", "Double"), Reason::UnsupportedPath, ".printerColumn", "no name in single quotes"),
-        (of_column("x", "Open"), Reason::UnsupportedPath, ".printerColumn", "not closed"),
-        (of_column("x", "Quote"), Reason::UnsupportedPath, ".printerColumn", "not closed"),
-        (of_column("x", "Text"), Reason::UnsupportedPath, ".printerColumn", "cannot read it: '{'"),
-        (of_column("x", "Dots"), Reason::UnsupportedPath, ".printerColumn", "a name is missing"),
+        (at_path("x", "$.spec.ratio"), ExtraFieldReason::TypeNotSelectable, ".jsonPath", "of type number"),
+        (at_path("x", "$.spec.*"), ExtraFieldReason::TypeNotSelectable, ".jsonPath", "$.spec"),
+        (at_path("x", "$.kind"), ExtraFieldReason::Pointless, ".jsonPath", "the same in all objects"),
+        (at_path("x", "$.metadata.name"), ExtraFieldReason::Pointless, ".jsonPath", "under its own path"),
+        (at_path("x", "$.metadata.resourceVersion"), ExtraFieldReason::Pointless, ".jsonPath", "every write"),
+        (of_column("x", "Sise"), ExtraFieldReason::ColumnNotFound, ".printerColumn", "there are \"Size\", \"Images\""),
+        (of_column("x", "Ready"), ExtraFieldReason::UnsupportedPath, ".printerColumn", "filters"),
+        (of_column("x", "Last"), ExtraFieldReason::UnsupportedPath, ".printerColumn", "counted from the end"),
+        (of_column("x", "All"), ExtraFieldReason::UnsupportedPath, ".printerColumn", "descendants"),
+        (of_column("x", "Some"), ExtraFieldReason::UnsupportedPath, ".printerColumn", "slices"),
+        (of_column("x", "Two"), ExtraFieldReason::UnsupportedPath, ".printerColumn", "make a field of each"),
+        (of_column("x", "Nothing"), ExtraFieldReason::PathNotFound, ".printerColumn", "no \"nothing\" in $.spec"),
+        (of_column("x", "Whole"), ExtraFieldReason::UnsupportedPath, ".printerColumn", "a name is missing"),
+        (of_column("x", "NoDot"), ExtraFieldReason::UnsupportedPath, ".printerColumn", "begins with a dot"),
+        (of_column("x", "Double"), ExtraFieldReason::UnsupportedPath, ".printerColumn", "no name in single quotes"),
+        (of_column("x", "Open"), ExtraFieldReason::UnsupportedPath, ".printerColumn", "not closed"),
+        (of_column("x", "Quote"), ExtraFieldReason::UnsupportedPath, ".printerColumn", "not closed"),
+        (of_column("x", "Text"), ExtraFieldReason::UnsupportedPath, ".printerColumn", "cannot read it: '{'"),
+        (of_column("x", "Dots"), ExtraFieldReason::UnsupportedPath, ".printerColumn", "a name is missing"),
     ] {
-        let Outcome { fields, problems } = judged(std::slice::from_ref(&request));
+        let AcceptedFields { fields, problems } = judged(std::slice::from_ref(&request));
         assert_eq!(fields.len(), 0, "{request:?}");
         let [problem] = &problems[..] else { panic!("{request:?}: {problems:?}") };
         let expected = (reason, format!("spec.selectableFields[0]{place}"));
@@ -211,26 +228,27 @@ fn wrong_requests_are_refused_with_a_reason_and_a_remedy() {
 
 #[test]
 fn a_list_is_judged_as_a_whole_too() {
-    let many = |count: usize| -> Vec<Request> {
+    let many = |count: usize| -> Vec<FieldRequest> {
         (0..count).map(|index| at_path(&format!("f{index}"), &format!("$.spec.free.f{index}"))).collect()
     };
     assert_eq!(judged(&many(MAX_EXTRA_FIELDS)).fields.len(), MAX_EXTRA_FIELDS);
-    let Problem { reason, place, message, .. } = judged(&many(33)).problems.remove(0);
-    assert_eq!((reason, &*place), (Reason::TooManyFields, "spec.selectableFields"), "{message}");
+    let ExtraFieldError { reason, place, message, .. } = judged(&many(33)).problems.remove(0);
+    assert_eq!((reason, &*place), (ExtraFieldReason::TooManyFields, "spec.selectableFields"), "{message}");
 
     let twice = judged(&[at_path("a", "$.spec.size"), at_path("a", "$.spec.color"), at_path("b", "$.nope")]);
     assert_eq!(twice.fields.len(), 1, "one of them is right");
-    let reasons: Vec<(Reason, &str)> = twice.problems.iter().map(|problem| (problem.reason, &*problem.place)).collect();
+    let reasons: Vec<(ExtraFieldReason, &str)> =
+        twice.problems.iter().map(|problem| (problem.reason, &*problem.place)).collect();
     assert_eq!(
         reasons,
         [
-            (Reason::DuplicateName, "spec.selectableFields[1].name"),
-            (Reason::PathNotFound, "spec.selectableFields[2].jsonPath"),
+            (ExtraFieldReason::DuplicateName, "spec.selectableFields[1].name"),
+            (ExtraFieldReason::PathNotFound, "spec.selectableFields[2].jsonPath"),
         ]
     );
 
     // Wildcards that meet in ever new ways: each path has a name at another place.
-    let meeting: Vec<Request> = (0..MAX_EXTRA_FIELDS)
+    let meeting: Vec<FieldRequest> = (0..MAX_EXTRA_FIELDS)
         .map(|index| {
             let steps = (0..MAX_EXTRA_FIELDS).map(|place| if place == index { ".x" } else { ".*" });
             at_path(&format!("f{index}"), &format!("$.spec.free{}", steps.collect::<String>()))
@@ -238,15 +256,19 @@ fn a_list_is_judged_as_a_whole_too() {
         .collect();
     let outcome = judged(&meeting);
     assert!(outcome.fields.len() >= 4, "some of them are fine: {}", outcome.fields.len());
-    assert!(outcome.problems.iter().all(|problem| problem.reason == Reason::TooComplex), "{:?}", outcome.problems);
+    assert!(
+        outcome.problems.iter().all(|problem| problem.reason == ExtraFieldReason::TooComplex),
+        "{:?}",
+        outcome.problems
+    );
     assert!(!outcome.problems.is_empty());
     assert!(shirts().with_extra(&outcome.fields).is_ok());
 }
 
 #[test]
 fn without_a_schema_every_path_is_taken() {
-    let plan = Plan::built_in("example.com", "v1", "Thing", Scope::Namespaced);
-    let subject = Subject { plan: &plan, schema: None, columns: &[] };
+    let plan = Extractor::built_in("example.com", "v1", "Thing", Scope::Namespaced);
+    let subject = TargetResource { plan: &plan, schema: None, columns: &[] };
     let outcome = accept(&[at_path("x", "$.a[*]['b c'][2].*")], &subject);
     assert_eq!((outcome.fields.len(), outcome.problems), (1, Vec::new()));
     let refused = accept(&[of_column("x", "Size")], &subject);
@@ -254,18 +276,18 @@ fn without_a_schema_every_path_is_taken() {
 }
 
 /// Pods with fields at these paths.
-fn pods(paths: &[&str]) -> Plan {
-    let base = Plan::built_in("", "v1", "Pod", Scope::Namespaced);
-    let requests: Vec<Request> =
+fn pods(paths: &[&str]) -> Extractor {
+    let base = Extractor::built_in("", "v1", "Pod", Scope::Namespaced);
+    let requests: Vec<FieldRequest> =
         paths.iter().enumerate().map(|(index, path)| at_path(&format!("f{index}"), path)).collect();
-    let outcome = accept(&requests, &Subject { plan: &base, schema: None, columns: &[] });
+    let outcome = accept(&requests, &TargetResource { plan: &base, schema: None, columns: &[] });
     assert_eq!(outcome.problems, []);
     base.with_extra(&outcome.fields).unwrap()
 }
 
 /// The values behind those of the built-in fields.
-fn extra_values(plan: &Plan, object: &str) -> Vec<(u16, String)> {
-    let own = Plan::built_in("", "v1", "Pod", Scope::Namespaced).fields().len() as u16;
+fn extra_values(plan: &Extractor, object: &str) -> Vec<(u16, String)> {
+    let own = Extractor::built_in("", "v1", "Pod", Scope::Namespaced).fields().len() as u16;
     let record = plan.extract(Bytes::copy_from_slice(object.as_bytes())).unwrap();
     let behind = record.texts.values().filter(|(field, _)| field.0 >= own);
     behind.map(|(field, value)| (field.0 - own, value.to_owned())).collect()
@@ -390,15 +412,16 @@ fn the_fields_of_the_resource_stay_first_and_as_they_were() {
 
 #[test]
 fn paths_that_nest_are_rejected_in_bounded_time_and_stack() {
-    let base = Plan::built_in("", "v1", "ConfigMap", crate::model::Scope::Namespaced);
+    let base = Extractor::built_in("", "v1", "ConfigMap", crate::model::Scope::Namespaced);
     for (open, close) in
         [("(", ")"), ("!(", ")"), ("length(", ")"), ("@[?", "]"), ("@.a[?@.b&&(", ")]"), ("count(@[?", "])")]
     {
         for levels in [1, 2, 5, 20, 40, 100, 250] {
             let json_path = format!("$.a[?{}@.a{}]", open.repeat(levels), close.repeat(levels));
-            let request = Request { name: "x".to_owned(), json_path: Some(json_path.clone()), printer_column: None };
+            let request =
+                FieldRequest { name: "x".to_owned(), json_path: Some(json_path.clone()), printer_column: None };
             let outcome = on_worker_stack(|| {
-                accept(&[request], &Subject { plan: &base, schema: None, columns: &[] }).problems.len()
+                accept(&[request], &TargetResource { plan: &base, schema: None, columns: &[] }).problems.len()
             });
             assert_eq!(outcome, 1, "{json_path}");
         }

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use crate::crd::Crd;
 use crate::extract::Prune;
-use crate::extract::json_path::search::{Found, Search};
-use crate::extract::json_path::{JsonPath, Literal, Malformed, unreadable_columns};
+use crate::extract::json_path::search::{FoundValue, Search};
+use crate::extract::json_path::{InvalidTemplate, JsonPath, Literal, unreadable_columns};
 use crate::json::tree::Tree;
 use crate::testing::nested::{MAX_LEVELS, Nested, Shape, on_worker_stack};
 
@@ -14,12 +14,12 @@ fn first(path: &str, object: &str) -> Option<Value> {
     let tree = Tree::read(object.as_bytes()).unwrap();
     let path = JsonPath::parse(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     match Search::new(&tree).first(&path)? {
-        Found::Node(id) => Some(serde_json::from_slice(tree.bytes(id)).unwrap()),
-        Found::Literal(Literal::Text(text)) => Some(json!({"text": String::from_utf8_lossy(text)})),
-        Found::Literal(Literal::Int(int)) => Some(json!({"int": int})),
-        Found::Literal(Literal::Float(float)) => Some(json!({"float": float})),
-        Found::Literal(Literal::Bool(bool)) => Some(json!({"bool": bool})),
-        Found::Byte(byte) => Some(json!({"byte": byte})),
+        FoundValue::Node(id) => Some(serde_json::from_slice(tree.bytes(id)).unwrap()),
+        FoundValue::Literal(Literal::Text(text)) => Some(json!({"text": String::from_utf8_lossy(text)})),
+        FoundValue::Literal(Literal::Int(int)) => Some(json!({"int": int})),
+        FoundValue::Literal(Literal::Float(float)) => Some(json!({"float": float})),
+        FoundValue::Literal(Literal::Bool(bool)) => Some(json!({"bool": bool})),
+        FoundValue::Byte(byte) => Some(json!({"byte": byte})),
     }
 }
 
@@ -133,11 +133,11 @@ fn paths_find_what_client_go_finds() {
 
 #[test]
 fn malformed_templates_are_refused_with_a_reason() {
-    let index = |text: &str| Malformed::Index(text.to_owned());
+    let index = |text: &str| InvalidTemplate::Index(text.to_owned());
     for (path, expected) in [
-        (".a[0", Malformed::Bracket),
-        (".a['b'", Malformed::Bracket),
-        (".a[0\n]", Malformed::Bracket),
+        (".a[0", InvalidTemplate::Bracket),
+        (".a['b'", InvalidTemplate::Bracket),
+        (".a[0\n]", InvalidTemplate::Bracket),
         (".a[\"b\"]", index("\"b\"")),
         (".a[x]", index("x")),
         (".a[-]", index("-")),
@@ -146,32 +146,32 @@ fn malformed_templates_are_refused_with_a_reason() {
         (".a[1:2:3:4]", index("1:2:3:4")),
         (".a[99999999999999999999]", index("99999999999999999999")),
         (".a[1,x]", index("x")),
-        (".a[1,]..b....c", Malformed::Recursive),
-        ("..*", Malformed::Letter('*')),
-        (".a*b|", Malformed::Action),
-        ("*", Malformed::Letter('*')),
-        (".a,b", Malformed::Letter(',')),
-        (".a\n", Malformed::Action),
-        (".a}{.b\\", Malformed::Action),
-        (".a[?(@.b]", Malformed::Filter),
-        (".a[?(@.b)", Malformed::Filter),
-        (".a[?(@.b==')].c", Malformed::Filter),
-        (".a[?(@.b=~'c')]", Malformed::Letter('~')),
-        (".a[?(==1)]", Malformed::Letter('=')),
-        (".a[?(@.b==)]", Malformed::Letter('=')),
-        (".a[?(@[?(@.b)])]", Malformed::Filter),
-        ("'a", Malformed::Quote),
-        ("'a\\'", Malformed::Quote),
-        ("'\\q'", Malformed::Escape),
-        ("'\\\"'", Malformed::Escape),
-        ("'\\ud800'", Malformed::Escape),
-        ("'\\400'", Malformed::Escape),
-        ("1.2.3", Malformed::Number("1.2.3".to_owned())),
-        ("+", Malformed::Number("+".to_owned())),
+        (".a[1,]..b....c", InvalidTemplate::Recursive),
+        ("..*", InvalidTemplate::Letter('*')),
+        (".a*b|", InvalidTemplate::Action),
+        ("*", InvalidTemplate::Letter('*')),
+        (".a,b", InvalidTemplate::Letter(',')),
+        (".a\n", InvalidTemplate::Action),
+        (".a}{.b\\", InvalidTemplate::Action),
+        (".a[?(@.b]", InvalidTemplate::Filter),
+        (".a[?(@.b)", InvalidTemplate::Filter),
+        (".a[?(@.b==')].c", InvalidTemplate::Filter),
+        (".a[?(@.b=~'c')]", InvalidTemplate::Letter('~')),
+        (".a[?(==1)]", InvalidTemplate::Letter('=')),
+        (".a[?(@.b==)]", InvalidTemplate::Letter('=')),
+        (".a[?(@[?(@.b)])]", InvalidTemplate::Filter),
+        ("'a", InvalidTemplate::Quote),
+        ("'a\\'", InvalidTemplate::Quote),
+        ("'\\q'", InvalidTemplate::Escape),
+        ("'\\\"'", InvalidTemplate::Escape),
+        ("'\\ud800'", InvalidTemplate::Escape),
+        ("'\\400'", InvalidTemplate::Escape),
+        ("1.2.3", InvalidTemplate::Number("1.2.3".to_owned())),
+        ("+", InvalidTemplate::Number("+".to_owned())),
     ] {
         match JsonPath::parse(path) {
             // Characters without meaning are part of a name.
-            Ok(_) => assert_eq!((path, &expected), (".a*b|", &Malformed::Action)),
+            Ok(_) => assert_eq!((path, &expected), (".a*b|", &InvalidTemplate::Action)),
             Err(found) => assert_eq!(found, expected, "{path}"),
         }
     }

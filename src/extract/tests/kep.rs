@@ -1,7 +1,7 @@
 //! KEP-4358's own table of built-in fields beside ours: every row is the same here or a listed difference.
 
 use crate::extract::builtin::{self, Source};
-use crate::extract::{FieldRef, Plan};
+use crate::extract::{Extractor, FieldRef};
 use crate::model::Scope;
 
 /// Where KEP-4358's own table of built-in fields differs from what API servers do, and why ours follows them.
@@ -130,7 +130,7 @@ fn every_row_of_the_keps_table_is_here_or_a_listed_difference() {
         ("", "Secret", "type", Same(".type")),
     ];
     for (group, kind, label, here) in rows {
-        let plan = Plan::built_in(group, "v1", kind, Scope::Namespaced);
+        let plan = Extractor::built_in(group, "v1", kind, Scope::Namespaced);
         match here {
             Same(path) => {
                 let row = builtin::find(group, "v1", kind).unwrap();

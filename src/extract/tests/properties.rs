@@ -7,12 +7,12 @@ use jsonpath_rust::JsonPath;
 use proptest::prelude::{Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use serde_json::{Value, json};
 
-use super::plan::crd;
-use crate::extract::extra::{Request, Subject, accept};
+use super::extractor::crd;
+use crate::extract::extra::{FieldRequest, TargetResource, accept};
 use crate::extract::scan::{MOST_VALUES, locate};
 use crate::extract::trie::{Paths, Step, Trie, is_many};
 use crate::extract::value::{text, text_of};
-use crate::extract::{Plan, path};
+use crate::extract::{Extractor, path};
 use crate::json::cursor::bytes_read;
 use crate::testing::json::{keys, written};
 use crate::testing::nested::{self, MAX_LEVELS, on_worker_stack};
@@ -122,9 +122,9 @@ proptest! {
         let value: Value = serde_json::from_str(&document).unwrap();
         let object = format!(r#"{{"metadata":{{"name":"n","resourceVersion":"1"}},"spec":{document}}}"#);
         let wanted = query_of(&[&[Step::Key("spec".to_owned())], &*steps].concat());
-        let base = Plan::built_in("", "v1", "ConfigMap", crate::model::Scope::Namespaced);
-        let request = Request { name: "x".to_owned(), json_path: Some(wanted.clone()), printer_column: None };
-        let outcome = accept(&[request], &Subject { plan: &base, schema: None, columns: &[] });
+        let base = Extractor::built_in("", "v1", "ConfigMap", crate::model::Scope::Namespaced);
+        let request = FieldRequest { name: "x".to_owned(), json_path: Some(wanted.clone()), printer_column: None };
+        let outcome = accept(&[request], &TargetResource { plan: &base, schema: None, columns: &[] });
         prop_assert!(outcome.problems.is_empty(), "{:?}", outcome.problems);
         let record = base.with_extra(&outcome.fields).unwrap().extract(Bytes::from(object)).unwrap();
         let found: Vec<&str> = record.texts.values().map(|(_, value)| value).collect();
@@ -174,7 +174,7 @@ proptest! {
         for span in found.slots.iter().chain(found.many.iter().map(|(_, span)| span)).filter(|span| !span.is_absent()) {
             prop_assert!(on_worker_stack(|| super::super::value::text(span.of(object.as_bytes())).is_some()));
         }
-        let plan = Plan::built_in("", "v1", "ConfigMap", crate::model::Scope::Namespaced);
+        let plan = Extractor::built_in("", "v1", "ConfigMap", crate::model::Scope::Namespaced);
         let bytes = Bytes::from(object);
         let record = on_worker_stack(|| plan.extract(bytes.clone()));
         prop_assert_eq!(record.unwrap().bytes, bytes);
@@ -241,10 +241,10 @@ proptest! {
             bytes[place] = byte;
         }
         let plan = if is_built_in {
-            Plan::built_in("", "v1", "Pod", crate::model::Scope::Namespaced)
+            Extractor::built_in("", "v1", "Pod", crate::model::Scope::Namespaced)
         } else {
             let schema = json!({"properties": {"spec": {"properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}}});
-            Plan::custom_resource(&crd("Namespaced", schema, &[".spec.a", ".spec.b"]), "v1")
+            Extractor::custom_resource(&crd("Namespaced", schema, &[".spec.a", ".spec.b"]), "v1")
         };
         match plan.extract(Bytes::from(bytes)) {
             Ok(record) => {
@@ -261,7 +261,7 @@ proptest! {
 
     #[test]
     fn labels_are_those_of_a_map(labels in prop::collection::vec(("[ab]{1,2}|é|\"", "[ab]{0,2}|\\\\"), 0..6), is_escaped in any::<bool>()) {
-        let plan = Plan::built_in("", "v1", "ConfigMap", crate::model::Scope::Namespaced);
+        let plan = Extractor::built_in("", "v1", "ConfigMap", crate::model::Scope::Namespaced);
         let written: Vec<String> = labels
             .iter()
             .map(|(key, value)| {

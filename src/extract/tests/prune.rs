@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::crd::Crd;
 use crate::extract::trie::Step;
-use crate::extract::{Plan, Prune};
+use crate::extract::{Extractor, Prune};
 use crate::testing::nested::{self, MAX_LEVELS, Nested, Shape, on_worker_stack};
 
 #[test]
@@ -161,7 +161,7 @@ fn a_field_that_is_read_from_what_is_left_out_is_not_offered() {
         },
     }))
     .unwrap();
-    let plan = Plan::custom_resource(&crd, "v1");
+    let plan = Extractor::custom_resource(&crd, "v1");
     let rows = [
         (".spec.color", &["spec.size"][..], "the field itself"),
         (".spec", &[], "what holds it"),

@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-use super::plan::{crd, values};
+use super::extractor::{crd, values};
 use crate::crd::Crd;
-use crate::extract::judge::judge;
-use crate::extract::{FieldRef, Plan};
+use crate::extract::validation::validate;
+use crate::extract::{Extractor, FieldRef};
 
 fn schema(fields: Value) -> Value {
     json!({"type": "object", "properties": fields})
@@ -27,7 +27,7 @@ fn two_versions(first: &[&str], second: &[&str]) -> Crd {
 }
 
 fn found(crd: &Crd) -> Vec<(String, &'static str)> {
-    judge(crd, None).causes.into_iter().map(|cause| (cause.field, cause.reason)).collect()
+    validate(crd, None).causes.into_iter().map(|cause| (cause.field, cause.reason)).collect()
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn v5_nine_fields_are_too_many() {
 #[test]
 fn g1_a_value_and_its_absence() {
     let fields = schema(json!({"spec": schema(json!({"foo": {"type": "string"}}))}));
-    let plan = Plan::custom_resource(&crd("Cluster", fields, &[".spec.foo"]), "v1");
+    let plan = Extractor::custom_resource(&crd("Cluster", fields, &[".spec.foo"]), "v1");
     let object = |spec: Value| json!({"metadata": {"name": "n", "resourceVersion": "1"}, "spec": spec}).to_string();
     assert_eq!(values(&plan, &object(json!({"foo": "x"}))), ["x"]);
     assert_eq!(values(&plan, &object(json!({}))), [""]);
@@ -83,7 +83,7 @@ fn g1_a_value_and_its_absence() {
 #[test]
 fn e1_integer_edges_are_exact() {
     let fields = schema(json!({"n": {"type": "integer"}}));
-    let plan = Plan::custom_resource(&crd("Cluster", fields, &[".n"]), "v1");
+    let plan = Extractor::custom_resource(&crd("Cluster", fields, &[".n"]), "v1");
     for (literal, expected) in [
         ("9007199254740993", "9007199254740993"),
         ("9223372036854775807", "9223372036854775807"),
@@ -103,7 +103,7 @@ fn e20_every_string_format_is_selectable_as_raw_text() {
     let fields = formats.map(|format| (format.to_owned(), json!({"type": "string", "format": format})));
     let paths = formats.map(|format| format!(".{format}"));
     let paths = paths.each_ref().map(String::as_str);
-    let plan = Plan::custom_resource(&crd("Cluster", schema(fields.into_iter().collect()), &paths), "v1");
+    let plan = Extractor::custom_resource(&crd("Cluster", schema(fields.into_iter().collect()), &paths), "v1");
     let labels: Vec<&str> = plan.fields().iter().map(|field| field.format.as_str()).collect();
     assert_eq!(labels, formats);
     let object = json!({"metadata": {"name": "n", "resourceVersion": "1"}, "duration": "1h0m", "date-time": "2026-01-01T00:00:00.000Z"});

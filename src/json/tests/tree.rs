@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 
 use crate::crd::DEFINITION_LEVELS;
 use crate::json::cursor::bytes_read;
-use crate::json::tree::{Kind, NodeId, Tree, shallow, value};
+use crate::json::tree::{NodeId, NodeKind, Tree, shallow, value};
 use crate::testing::json::written;
 use crate::testing::nested::{self, MAX_LEVELS, Nested, Shape, on_worker_stack};
 
 /// The value of a tree that is not deep.
 fn value_of(tree: &Tree<'_>, id: NodeId) -> Value {
     match tree.kind(id) {
-        Kind::Scalar => value(tree.bytes(id), 0).unwrap(),
-        Kind::List => tree.children(id).map(|item| value_of(tree, item)).collect(),
-        Kind::Map => {
+        NodeKind::Scalar => value(tree.bytes(id), 0).unwrap(),
+        NodeKind::List => tree.children(id).map(|item| value_of(tree, item)).collect(),
+        NodeKind::Map => {
             Value::Object(tree.children(id).map(|id| (tree.key(id).into_owned(), value_of(tree, id))).collect())
         }
     }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::extract::Plan;
-use crate::kinds::accept::{self, Problem, Reason, Shown};
+use crate::extract::Extractor;
+use crate::kinds::accept::{self, CacheLookup, Problem, Reason};
 use crate::kinds::{FieldCacheSpec, ViewSpec};
 use crate::model::Scope;
 
@@ -33,7 +33,7 @@ fn versions_are_those_that_are_served() {
 
 #[test]
 fn a_scope_is_what_a_list_is_asked_with() {
-    let plan = Plan::built_in("", "v1", "Pod", Scope::Namespaced);
+    let plan = Extractor::built_in("", "v1", "Pod", Scope::Namespaced);
     let scope = |scope: Value| {
         let spec: FieldCacheSpec = serde_json::from_value(json!({"resource": "pods", "scope": scope})).unwrap();
         accept::scope(&spec, &plan)
@@ -81,10 +81,10 @@ fn a_scope_is_what_a_list_is_asked_with() {
 #[test]
 fn views_show_what_is_kept_by_fields_that_there_are() {
     let shown_of = |group: &str, resource: &str| match (group, resource) {
-        ("", "pods") => Shown::Kept(Plan::built_in("", "v1", "Pod", Scope::Namespaced)),
-        ("", "nodes") => Shown::NotKept,
-        ("g", "pods") => Shown::Missing(vec!["pods".to_owned()]),
-        _ => Shown::Missing(Vec::new()),
+        ("", "pods") => CacheLookup::Cached(Extractor::built_in("", "v1", "Pod", Scope::Namespaced)),
+        ("", "nodes") => CacheLookup::NotCached,
+        ("g", "pods") => CacheLookup::NotFound(vec!["pods".to_owned()]),
+        _ => CacheLookup::NotFound(Vec::new()),
     };
     let judge = |more: Value| {
         let mut spec = json!({"resources": [{"resource": "pods"}]});
@@ -147,7 +147,7 @@ fn a_view_of_a_resource_that_is_not_there_says_so_and_names_those_that_are() {
     let message = |others: &[&str]| {
         let others: Vec<String> = others.iter().map(|name| (*name).to_owned()).collect();
         let spec: ViewSpec = serde_json::from_value(json!({"resources": [{"resource": "shirts"}]})).unwrap();
-        accept::view(&spec, &|_, _| Shown::Missing(others.clone()))[0].message.clone()
+        accept::view(&spec, &|_, _| CacheLookup::NotFound(others.clone()))[0].message.clone()
     };
     let missing = "the API server serves no resource shirts that can be listed and watched";
     assert_eq!(message(&[]), missing);
@@ -171,12 +171,12 @@ fn few_problems_are_looked_for_and_their_messages_are_short() {
         (json!({"prune": values("metadata.name", 200)}), "paths"),
         (json!({"labelSelector": many(&requirement("In", &values(&"!\u{7}".repeat(30_000), 1)))}), "a long value"),
     ];
-    let plan = Plan::built_in("", "v1", "Pod", Scope::Namespaced);
+    let plan = Extractor::built_in("", "v1", "Pod", Scope::Namespaced);
     for (part, what) in parts {
         let mut resource = json!({"resource": "pods"});
         resource.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
         let spec: ViewSpec = serde_json::from_value(json!({"resources": vec![resource; 8]})).unwrap();
-        let problems = accept::view(&spec, &|_, _| Shown::Kept(plan.clone()));
+        let problems = accept::view(&spec, &|_, _| CacheLookup::Cached(plan.clone()));
         assert!((1..=8).contains(&problems.len()), "{} problems of {what}", problems.len());
         let longest = problems.iter().map(|problem| problem.message.len()).max().unwrap();
         assert!(longest < 5_000, "{longest} bytes of {what}");
@@ -186,7 +186,7 @@ fn few_problems_are_looked_for_and_their_messages_are_short() {
             assert!((1..=16).contains(&problems.len()), "{} problems of {what} in a scope", problems.len());
         }
     }
-    let missing = Shown::Missing((0..1_000).map(|number| format!("pods.group-{number}")).collect());
+    let missing = CacheLookup::NotFound((0..1_000).map(|number| format!("pods.group-{number}")).collect());
     let spec: ViewSpec = serde_json::from_value(json!({"resources": [{"resource": "pods"}]})).unwrap();
     let problems = accept::view(&spec, &|_, _| missing.clone());
     assert!(problems[0].message.len() < 1_000, "{}", problems[0].message);

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::message::{NamedField, Shape};
+use super::message::{NamedField, ValueType};
 use crate::yaml::go_yaml;
 
 /// Something of the JSON that the message has no place for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedValue {
     /// Where it stands, keys joined by `/`.
     pub path: String,
     /// Why: an unknown keyword, or a value of another type.
@@ -16,15 +16,15 @@ pub struct Skipped {
 
 /// Encodes a document as the message `shape`, and says what could not be encoded. kube-apiserver fails as a whole in
 /// that case; a reader is better off with the rest.
-pub fn encode(shape: &'static Shape, document: &Value) -> (Vec<u8>, Vec<Skipped>) {
+pub fn encode(shape: &'static ValueType, document: &Value) -> (Vec<u8>, Vec<SkippedValue>) {
     written(shape, document, Some(Vec::new()))
 }
 
 pub(super) fn written(
-    shape: &'static Shape,
+    shape: &'static ValueType,
     document: &Value,
-    skipped: Option<Vec<Skipped>>,
-) -> (Vec<u8>, Vec<Skipped>) {
+    skipped: Option<Vec<SkippedValue>>,
+) -> (Vec<u8>, Vec<SkippedValue>) {
     let mut writer = Writer { path: Vec::new(), skipped, out: Backward::default() };
     writer.message(shape, document);
     let mut skipped = writer.skipped.unwrap_or_default();
@@ -37,45 +37,45 @@ pub(super) fn written(
 struct Writer {
     path: Vec<String>,
     /// What could not be encoded, the last one first; `None` when nobody reads it.
-    skipped: Option<Vec<Skipped>>,
+    skipped: Option<Vec<SkippedValue>>,
     out: Backward,
 }
 
 /// What has a place among the fields of a record.
 enum Part<'v> {
-    Field(&'static str, &'static Shape, &'v Value),
-    Named(fn(&str) -> bool, &'static Shape),
+    Field(&'static str, &'static ValueType, &'v Value),
+    Named(fn(&str) -> bool, &'static ValueType),
     Extensions,
 }
 
 impl Writer {
     /// The content of a message.
-    fn message(&mut self, shape: &'static Shape, value: &Value) {
+    fn message(&mut self, shape: &'static ValueType, value: &Value) {
         match shape {
-            Shape::Record { fields, named, extensions } => {
+            ValueType::Record { fields, named, extensions } => {
                 if let Some(object) = self.object(value) {
                     self.record(fields, *named, *extensions, object);
                 }
             }
-            Shape::Named(member) => {
+            ValueType::Named(member) => {
                 if let Some(object) = self.object(value) {
                     for (name, value) in object.iter().rev() {
                         self.named(1, name, member, value);
                     }
                 }
             }
-            Shape::Wrapped(inner) => self.field(1, inner, value, Zero::Kept),
-            Shape::Texts => match value {
-                Value::Array(_) => self.field(1, &Shape::List(&Shape::Text), value, Zero::Kept),
-                _ => self.field(1, &Shape::Text, value, Zero::Kept),
+            ValueType::Wrapped(inner) => self.field(1, inner, value, Zero::Kept),
+            ValueType::Texts => match value {
+                Value::Array(_) => self.field(1, &ValueType::List(&ValueType::Text), value, Zero::Kept),
+                _ => self.field(1, &ValueType::Text, value, Zero::Kept),
             },
-            Shape::Yaml => self.out.put_bytes(2, go_yaml(value).as_bytes()),
-            Shape::Choice(choose) => {
+            ValueType::Yaml => self.out.put_bytes(2, go_yaml(value).as_bytes()),
+            ValueType::Choice(choose) => {
                 if let Some((number, shape)) = choose(value) {
                     self.field(number, shape, value, Zero::Kept);
                 }
             }
-            Shape::Text | Shape::Flag | Shape::Integer | Shape::Double | Shape::List(_) => {
+            ValueType::Text | ValueType::Flag | ValueType::Integer | ValueType::Double | ValueType::List(_) => {
                 self.field(1, shape, value, Zero::Kept);
             }
         }
@@ -83,7 +83,7 @@ impl Writer {
 
     fn record(
         &mut self,
-        fields: &'static [(&'static str, u32, &'static Shape)],
+        fields: &'static [(&'static str, u32, &'static ValueType)],
         named: Option<NamedField>,
         extensions: u32,
         object: &Map<String, Value>,
@@ -112,7 +112,7 @@ impl Writer {
                 }
                 Part::Extensions => {
                     for (name, value) in object.iter().rev().filter(|(name, _)| is_extension(name)) {
-                        self.named(number, name, &Shape::Yaml, value);
+                        self.named(number, name, &ValueType::Yaml, value);
                     }
                 }
             }
@@ -127,7 +127,7 @@ impl Writer {
     }
 
     /// `{name = 1, value = 2}` in field `number`.
-    fn named(&mut self, number: u32, name: &str, shape: &'static Shape, value: &Value) {
+    fn named(&mut self, number: u32, name: &str, shape: &'static ValueType, value: &Value) {
         self.path.push(name.to_owned());
         let end = self.out.length();
         self.field(2, shape, value, Zero::Omitted);
@@ -138,30 +138,30 @@ impl Writer {
         self.path.pop();
     }
 
-    fn field(&mut self, number: u32, shape: &'static Shape, value: &Value, zero: Zero) {
+    fn field(&mut self, number: u32, shape: &'static ValueType, value: &Value, zero: Zero) {
         match shape {
-            Shape::Text => match value {
+            ValueType::Text => match value {
                 Value::String(text) if text.is_empty() && zero == Zero::Omitted => {}
                 Value::String(text) => self.out.put_bytes(number, text.as_bytes()),
                 _ => self.skip("not a text"),
             },
-            Shape::Flag => match value {
+            ValueType::Flag => match value {
                 Value::Bool(false) if zero == Zero::Omitted => {}
                 Value::Bool(flag) => self.out.put_varint(number, u64::from(*flag)),
                 _ => self.skip("not a boolean"),
             },
-            Shape::Integer => match value.as_i64() {
+            ValueType::Integer => match value.as_i64() {
                 Some(0) if zero == Zero::Omitted => {}
                 Some(integer) => self.out.put_varint(number, integer.cast_unsigned()),
                 None => self.skip("not a 64-bit integer"),
             },
-            Shape::Double => match value.as_f64() {
+            ValueType::Double => match value.as_f64() {
                 // Minus zero is no zero to protobuf.
                 Some(float) if float.to_bits() == 0 && zero == Zero::Omitted => {}
                 Some(float) => self.out.put_double(number, float),
                 None => self.skip("not a number"),
             },
-            Shape::List(item) => match value {
+            ValueType::List(item) => match value {
                 Value::Array(items) => {
                     for value in items.iter().rev() {
                         self.field(number, item, value, Zero::Kept);
@@ -169,12 +169,12 @@ impl Writer {
                 }
                 _ => self.skip("not a list"),
             },
-            Shape::Record { .. }
-            | Shape::Named(_)
-            | Shape::Wrapped(_)
-            | Shape::Texts
-            | Shape::Yaml
-            | Shape::Choice(_) => {
+            ValueType::Record { .. }
+            | ValueType::Named(_)
+            | ValueType::Wrapped(_)
+            | ValueType::Texts
+            | ValueType::Yaml
+            | ValueType::Choice(_) => {
                 let end = self.out.length();
                 self.message(shape, value);
                 self.out.begin_message(number, end);
@@ -191,7 +191,7 @@ impl Writer {
 
     fn skip(&mut self, reason: &'static str) {
         if let Some(skipped) = &mut self.skipped {
-            skipped.push(Skipped { path: self.path.join("/"), reason });
+            skipped.push(SkippedValue { path: self.path.join("/"), reason });
         }
     }
 }

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 /// A field of members whose names are data: its number, which names they are, and their shape.
-pub type NamedField = (u32, fn(&str) -> bool, &'static Shape);
+pub type NamedField = (u32, fn(&str) -> bool, &'static ValueType);
 
 /// How a JSON value is written.
 #[derive(Debug)]
-pub enum Shape {
+pub enum ValueType {
     /// `string`.
     Text,
     /// `bool`.
@@ -19,22 +19,22 @@ pub enum Shape {
     /// A message with one field for each known keyword.
     Record {
         /// Keyword, field number, shape; in the order of field numbers.
-        fields: &'static [(&'static str, u32, &'static Shape)],
+        fields: &'static [(&'static str, u32, &'static ValueType)],
         /// The field of members whose names are data.
         named: Option<NamedField>,
         /// The field of vendor extensions; 0 when the message has none.
         extensions: u32,
     },
     /// A repeated field: one for each item of a list.
-    List(&'static Shape),
+    List(&'static ValueType),
     /// A message whose field 1 repeats `{name = 1, value = 2}`, one for each member of an object.
-    Named(&'static Shape),
+    Named(&'static ValueType),
     /// A message whose field 1 holds the value.
-    Wrapped(&'static Shape),
+    Wrapped(&'static ValueType),
     /// A message whose field 1 repeats the texts of a list, or holds one text.
     Texts,
     /// A message `Any`: field 2 is YAML text.
     Yaml,
     /// A message with one field out of several, chosen by the value; `None` leaves it empty.
-    Choice(fn(&Value) -> Option<(u32, &'static Shape)>),
+    Choice(fn(&Value) -> Option<(u32, &'static ValueType)>),
 }

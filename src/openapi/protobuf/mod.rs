@@ -12,7 +12,7 @@ pub mod v3;
 
 use serde_json::Value;
 
-pub use encode::{Skipped, encode};
+pub use encode::{SkippedValue, encode};
 
 use encode::written;
 

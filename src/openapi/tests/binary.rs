@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::protobuf::{Skipped, encode, to_protobuf_v2, to_protobuf_v3, v2, v3};
+use super::super::protobuf::{SkippedValue, encode, to_protobuf_v2, to_protobuf_v3, v2, v3};
 use super::{shirts, v2_of, v3_of};
 
 /// Fields of a message: number and content, of length-delimited fields only; other wire types are stepped over.
@@ -142,7 +142,7 @@ fn what_has_no_place_is_reported() {
     let document = json!({"swagger": "2.0", "novelty": 1, "x-fine": 1, "definitions": {"A": {
         "oneOf": [], "properties": {"default": {"maxLength": "x"}}}}});
     let (_, skipped) = encode(&v2::DOCUMENT, &document);
-    let row = |path: &str, reason| Skipped { path: path.to_owned(), reason };
+    let row = |path: &str, reason| SkippedValue { path: path.to_owned(), reason };
     assert_eq!(
         skipped,
         [

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::super::Document;
-use super::super::part::{Shown, ShownResource};
+use super::super::OpenApiDocument;
+use super::super::filter::{DocumentFilter, FilteredResource};
 use super::super::protobuf::{encode, to_protobuf_v2, to_protobuf_v3, v3};
 use super::super::structure::is_structural;
 use super::{v2_of, v3_of, with_schema};
 use crate::crd::DEFINITION_LEVELS;
-use crate::extract::{Plan, Prune};
+use crate::extract::{Extractor, Prune};
 use crate::json::tree::value;
 use crate::model::Scope;
 use crate::openapi::DOCUMENT_LEVELS;
@@ -47,20 +47,20 @@ fn nested_schemas_are_published_in_every_form() {
                 let crd = with_schema(schema.clone());
                 let is_published = is_structural(schema.as_object().unwrap());
                 for (form, document) in [("v2", v2_of(&[&crd])), ("v3", v3_of(&[&crd], "v1"))] {
-                    let written = Document::new(&document);
+                    let written = OpenApiDocument::new(&document);
                     assert!(value(&written.json, DOCUMENT_LEVELS).unwrap() == document, "{form} {levels}");
                     let binary = if form == "v2" { to_protobuf_v2(&document) } else { to_protobuf_v3(&document) };
                     assert!(!is_published || form == "v2" || binary.len() > levels, "{form} {levels}");
-                    let shown = Shown::new([ShownResource {
+                    let shown = DocumentFilter::new([FilteredResource {
                         group: "stable.example.com".to_owned(),
                         version: "v1".to_owned(),
                         resource: "shirts".to_owned(),
                         kind: "Shirt".to_owned(),
                         list_kind: "ShirtList".to_owned(),
                         prune: Prune::new([".a.a.a.a.b", ".spec.color"]).unwrap().into(),
-                        plan: Plan::built_in("", "v1", "ConfigMap", Scope::Namespaced),
+                        plan: Extractor::built_in("", "v1", "ConfigMap", Scope::Namespaced),
                     }]);
-                    assert!(shown.part_of(document).is_object(), "{form} {levels}");
+                    assert!(shown.apply(document).is_object(), "{form} {levels}");
                 }
             });
         }

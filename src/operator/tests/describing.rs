@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::definitions;
 use crate::crd::Crd;
-use crate::extract::Plan;
-use crate::extract::judge::Judgements;
+use crate::extract::Extractor;
+use crate::extract::validation::CrdValidationCache;
 use crate::model::Scope;
 use crate::operator::selectable_resources::describe;
 use crate::operator::stores::FieldCacheResults;
@@ -37,11 +37,11 @@ fn paths_that_are_equal_when_they_are_cut_are_described_once() {
         kind: "Long".to_owned(),
         scope: Scope::Namespaced,
         origin: ResourceOrigin::Custom,
-        plan: Plan::custom_resource(&crd, "v1"),
+        plan: Extractor::custom_resource(&crd, "v1"),
     };
     definitions.resources.insert(crd.gvr("v1"), definition);
     definitions.crds.insert(crd.name.clone(), Arc::new(crd));
-    let described = describe(&definitions, &FieldCacheResults::new(), &Judgements::default());
+    let described = describe(&definitions, &FieldCacheResults::new(), &CrdValidationCache::default());
     let fields = &described["longs.stable.example.com"].versions[0].fields;
     let lengths: Vec<usize> = fields.iter().map(|field| field.field_path.len()).collect();
     assert_eq!(lengths, [1_024, 6]);

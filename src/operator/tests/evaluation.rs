@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{SHIRTS, block_on, definitions, field_cache, shirts};
 use crate::crd::Crd;
-use crate::extract::Plan;
+use crate::extract::Extractor;
 use crate::kinds::{FieldCache, View};
 use crate::operator::stores::{EvaluatedFieldCaches, FieldCacheResult, evaluate_all};
 use crate::operator::views;
@@ -35,7 +35,7 @@ fn spec(more: &Value) -> Value {
 fn with_crd(crd: Crd) -> Definitions {
     let mut definitions = definitions();
     for version in ["v1", "v1beta1"] {
-        definitions.resources.get_mut(&crd.gvr(version)).unwrap().plan = Plan::custom_resource(&crd, version);
+        definitions.resources.get_mut(&crd.gvr(version)).unwrap().plan = Extractor::custom_resource(&crd, version);
     }
     definitions.crds.insert(crd.name.clone(), Arc::new(crd));
     definitions

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::views::{ViewDefinition, ViewPart, ViewState};
 use super::{Catalog, LoadState, NotReady, OverMemory, Registry, Resource, ResourceOrigin, ResourceState, VersionInfo};
-use crate::extract::Plan;
+use crate::extract::Extractor;
 use crate::model::quantity::Bytes;
 use crate::model::{Gvr, Scope, Version};
 use crate::store::{HistoryLimits, Store};
@@ -32,7 +32,7 @@ pub(crate) fn resource(plural: &str) -> Arc<Resource> {
         printer_columns: Arc::new([]),
         deprecation_warning: None,
         definition: String::new(),
-        plan: Plan::built_in("", "v1", "Thing", Scope::Namespaced),
+        plan: Extractor::built_in("", "v1", "Thing", Scope::Namespaced),
         live: Arc::default(),
         excerpt: None,
         seen_through: None,

@@ -6,8 +6,8 @@ use allocation_counter::measure;
 use serde_json::json;
 
 use super::{catalog, resource};
-use crate::extract::extra::{Request, Subject, accept};
-use crate::extract::{Plan, Prune};
+use crate::extract::extra::{FieldRequest, TargetResource, accept};
+use crate::extract::{Extractor, Prune};
 use crate::registry::documents::Fixed;
 use crate::registry::views::{ViewDefinition, ViewPart};
 use crate::registry::{Registry, Resource, ViewState};
@@ -19,14 +19,14 @@ fn name(index: usize) -> String {
 /// A resource with 32 long paths and names, as the author of a FieldCache may name them.
 fn pods() -> Arc<Resource> {
     let pods = resource("pods");
-    let request = |index: usize| Request {
+    let request = |index: usize| FieldRequest {
         name: name(index),
         json_path: Some(format!("$.spec.a{index}{}", ".a".repeat(30))),
         printer_column: None,
     };
-    let requests: Vec<Request> = (0..32).map(request).collect();
-    let fields = accept(&requests, &Subject { plan: &pods.plan, schema: None, columns: &[] }).fields;
-    let plan: Plan = fields.extend(&pods.plan).unwrap();
+    let requests: Vec<FieldRequest> = (0..32).map(request).collect();
+    let fields = accept(&requests, &TargetResource { plan: &pods.plan, schema: None, columns: &[] }).fields;
+    let plan: Extractor = fields.extend(&pods.plan).unwrap();
     assert_eq!(plan.fields().len(), pods.plan.fields().len() + 32);
     Arc::new(Resource { plan, ..(*pods).clone() })
 }

@@ -23,7 +23,7 @@ use crate::access::AccessError;
 use crate::fair_semaphore::Place;
 use crate::flow_control::limit::Limited;
 use crate::flow_control::user::User;
-use crate::manifest::yaml::Form;
+use crate::manifest::yaml::Syntax;
 use crate::model::Gvr;
 use crate::placement::review::{KIND, PlacementReview, PlacementReviewSpec};
 use crate::placement::{Options, Pod};
@@ -125,7 +125,7 @@ async fn arrived(
 async fn decoded(
     server: &ServerState,
     arrived: Arrived,
-    form: Form,
+    form: Syntax,
     validation: FieldValidation,
 ) -> Result<Decoded, ApiError> {
     let is_short = arrived.bytes.len() <= PARSED_INLINE;

@@ -10,7 +10,7 @@ use super::protobuf;
 use crate::access::attributes::ResourceAttributes;
 use crate::manifest::document::{self, Expected};
 use crate::manifest::shape::{Misfits, Shape, settle};
-use crate::manifest::yaml::Form;
+use crate::manifest::yaml::Syntax;
 use crate::model::quote;
 use crate::placement_service::field_validation::FieldValidation;
 use crate::selector::{
@@ -64,7 +64,7 @@ const RULES: Shape = Shape::Members(&[
 /// How a body is written.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Written {
-    Text(Form),
+    Text(Syntax),
     Protobuf,
 }
 

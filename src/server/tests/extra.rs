@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::StatusCode;
 
 use super::{ALL_SHIRTS, Answer, Fixture, catalog, custom};
-use crate::extract::extra::{Request, Subject, accept};
+use crate::extract::extra::{FieldRequest, TargetResource, accept};
 use crate::model::Scope;
 use crate::registry::Resource;
 use crate::server::Settings;
@@ -20,12 +20,12 @@ fn fixture() -> Fixture {
 pub(super) fn fixture_with(settings: Settings) -> Fixture {
     let mut fixture = Fixture::with(settings, HistoryLimits::default());
     let base = custom("shirts", "Shirt", Scope::Namespaced, false);
-    let request = Request {
+    let request = FieldRequest {
         name: "images".to_owned(),
         json_path: Some("$.spec.steps[*].image".to_owned()),
         printer_column: None,
     };
-    let outcome = accept(&[request], &Subject { plan: &base.plan, schema: None, columns: &[] });
+    let outcome = accept(&[request], &TargetResource { plan: &base.plan, schema: None, columns: &[] });
     let plan = base.plan.with_extra(&outcome.fields).unwrap();
     fixture.shirts.resource = Arc::new(Resource { plan, ..base });
     fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]), |_| None);

@@ -50,7 +50,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{Server, Settings};
 use crate::crd::Crd;
-use crate::extract::Plan;
+use crate::extract::Extractor;
 use crate::model::{Gvr, Key, Scope, Version};
 use crate::registry::{Catalog, Group, LoadState, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
 use crate::store::{HistoryLimits, Store};
@@ -156,7 +156,7 @@ fn custom(plural: &str, kind: &str, scope: Scope, deprecated: bool) -> Resource 
         printer_columns: if deprecated { Arc::new([]) } else { crd.versions[0].printer_columns.clone().into() },
         deprecation_warning: deprecated.then(|| "stable.example.com/v1 Hat is deprecated".to_owned()),
         definition: String::new(),
-        plan: Plan::custom_resource(&crd, "v1"),
+        plan: Extractor::custom_resource(&crd, "v1"),
         live: Arc::default(),
         excerpt: None,
         seen_through: None,
@@ -180,7 +180,7 @@ fn pods() -> Resource {
         printer_columns: Arc::new([]),
         deprecation_warning: None,
         definition: String::new(),
-        plan: Plan::built_in("", "v1", "Pod", Scope::Namespaced),
+        plan: Extractor::built_in("", "v1", "Pod", Scope::Namespaced),
         live: Arc::default(),
         excerpt: None,
         seen_through: None,

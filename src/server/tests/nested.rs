@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::placement_review::REVIEWS;
 use super::{Fixture, SHIRTS};
-use crate::manifest::yaml::{Form, documents};
+use crate::manifest::yaml::{Syntax, documents};
 use crate::placement::{Node, Pod};
 use crate::testing::nested::{self, MAX_LEVELS, Nested, Shape, on_worker_stack};
 use crate::wire::column::{ColumnKind, write_cell};
@@ -187,13 +187,13 @@ proptest! {
         let value = if is_deep { (0..60).fold(json!([value, "s"]), |value, _| json!([value])) } else { value };
         let json = json!({"kind": "K", "value": value}).to_string();
         let yaml = yaml::from_json(json.as_bytes());
-        let (found, broken) = documents(&yaml, Form::Yaml);
+        let (found, broken) = documents(&yaml, Syntax::Yaml);
         prop_assert!(broken.is_empty(), "{:?} in {}", broken, String::from_utf8_lossy(&yaml));
         prop_assert_eq!(&found[0].value, &serde_json::from_str::<Value>(&json).unwrap(), "{}", String::from_utf8_lossy(&yaml));
         let mut flow = b"kind: K\nvalue: ".to_vec();
         crate::yaml::kubectl::write_flow(value.to_string().as_bytes(), &mut flow);
         if value.is_object() || value.is_array() {
-            let (found, broken) = documents(&flow, Form::Yaml);
+            let (found, broken) = documents(&flow, Syntax::Yaml);
             prop_assert!(broken.is_empty(), "{:?} in {}", broken, String::from_utf8_lossy(&flow));
             prop_assert_eq!(&found[0].value["value"], &value, "{}", String::from_utf8_lossy(&flow));
         }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, Stored, catalog};
 use crate::access::tests::cluster::Cluster;
-use crate::extract::Plan;
+use crate::extract::Extractor;
 use crate::model::{Gvr, Key, Scope, Version, quantity};
 use crate::placement::{Options, Pod};
 use crate::placement_service::index::{Copies, MOST_LONG, PlacementIndex};
@@ -38,7 +38,7 @@ fn resource(plural: &str, kind: &str, scope: Scope) -> Resource {
         list_kind: format!("{kind}List"),
         scope,
         subresources: Arc::new([]),
-        plan: Plan::built_in("", "v1", kind, scope),
+        plan: Extractor::built_in("", "v1", kind, scope),
         ..super::pods()
     }
 }

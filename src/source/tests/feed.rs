@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::extract::Plan;
+use crate::extract::Extractor;
 use crate::model::quantity::Bytes as Amount;
 use crate::model::{Gvr, Scope, Version};
 use crate::registry::{LoadState, Memory, Resource, ResourceOrigin};
@@ -27,7 +27,7 @@ pub(super) fn resource() -> Arc<Resource> {
         printer_columns: Arc::new([]),
         deprecation_warning: None,
         definition: String::new(),
-        plan: Plan::built_in("", "v1", "ConfigMap", Scope::Namespaced),
+        plan: Extractor::built_in("", "v1", "ConfigMap", Scope::Namespaced),
         live: Arc::default(),
         excerpt: None,
         seen_through: None,

@@ -5,7 +5,7 @@ use proptest::prelude::{Strategy, any, prop};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 use serde_json::Value;
 
-use crate::extract::Plan;
+use crate::extract::Extractor;
 use crate::json::cursor::bytes_read;
 use crate::model::{Key, Scope};
 use crate::source::watch_decoder::{EventType, Lines, any_watch_line, bookmark, entry, list_page, watch_line};
@@ -241,7 +241,7 @@ proptest! {
 
     #[test]
     fn cut_lines_and_walked_lines_hold_the_same_objects(line in watch_lines()) {
-        let plan = Plan::built_in("", "v1", "ConfigMap", Scope::Namespaced);
+        let plan = Extractor::built_in("", "v1", "ConfigMap", Scope::Namespaced);
         let line = Bytes::from(line);
         let read = |split: Result<crate::source::watch_decoder::WatchLine, _>| {
             split.ok().and_then(|split| Some((split.told, plan.extract(split.object).ok()?)))

@@ -4,7 +4,7 @@ use proptest::prelude::{any, prop};
 use proptest::proptest;
 
 use crate::crd::DEFINITION_LEVELS;
-use crate::manifest::yaml::{Form, documents};
+use crate::manifest::yaml::{Syntax, documents};
 use crate::model::Version;
 use crate::source::feed::named;
 use crate::source::resources::definition;
@@ -71,16 +71,16 @@ fn nested_manifests_are_rejected_at_their_bound() {
             let nested = Nested::new(depth, shape.clone());
             let manifest = |value: &str| format!("{{\"kind\":\"K\",\"value\":{value}}}");
             for (form, text) in [
-                (Form::Json, manifest(&nested.text())),
-                (Form::Yaml, manifest(&nested.text())),
-                (Form::Yaml, format!("kind: K\nvalue: {}", nested.text())),
+                (Syntax::Json, manifest(&nested.text())),
+                (Syntax::Yaml, manifest(&nested.text())),
+                (Syntax::Yaml, format!("kind: K\nvalue: {}", nested.text())),
             ] {
                 let (found, broken) = on_worker_stack(|| documents(text.as_bytes(), form));
                 assert_eq!((found.len(), broken.is_empty()), (usize::from(fits), fits), "{shape:?} {depth} {form:?}");
             }
         }
         let nested = Nested::new(2_000, shape);
-        let (found, broken) = on_worker_stack(|| documents(block(&nested).as_bytes(), Form::Yaml));
+        let (found, broken) = on_worker_stack(|| documents(block(&nested).as_bytes(), Syntax::Yaml));
         assert_eq!((found.len(), broken.len()), (0, 1));
     }
 }
@@ -97,7 +97,7 @@ proptest! {
         let place = place.index(bytes.len());
         bytes[place] = byte;
         on_worker_stack(|| {
-            let _ = (documents(&bytes, Form::Yaml), documents(&bytes, Form::Json));
+            let _ = (documents(&bytes, Syntax::Yaml), documents(&bytes, Syntax::Json));
             let _ = (named(&bytes).is_some(), definition(&bytes).is_ok());
         });
     }

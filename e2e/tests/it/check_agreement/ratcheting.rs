@@ -1,7 +1,7 @@
 //! Updates: a list that was too long already may stay as it is.
 //!
 //! No API server takes such a list on creation, so it is written to etcd, as one that is older than the limit would stand there.
-//! `fieldcache check` sees no stored object; what is compared here is the library's judgement of an update.
+//! `fieldcache check` sees no stored object; what is compared here is the library's validation of an update.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use e2e::http::{Client, Request};
 use e2e::objects::{self, DEFINITIONS};
 use e2e::{compare, fixtures, unique};
 use fieldcache::crd::Crd;
-use fieldcache::extract::judge::judge;
+use fieldcache::extract::validation::validate;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -131,8 +131,8 @@ async fn judged_alike(client: &Client, etcd: &Client, row: &Row) -> Result<()> {
         }
     });
     let (old, new, theirs) = asked.await?;
-    let judgement = judge(&Crd::read(&new)?, Some(&Crd::read(&old)?));
-    let ours = judgement
+    let validation = validate(&Crd::read(&new)?, Some(&Crd::read(&old)?));
+    let ours = validation
         .causes
         .iter()
         .map(|cause| json!({ "reason": cause.reason, "field": cause.field, "message": cause.message }));
@@ -156,7 +156,7 @@ async fn judged_alike(client: &Client, etcd: &Client, row: &Row) -> Result<()> {
     } else {
         compare::equal("kube-apiserver", &theirs, "judge", &ours)?;
     }
-    ensure!(judgement.is_accepted() == row.is_accepted, "accepted: {}", judgement.is_accepted());
+    ensure!(validation.is_accepted() == row.is_accepted, "accepted: {}", validation.is_accepted());
     objects::delete(client, &path).await?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The checked fields of one resource; object bytes -> [`Record`].
 //!
 //! A plan is made once when a resource is planned and is cheap to clone. It applies no schema default: what the bytes do
-//! not say is the empty text, or for built-in types what the table says. Which paths are right is `judge`'s and
+//! not say is the empty text, or for built-in types what the table says. Which paths are right is `validation`'s and
 //! `builtin`'s; how the bytes are walked is `scan`'s.
 
 use std::borrow::Cow;
@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::builtin::{self, Refusal, Source};
+use super::builtin::{self, LabelErrorFormat, LabelSource};
 use super::extra::field::{ExtraField, TooComplex};
 use super::field::{Field, FieldRef, Origin, UnsupportedLabel};
 use super::invalid_object::InvalidObject;
-use super::judge;
 use super::prune::Prune;
-use super::scan::{self, Found};
+use super::scan::{self, FoundSpans};
 use super::trie::{Paths, Step, Trie, is_many};
+use super::validation;
 use super::value;
 use crate::crd::Crd;
 use crate::json::cursor::{Cursor, Span};
@@ -31,7 +31,7 @@ const LONGEST_VERSION: usize = 64;
 ///
 /// Plans are equal when nothing that a client can see differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct Extractor {
     /// Shared with the plans of all Views of the resource.
     whole: Arc<Whole>,
     /// Of each field, whether it cannot be selected by, although it is read. Empty if all can.
@@ -57,7 +57,7 @@ pub(super) const MAX_NODES: usize = 1_024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Labels {
     namespace: bool,
-    refusal: Refusal,
+    refusal: LabelErrorFormat,
     version: String,
     aliases: Vec<(&'static str, &'static str)>,
     never_populated: Vec<&'static str>,
@@ -106,15 +106,15 @@ impl Reading {
     }
 }
 
-impl Plan {
-    /// The plan of one version of a custom resource. Fields that `judge` refuses are left out.
+impl Extractor {
+    /// The plan of one version of a custom resource. Fields that `validation` refuses are left out.
     ///
     /// A list that is refused for its length alone is kept whole: API servers keep such lists across updates. A version
     /// that the definition does not have yields a plan without fields.
-    pub fn custom_resource(crd: &Crd, version: &str) -> Plan {
+    pub fn custom_resource(crd: &Crd, version: &str) -> Extractor {
         let mut reading = Reading::new(false);
         let mut fields = Vec::new();
-        let accepted = crd.version(version).map(judge::accepted_fields).unwrap_or_default();
+        let accepted = crd.version(version).map(validation::accepted_fields).unwrap_or_default();
         for (field, segments) in accepted.into_iter().take(MAX_FIELDS) {
             let steps: Vec<Step> = segments.into_iter().map(Step::Key).collect();
             let slots = vec![reading.paths.insert(&steps)];
@@ -123,21 +123,21 @@ impl Plan {
         }
         let labels = Labels {
             namespace: crd.scope == Scope::Namespaced,
-            refusal: Refusal::NotSupported,
+            refusal: LabelErrorFormat::NotSupported,
             version: version.to_owned(),
             aliases: Vec::new(),
             never_populated: Vec::new(),
         };
-        Plan::of(labels, fields, reading)
+        Extractor::of(labels, fields, reading)
     }
 
     /// The plan of a built-in type, from the table; kinds that are not in it have only metadata.name and
     /// metadata.namespace, whatever their scope.
-    pub fn built_in(group: &str, version: &str, kind: &str, _scope: Scope) -> Plan {
+    pub fn built_in(group: &str, version: &str, kind: &str, _scope: Scope) -> Extractor {
         let row = builtin::find(group, version, kind);
         let mut labels = Labels {
             namespace: row.is_none_or(|row| row.namespace),
-            refusal: row.map_or(Refusal::NotKnown, |row| row.refusal),
+            refusal: row.map_or(LabelErrorFormat::NotKnown, |row| row.refusal),
             version: version.to_owned(),
             aliases: Vec::new(),
             never_populated: Vec::new(),
@@ -146,9 +146,9 @@ impl Plan {
         let mut fields = Vec::new();
         for label in row.map_or(&[][..], |row| row.labels) {
             match label.source {
-                Source::Alias(target) => labels.aliases.push((label.label, target)),
-                Source::NeverPopulated => labels.never_populated.push(label.label),
-                Source::Value { paths, kind, when_absent, names_default, description } => {
+                LabelSource::Alias(target) => labels.aliases.push((label.label, target)),
+                LabelSource::NeverPopulated => labels.never_populated.push(label.label),
+                LabelSource::Value { paths, kind, when_absent, names_default, description } => {
                     let slots = paths.iter().map(|path| reading.paths.insert(&wire_steps(path))).collect();
                     reading.sources.push(FieldSource { slots, when_absent: when_absent.to_owned(), is_many: false });
                     fields.push(Field {
@@ -164,12 +164,12 @@ impl Plan {
                 }
             }
         }
-        Plan::of(labels, fields, reading)
+        Extractor::of(labels, fields, reading)
     }
 
-    fn of(labels: Labels, fields: Vec<Field>, reading: Reading) -> Plan {
+    fn of(labels: Labels, fields: Vec<Field>, reading: Reading) -> Extractor {
         let trie = reading.paths.merge(usize::MAX).expect("any number of nodes must be allowed");
-        Plan { whole: Arc::new(Whole { labels, fields, reading, trie }), hidden: Arc::default() }
+        Extractor { whole: Arc::new(Whole { labels, fields, reading, trie }), hidden: Arc::default() }
     }
 
     /// The same plan with a FieldCache's fields behind its own. They have been accepted for this plan: see
@@ -178,7 +178,7 @@ impl Plan {
     /// # Errors
     /// [`TooComplex`] when their paths are too long together, when their wildcards meet in too many ways, or when there are too many
     /// fields.
-    pub fn with_extra(&self, extra: &[ExtraField]) -> Result<Plan, TooComplex> {
+    pub fn with_extra(&self, extra: &[ExtraField]) -> Result<Extractor, TooComplex> {
         if extra.is_empty() {
             return Ok(self.clone());
         }
@@ -199,13 +199,16 @@ impl Plan {
         // The resource's own fields have a node for each step, and no wildcards.
         let most = self.whole.trie.nodes() + MAX_NODES;
         let trie = reading.paths.merge(most).map_err(|_| TooComplex)?;
-        Ok(Plan { whole: Arc::new(Whole { labels: labels.clone(), fields, reading, trie }), hidden: Arc::default() })
+        Ok(Extractor {
+            whole: Arc::new(Whole { labels: labels.clone(), fields, reading, trie }),
+            hidden: Arc::default(),
+        })
     }
 
     /// The same plan for objects without some parts: it offers no field that is read there. The numbers of the other fields stay.
     ///
     /// Every View has plans of its own, so these hold nothing of the fields but whether they are offered.
-    pub fn pruned(&self, prune: &Prune) -> Plan {
+    pub fn pruned(&self, prune: &Prune) -> Extractor {
         if prune.is_empty() {
             return self.clone();
         }
@@ -218,7 +221,7 @@ impl Plan {
         if !hidden.contains(&true) {
             return self.clone();
         }
-        Plan { whole: self.whole.clone(), hidden: hidden.into() }
+        Extractor { whole: self.whole.clone(), hidden: hidden.into() }
     }
 
     fn is_hidden(&self, index: usize) -> bool {
@@ -304,7 +307,7 @@ impl Plan {
     }
 
     /// Makes the record out of the spans that were found in longer bytes, of which the first `shift` are gone.
-    fn record(&self, bytes: Bytes, found: &Found, shift: usize) -> Result<Record, InvalidObject> {
+    fn record(&self, bytes: Bytes, found: &FoundSpans, shift: usize) -> Result<Record, InvalidObject> {
         let reading = &self.whole.reading;
         let span = |slot: usize| {
             let span = found.slots[slot];
@@ -504,7 +507,7 @@ pub(super) fn each_member<'b>(
 
 /// The position of the comma behind kind and apiVersion when the object begins with exactly these two in Go's order and
 /// without white space, as every event of a watch does; each of them is then cut off with one copy.
-fn leading_type_meta(bytes: &[u8], found: &Found, kind: Span, api_version: Span) -> Option<usize> {
+fn leading_type_meta(bytes: &[u8], found: &FoundSpans, kind: Span, api_version: Span) -> Option<usize> {
     const KIND: &[u8] = b"{\"kind\":";
     const API_VERSION: &[u8] = b",\"apiVersion\":";
     let start = found.object.start;

@@ -2,7 +2,7 @@
 //!
 //! Every rule, cause and message is apiextensions' (`apis/apiextensions/validation/validation.go`,
 //! ValidateCustomResourceSelectableFields and its callers), except where an API server refuses or crashes on what is
-//! right: that is accepted here with a [`Warning`]. Only the rules that concern selectable fields are applied, and the
+//! right: that is accepted here with a [`FieldWarning`]. Only the rules that concern selectable fields are applied, and the
 //! one that every version needs a schema; a CustomResourceDefinition may be refused for other reasons still.
 //! The grammar and the walk over the schema are `path`'s.
 
@@ -22,18 +22,18 @@ pub const MAX_SELECTABLE_FIELDS: usize = 8;
 
 /// The outcome for one CustomResourceDefinition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Judgement {
+pub struct CrdValidation {
     /// What a kube-apiserver without the known defects would refuse it for; empty when accepted. In its order.
-    pub causes: Vec<Cause>,
+    pub causes: Vec<StatusCause>,
     /// What is accepted here but goes wrong on current API servers, or is surely not meant.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<FieldWarning>,
     /// For every version, in the order of spec.versions.
-    pub versions: Vec<VersionJudgement>,
+    pub versions: Vec<VersionValidation>,
 }
 
 /// One entry of details.causes of the Status that refuses a CustomResourceDefinition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cause {
+pub struct StatusCause {
     /// `FieldValueRequired`, `FieldValueInvalid`, `FieldValueDuplicate` or `FieldValueTooMany`.
     pub reason: &'static str,
     /// Such as `spec.selectableFields[0].jsonPath`.
@@ -46,7 +46,7 @@ pub struct Cause {
 
 /// Something to know about an accepted field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
+pub struct FieldWarning {
     /// The version; empty when the whole definition is meant.
     pub version: String,
     /// The path as written; empty when no single one is meant.
@@ -57,27 +57,27 @@ pub struct Warning {
 
 /// The outcome for one version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct VersionJudgement {
+pub struct VersionValidation {
     /// The version.
     pub name: String,
     /// The fields that are right in themselves, in order. A list that is only too long is here, whole.
     pub accepted: Vec<Field>,
     /// The others, in order; a path that breaks two rules stands here once.
-    pub rejected: Vec<Rejected>,
+    pub rejected: Vec<RejectedPath>,
 }
 
 /// A field that is left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rejected {
+pub struct RejectedPath {
     /// The path as written.
     pub json_path: String,
-    /// As in [`Cause`].
+    /// As in [`StatusCause`].
     pub reason: &'static str,
-    /// As in [`Cause`]; of several rules the first one's.
+    /// As in [`StatusCause`]; of several rules the first one's.
     pub message: String,
 }
 
-impl Judgement {
+impl CrdValidation {
     /// Whether kube-apiserver, without the known defects, would take it.
     pub fn is_accepted(&self) -> bool {
         self.causes.is_empty()
@@ -96,21 +96,21 @@ const HOISTING_ISSUE: &str = "kubernetes/kubernetes#140689";
 ///
 /// Of all rules only the limit on the number of fields is lenient on update: a list that was too long before and has not
 /// changed may stay (findTooManySelectableFieldsAllowed).
-pub fn judge(new: &Crd, old: Option<&Crd>) -> Judgement {
-    let mut judgement = Judgement {
+pub fn validate(new: &Crd, old: Option<&Crd>) -> CrdValidation {
+    let mut validation = CrdValidation {
         versions: new
             .versions
             .iter()
-            .map(|version| VersionJudgement { name: version.name.clone(), ..VersionJudgement::default() })
+            .map(|version| VersionValidation { name: version.name.clone(), ..VersionValidation::default() })
             .collect(),
-        ..Judgement::default()
+        ..CrdValidation::default()
     };
     // On update of a definition that lacks schemas already, only versions that would lose all their fields need one.
     let had_schemas = old.is_none_or(|old| old.versions.iter().all(|version| version.schema.is_some()));
     for (index, version) in new.versions.iter().enumerate().filter(|(_, version)| version.schema.is_none()) {
         if had_schemas || (version.served && !new.preserve_unknown_fields) {
             let detail = if had_schemas { "" } else { ": because otherwise all fields are pruned" };
-            judgement.causes.push(Cause {
+            validation.causes.push(StatusCause {
                 reason: REQUIRED,
                 field: format!("spec.versions[{index}].schema.openAPIV3Schema"),
                 message: format!("Required value{detail}"),
@@ -128,14 +128,14 @@ pub fn judge(new: &Crd, old: Option<&Crd>) -> Judgement {
         });
     if has_fields && fields_are_equal && schemas_are_equal {
         let may_exceed = old.is_some_and(|old| may_exceed_at_top(new, old));
-        judge_once_for_all(new, may_exceed, &mut judgement);
+        validate_once_for_all(new, may_exceed, &mut validation);
     } else if has_fields {
-        judge_each_version(new, old, &mut judgement);
+        validate_each_version(new, old, &mut validation);
         let has_schemas = new.versions.iter().all(|version| version.schema.is_some());
         if (fields_are_equal || schemas_are_equal) && has_schemas {
             let (equal, different) =
                 if fields_are_equal { ("selectableFields", "schema") } else { ("schema", "selectableFields") };
-            judgement.warnings.push(Warning {
+            validation.warnings.push(FieldWarning {
                 version: String::new(),
                 json_path: String::new(),
                 message: format!(
@@ -146,7 +146,7 @@ pub fn judge(new: &Crd, old: Option<&Crd>) -> Judgement {
             });
         }
     }
-    judgement
+    validation
 }
 
 fn all_equal(versions: &[CrdVersion], same: impl Fn(&CrdVersion, &CrdVersion) -> bool) -> bool {
@@ -173,20 +173,20 @@ fn may_exceed_in_version(version: &CrdVersion, new: &Crd, old: &Crd) -> bool {
         })
 }
 
-fn judge_once_for_all(crd: &Crd, may_exceed: bool, judgement: &mut Judgement) {
+fn validate_once_for_all(crd: &Crd, may_exceed: bool, validation: &mut CrdValidation) {
     const LIST: &str = "spec.selectableFields";
     let Some(version) = crd.versions.first() else { return };
     let Some(schema) = &version.schema else {
         if version.has_schema_field {
             // The API server goes on without a schema; paths that are wrong before they name anything have their usual
             // causes, the first one that names something makes it crash.
-            let list = judge_list(&version.selectable_fields, &Value::Null, LIST, may_exceed);
+            let list = validate_list(&version.selectable_fields, &Value::Null, LIST, may_exceed);
             if !list.walks_into_nothing {
-                judgement.causes.extend(list.causes);
-                judgement.versions.iter_mut().for_each(|outcome| outcome.rejected.clone_from(&list.rejected));
+                validation.causes.extend(list.causes);
+                validation.versions.iter_mut().for_each(|outcome| outcome.rejected.clone_from(&list.rejected));
                 return;
             }
-            judgement.warnings.push(Warning {
+            validation.warnings.push(FieldWarning {
                 version: String::new(),
                 json_path: String::new(),
                 message: "Current API servers crash on selectableFields next to an empty `schema` and close the \
@@ -195,23 +195,23 @@ fn judge_once_for_all(crd: &Crd, may_exceed: bool, judgement: &mut Judgement) {
             });
         }
         let cause = without_schema(LIST, "may only be set when validations.schema is included", &version.name);
-        for (version, outcome) in crd.versions.iter().zip(&mut judgement.versions) {
+        for (version, outcome) in crd.versions.iter().zip(&mut validation.versions) {
             outcome.rejected = reject_all(version, &cause);
         }
-        judgement.causes.push(cause);
+        validation.causes.push(cause);
         return;
     };
-    let list = judge_list(&version.selectable_fields, &schema.to_value(), LIST, may_exceed);
-    judgement.causes.extend(list.causes.iter().cloned());
-    for outcome in &mut judgement.versions {
-        judgement.warnings.extend(list.warnings_of(&outcome.name));
+    let list = validate_list(&version.selectable_fields, &schema.to_value(), LIST, may_exceed);
+    validation.causes.extend(list.causes.iter().cloned());
+    for outcome in &mut validation.versions {
+        validation.warnings.extend(list.warnings_of(&outcome.name));
         outcome.accepted = list.accepted.iter().map(|(field, _)| field.clone()).collect();
         outcome.rejected.clone_from(&list.rejected);
     }
 }
 
-fn judge_each_version(crd: &Crd, old: Option<&Crd>, judgement: &mut Judgement) {
-    for (index, (version, outcome)) in crd.versions.iter().zip(&mut judgement.versions).enumerate() {
+fn validate_each_version(crd: &Crd, old: Option<&Crd>, validation: &mut CrdValidation) {
+    for (index, (version, outcome)) in crd.versions.iter().zip(&mut validation.versions).enumerate() {
         if version.selectable_fields.is_empty() {
             continue;
         }
@@ -221,20 +221,20 @@ fn judge_each_version(crd: &Crd, old: Option<&Crd>, judgement: &mut Judgement) {
             let message = "may only be set when `version.schema.openAPIV3Schema` is not included";
             let cause = without_schema(&field, message, &version.name);
             outcome.rejected = reject_all(version, &cause);
-            judgement.causes.push(cause);
+            validation.causes.push(cause);
             continue;
         };
         let may_exceed = old.is_some_and(|old| may_exceed_in_version(version, crd, old));
-        let list = judge_list(&version.selectable_fields, &schema.to_value(), &field, may_exceed);
-        judgement.warnings.extend(list.warnings_of(&version.name));
-        judgement.causes.extend(list.causes);
+        let list = validate_list(&version.selectable_fields, &schema.to_value(), &field, may_exceed);
+        validation.warnings.extend(list.warnings_of(&version.name));
+        validation.causes.extend(list.causes);
         outcome.accepted = list.accepted.into_iter().map(|(field, _)| field).collect();
         outcome.rejected = list.rejected;
     }
 }
 
-fn without_schema(list: &str, text: &str, version: &str) -> Cause {
-    Cause {
+fn without_schema(list: &str, text: &str, version: &str) -> StatusCause {
+    StatusCause {
         reason: INVALID,
         field: list.to_owned(),
         message: format!("Invalid value: \"\": {text}"),
@@ -242,8 +242,8 @@ fn without_schema(list: &str, text: &str, version: &str) -> Cause {
     }
 }
 
-fn reject_all(version: &CrdVersion, cause: &Cause) -> Vec<Rejected> {
-    let rejected = |json_path: &String| Rejected {
+fn reject_all(version: &CrdVersion, cause: &StatusCause) -> Vec<RejectedPath> {
+    let rejected = |json_path: &String| RejectedPath {
         json_path: json_path.clone(),
         reason: cause.reason,
         message: cause.message.clone(),
@@ -255,7 +255,7 @@ fn reject_all(version: &CrdVersion, cause: &Cause) -> Vec<Rejected> {
 pub(super) fn accepted_fields(version: &CrdVersion) -> Vec<(Field, Vec<String>)> {
     match &version.schema {
         Some(schema) if !version.selectable_fields.is_empty() => {
-            judge_list(&version.selectable_fields, &schema.to_value(), "", true).accepted
+            validate_list(&version.selectable_fields, &schema.to_value(), "", true).accepted
         }
         Some(_) | None => Vec::new(),
     }
@@ -264,18 +264,18 @@ pub(super) fn accepted_fields(version: &CrdVersion) -> Vec<(Field, Vec<String>)>
 /// The outcome for one list of paths.
 #[derive(Default)]
 struct List {
-    causes: Vec<Cause>,
+    causes: Vec<StatusCause>,
     /// Path and message.
     warnings: Vec<(String, String)>,
     accepted: Vec<(Field, Vec<String>)>,
-    rejected: Vec<Rejected>,
+    rejected: Vec<RejectedPath>,
     /// Whether a path names something that the schema does not have.
     walks_into_nothing: bool,
 }
 
 impl List {
-    fn warnings_of(&self, version: &str) -> impl Iterator<Item = Warning> {
-        self.warnings.iter().map(|(json_path, message)| Warning {
+    fn warnings_of(&self, version: &str) -> impl Iterator<Item = FieldWarning> {
+        self.warnings.iter().map(|(json_path, message)| FieldWarning {
             version: version.to_owned(),
             json_path: json_path.clone(),
             message: message.clone(),
@@ -283,13 +283,13 @@ impl List {
     }
 }
 
-fn judge_list(json_paths: &[String], schema: &Value, list_field: &str, may_exceed: bool) -> List {
+fn validate_list(json_paths: &[String], schema: &Value, list_field: &str, may_exceed: bool) -> List {
     let mut list = List::default();
     let mut unique = BTreeSet::new();
     for (index, json_path) in json_paths.iter().enumerate() {
         let field = format!("{list_field}[{index}].jsonPath");
         let quoted = quote(json_path);
-        let cause = |reason, message: String, hint: String| Cause { reason, field: field.clone(), message, hint };
+        let cause = |reason, message: String, hint: String| StatusCause { reason, field: field.clone(), message, hint };
         let mut causes = Vec::new();
         if json_path.is_empty() {
             let hint = "write a path such as \".spec.color\"".to_owned();
@@ -335,7 +335,7 @@ fn judge_list(json_paths: &[String], schema: &Value, list_field: &str, may_excee
             }
         }
         if let Some(first) = causes.first() {
-            list.rejected.push(Rejected {
+            list.rejected.push(RejectedPath {
                 json_path: json_path.clone(),
                 reason: first.reason,
                 message: first.message.clone(),
@@ -344,7 +344,7 @@ fn judge_list(json_paths: &[String], schema: &Value, list_field: &str, may_excee
         list.causes.append(&mut causes);
     }
     if unique.len() > MAX_SELECTABLE_FIELDS && !may_exceed {
-        list.causes.push(Cause {
+        list.causes.push(StatusCause {
             reason: TOO_MANY,
             field: list_field.to_owned(),
             message: format!("Too many: {}: must have at most {MAX_SELECTABLE_FIELDS} items", unique.len()),
@@ -467,11 +467,11 @@ fn run_time_warnings(json_path: &str, segments: &[String]) -> Vec<String> {
 
 /// Warnings that an API server gives when it decodes the raw document: `selectableFields` where v1 has none, and
 /// misspelt keys in its entries. What they name is dropped, so [`Crd::read`] does not show it.
-pub fn unknown_fields(document: &Value) -> Vec<Warning> {
+pub fn unknown_fields(document: &Value) -> Vec<FieldWarning> {
     let mut warnings = Vec::new();
     let mut unknown = |version: &str, field: String| {
         let message = format!("unknown field {}", quote(&field));
-        warnings.push(Warning { version: version.to_owned(), json_path: String::new(), message });
+        warnings.push(FieldWarning { version: version.to_owned(), json_path: String::new(), message });
     };
     let spec = &document["spec"];
     if spec.get("selectableFields").is_some() {
@@ -555,28 +555,28 @@ fn holds_something(value: &Value) -> bool {
     }
 }
 
-/// What is wrong with definitions, judged once for each state of a definition. Clones share it. Of fields that are right a plan knows more, so
+/// What is wrong with definitions, validated once for each state of a definition. Clones share it. Of fields that are right a plan knows more, so
 /// they are not here.
 #[derive(Clone, Debug, Default)]
-pub struct Judgements(Arc<Mutex<BTreeMap<String, Judged>>>);
+pub struct CrdValidationCache(Arc<Mutex<BTreeMap<String, Validated>>>);
 
-/// A definition, and the judgement on it.
-type Judged = (Arc<Crd>, Arc<Judgement>);
+/// A definition, and the validation on it.
+type Validated = (Arc<Crd>, Arc<CrdValidation>);
 
-impl Judgements {
-    /// The judgement on a definition without an earlier state.
-    pub fn of(&self, crd: &Arc<Crd>) -> Arc<Judgement> {
+impl CrdValidationCache {
+    /// The validation on a definition without an earlier state.
+    pub fn of(&self, crd: &Arc<Crd>) -> Arc<CrdValidation> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((judged, judgement)) = known.get(&crd.name)
-            && Arc::ptr_eq(judged, crd)
+        if let Some((validated, validation)) = known.get(&crd.name)
+            && Arc::ptr_eq(validated, crd)
         {
-            return judgement.clone();
+            return validation.clone();
         }
-        let mut judgement = judge(crd, None);
-        judgement.versions.iter_mut().for_each(|version| version.accepted = Vec::new());
-        let judgement = Arc::new(judgement);
-        known.insert(crd.name.clone(), (crd.clone(), judgement.clone()));
-        judgement
+        let mut validation = validate(crd, None);
+        validation.versions.iter_mut().for_each(|version| version.accepted = Vec::new());
+        let validation = Arc::new(validation);
+        known.insert(crd.name.clone(), (crd.clone(), validation.clone()));
+        validation
     }
 
     /// Lets go of those of other definitions.

@@ -6,9 +6,9 @@ use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop};
 use proptest::{prop_assert_eq, prop_oneof, proptest};
 use serde_json::{Value, json};
 
-use super::plan::crd;
+use super::extractor::crd;
 use crate::crd::Crd;
-use crate::extract::judge::{Judgement, Judgements, judge, same_decoded, unknown_fields};
+use crate::extract::validation::{CrdValidation, CrdValidationCache, same_decoded, unknown_fields, validate};
 
 fn schema() -> Value {
     let numbered = (0..12).map(|number| (format!("f{number}"), json!({"type": "string"})));
@@ -45,21 +45,21 @@ fn schema() -> Value {
         "status": {"type": "object", "properties": {"phase": {"type": "string"}}}}})
 }
 
-fn causes(judgement: &Judgement) -> Vec<String> {
-    judgement.causes.iter().map(|cause| format!("{} {}: {}", cause.reason, cause.field, cause.message)).collect()
+fn causes(validation: &CrdValidation) -> Vec<String> {
+    validation.causes.iter().map(|cause| format!("{} {}: {}", cause.reason, cause.field, cause.message)).collect()
 }
 
 /// Judges one version with the fixture's schema; expected causes as `[index] reason: message`.
 #[track_caller]
 fn check(paths: &[&str], expected: &[&str]) {
-    let judgement = judge(&crd("Namespaced", schema(), paths), None);
-    let found: Vec<String> = causes(&judgement)
+    let validation = validate(&crd("Namespaced", schema(), paths), None);
+    let found: Vec<String> = causes(&validation)
         .into_iter()
         .map(|line| line.replace("spec.selectableFields", "F").replace("FieldValue", ""))
         .collect();
     assert_eq!(found, expected, "{paths:?}");
-    assert_eq!(judgement.is_accepted(), expected.is_empty());
-    let version = &judgement.versions[0];
+    assert_eq!(validation.is_accepted(), expected.is_empty());
+    let version = &validation.versions[0];
     let too_many = expected.iter().any(|line| line.starts_with("TooMany"));
     if expected.is_empty() || too_many {
         assert_eq!(version.accepted.len() + version.rejected.len(), paths.len());
@@ -123,16 +123,19 @@ fn only_unique_resolvable_paths_are_counted() {
     check(&numbered[..9], &["TooMany F: Too many: 9: must have at most 8 items"]);
     check(&numbered, &["TooMany F: Too many: 12: must have at most 8 items"]);
     let copies = [".spec.color"; 9];
-    let judgement = judge(&crd("Namespaced", schema(), &copies), None);
-    assert_eq!(judgement.causes.len(), 8, "eight duplicates and no more");
+    let validation = validate(&crd("Namespaced", schema(), &copies), None);
+    assert_eq!(validation.causes.len(), 8, "eight duplicates and no more");
     let mut with_wrong = numbered[..8].to_vec();
     with_wrong.extend(["", ".spec.nope"]);
-    let judgement = judge(&crd("Namespaced", schema(), &with_wrong), None);
-    assert!(judgement.causes.iter().all(|cause| cause.reason != "FieldValueTooMany"), "these do not count");
+    let validation = validate(&crd("Namespaced", schema(), &with_wrong), None);
+    assert!(validation.causes.iter().all(|cause| cause.reason != "FieldValueTooMany"), "these do not count");
     let mut with_object = numbered[..8].to_vec();
     with_object.push(".spec.obj");
-    let judgement = judge(&crd("Namespaced", schema(), &with_object), None);
-    assert!(judgement.causes.iter().any(|cause| cause.reason == "FieldValueTooMany"), "a field of a wrong type counts");
+    let validation = validate(&crd("Namespaced", schema(), &with_object), None);
+    assert!(
+        validation.causes.iter().any(|cause| cause.reason == "FieldValueTooMany"),
+        "a field of a wrong type counts"
+    );
 }
 
 /// A definition of several versions; `None` stands for no `schema`, null for `schema: {}`.
@@ -178,7 +181,7 @@ fn causes_are_named_by_where_the_api_server_keeps_the_list() {
         (
             versions(&[("v1", same.clone(), &[".x"]), ("v2", other.clone(), &[".x"])]),
             vec![of(0), of(1)],
-            "only schemas differ: judged by version, where an API server refuses as a whole",
+            "only schemas differ: validated by version, where an API server refuses as a whole",
         ),
         (
             versions(&[("v1", same.clone(), &[".spec.color"]), ("v2", same.clone(), &[".x"])]),
@@ -186,7 +189,7 @@ fn causes_are_named_by_where_the_api_server_keeps_the_list() {
             "only fields differ",
         ),
     ] {
-        assert_eq!(causes(&judge(&crd, None)), expected, "{why}");
+        assert_eq!(causes(&validate(&crd, None)), expected, "{why}");
     }
 }
 
@@ -233,11 +236,11 @@ fn what_only_the_hoisting_refuses_is_accepted_with_a_warning() {
         ),
         (versions(&[("v1", same.clone(), &[]), ("v2", other.clone(), &[])]), false, "no fields at all"),
     ] {
-        let judgement = judge(&crd, None);
-        assert_eq!(causes(&judgement), [""; 0], "{why}");
-        let told: Vec<&str> = judgement.warnings.iter().map(|warning| warning.message.as_str()).collect();
+        let validation = validate(&crd, None);
+        assert_eq!(causes(&validation), [""; 0], "{why}");
+        let told: Vec<&str> = validation.warnings.iter().map(|warning| warning.message.as_str()).collect();
         assert_eq!(told.iter().any(|text| text.contains("kubernetes/kubernetes#140689")), warns, "{why}: {told:?}");
-        for (version, outcome) in crd.versions.iter().zip(&judgement.versions) {
+        for (version, outcome) in crd.versions.iter().zip(&validation.versions) {
             assert_eq!(outcome.accepted.len(), version.selectable_fields.len(), "{why}");
         }
     }
@@ -269,26 +272,26 @@ fn fields_need_a_schema() {
         ),
         (versions(&[("v1", None, &[".spec.on"]), ("v2", None, &[])]), vec![required(0), required(1), of(0)], false),
     ] {
-        let judgement = judge(&crd, None);
-        assert_eq!(causes(&judgement), expected);
-        assert_eq!(judgement.warnings.iter().any(|warning| warning.message.contains("crash")), crashes);
-        assert_eq!(judgement.versions.last().unwrap().accepted, []);
+        let validation = validate(&crd, None);
+        assert_eq!(causes(&validation), expected);
+        assert_eq!(validation.warnings.iter().any(|warning| warning.message.contains("crash")), crashes);
+        assert_eq!(validation.versions.last().unwrap().accepted, []);
     }
     let without = versions(&[("v1", None, &[])]);
     let lenient = format!("{}: because otherwise all fields are pruned", required(0));
-    assert_eq!(causes(&judge(&without, Some(&without))), [lenient], "an update of what was so before");
+    assert_eq!(causes(&validate(&without, Some(&without))), [lenient], "an update of what was so before");
 }
 
 #[test]
 fn a_crash_of_the_api_server_is_a_warning_beside_the_cause() {
-    let judgement = judge(&crd("Namespaced", schema(), &[".spec.any.a.b"]), None);
+    let validation = validate(&crd("Namespaced", schema(), &[".spec.any.a.b"]), None);
     let expected = "FieldValueInvalid spec.selectableFields[0].jsonPath: Invalid value: \".spec.any.a.b\": is an \
                     invalid path: does not refer to a valid field";
-    assert_eq!(causes(&judgement), [expected]);
-    assert!(judgement.warnings[0].message.contains("crash"), "{:?}", judgement.warnings);
+    assert_eq!(causes(&validation), [expected]);
+    assert!(validation.warnings[0].message.contains("crash"), "{:?}", validation.warnings);
     let long = "x".repeat(70_000);
-    let judgement = judge(&crd("Namespaced", schema(), &[&long]), None);
-    assert!(judgement.warnings[0].message.contains("64 KiB"));
+    let validation = validate(&crd("Namespaced", schema(), &[&long]), None);
+    assert!(validation.warnings[0].message.contains("64 KiB"));
 }
 
 #[test]
@@ -313,11 +316,11 @@ fn paths_that_an_api_server_cannot_evaluate_are_accepted_with_a_warning() {
         (".spec.a*", ""),
         (".spec.\"q\"", ""),
     ] {
-        let judgement = judge(&crd("Namespaced", schema(), &[path]), None);
-        assert_eq!(causes(&judgement), [""; 0], "{path}");
-        let told: Vec<&str> = judgement.warnings.iter().map(|warning| warning.message.as_str()).collect();
+        let validation = validate(&crd("Namespaced", schema(), &[path]), None);
+        assert_eq!(causes(&validation), [""; 0], "{path}");
+        let told: Vec<&str> = validation.warnings.iter().map(|warning| warning.message.as_str()).collect();
         assert_eq!(told.iter().any(|text| text.contains(expected)), !expected.is_empty(), "{path}: {told:?}");
-        assert!(judgement.warnings.iter().all(|warning| warning.version == "v1" && warning.json_path == path));
+        assert!(validation.warnings.iter().all(|warning| warning.version == "v1" && warning.json_path == path));
     }
 }
 
@@ -340,13 +343,13 @@ fn a_list_that_was_too_long_may_stay_unchanged() {
         (Some(hoisted(&long)), apart(&long), false, "the list moved from the top to a version"),
         (Some(apart(&long)), hoisted(&long), false, "the list moved from a version to the top"),
     ] {
-        let judgement = judge(&new, old.as_ref());
-        assert_eq!(judgement.is_accepted(), is_accepted, "{why}: {:?}", judgement.causes);
-        assert_eq!(judgement.versions[0].accepted.len(), new.versions[0].selectable_fields.len(), "{why}");
+        let validation = validate(&new, old.as_ref());
+        assert_eq!(validation.is_accepted(), is_accepted, "{why}: {:?}", validation.causes);
+        assert_eq!(validation.versions[0].accepted.len(), new.versions[0].selectable_fields.len(), "{why}");
     }
     let narrowed = crd("Namespaced", json!({"type": "object"}), &[".spec.color"]);
-    let judgement = judge(&narrowed, Some(&crd("Namespaced", schema(), &[".spec.color"])));
-    assert_eq!(judgement.causes.len(), 1, "every other rule is applied again, also when only the schema changed");
+    let validation = validate(&narrowed, Some(&crd("Namespaced", schema(), &[".spec.color"])));
+    assert_eq!(validation.causes.len(), 1, "every other rule is applied again, also when only the schema changed");
 }
 
 #[test]
@@ -366,15 +369,15 @@ fn hints_say_how_to_mend() {
         (".spec.ratio", "the field is of type number"),
         ("", "write a path such as \".spec.color\""),
     ] {
-        let judgement = judge(&crd("Namespaced", schema(), &[path]), None);
-        assert_eq!(judgement.causes[0].hint, expected, "{path}");
+        let validation = validate(&crd("Namespaced", schema(), &[path]), None);
+        assert_eq!(validation.causes[0].hint, expected, "{path}");
     }
 }
 
 #[test]
 fn accepted_fields_carry_what_people_want_to_know() {
-    let judgement = judge(&crd("Namespaced", schema(), &[".spec.color", ".spec.maybe"]), None);
-    let [color, maybe] = &judgement.versions[0].accepted[..] else { panic!("two fields") };
+    let validation = validate(&crd("Namespaced", schema(), &[".spec.color", ".spec.maybe"]), None);
+    let [color, maybe] = &validation.versions[0].accepted[..] else { panic!("two fields") };
     assert_eq!((&*color.label, &*color.json_path, &*color.kind), ("spec.color", ".spec.color", "string"));
     assert_eq!((&color.allowed[..], color.default.as_deref()), (&["blue".to_owned()][..], Some("blue")));
     assert_eq!(color.description, "Its colour.");
@@ -401,18 +404,18 @@ fn what_an_api_server_drops_is_warned_of() {
 fn a_definition_is_judged_once_for_each_state() {
     let of = |paths: &[&str]| Arc::new(crd("Namespaced", schema(), paths));
     let (first, second) = (of(&[".spec.color", ".spec.nope"]), of(&[".spec.color"]));
-    let judgements = Judgements::default();
-    let judged = judgements.of(&first);
-    assert_eq!(judged.versions[0].rejected, judge(&first, None).versions[0].rejected);
-    assert_eq!(judged.warnings, judge(&first, None).warnings);
-    assert_eq!(judged.versions[0].accepted, [], "a plan has them");
-    assert!(Arc::ptr_eq(&judgements.of(&first), &judged));
-    let other = judgements.of(&second);
-    assert!(other.versions[0].rejected.is_empty() && !Arc::ptr_eq(&other, &judged));
-    assert!(Arc::ptr_eq(&judgements.of(&second), &other));
+    let validations = CrdValidationCache::default();
+    let validated = validations.of(&first);
+    assert_eq!(validated.versions[0].rejected, validate(&first, None).versions[0].rejected);
+    assert_eq!(validated.warnings, validate(&first, None).warnings);
+    assert_eq!(validated.versions[0].accepted, [], "a plan has them");
+    assert!(Arc::ptr_eq(&validations.of(&first), &validated));
+    let other = validations.of(&second);
+    assert!(other.versions[0].rejected.is_empty() && !Arc::ptr_eq(&other, &validated));
+    assert!(Arc::ptr_eq(&validations.of(&second), &other));
     let held = Arc::downgrade(&other);
     drop(other);
-    judgements.retain(|_| false);
+    validations.retain(|_| false);
     assert_eq!(held.strong_count(), 0, "the definition is gone");
 }
 

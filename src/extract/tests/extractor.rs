@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::crd::Crd;
-use crate::extract::{FieldRef, InvalidObject, Plan};
+use crate::extract::{Extractor, FieldRef, InvalidObject};
 use crate::model::{FieldIndex, Scope, Version};
 
 /// A definition with one version, `v1`, of the given schema and paths.
@@ -22,14 +22,14 @@ pub(super) fn crd(scope: &str, schema: serde_json::Value, paths: &[&str]) -> Crd
     .unwrap()
 }
 
-fn shirts() -> Plan {
+fn shirts() -> Extractor {
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
         "color": {"type": "string", "enum": ["blue", "green", null], "nullable": true, "default": "blue"},
         "size": {"type": "integer", "format": "int64"}}}}});
-    Plan::custom_resource(&crd("Namespaced", schema, &[".spec.color", ".spec.nope", ".spec.size"]), "v1")
+    Extractor::custom_resource(&crd("Namespaced", schema, &[".spec.color", ".spec.nope", ".spec.size"]), "v1")
 }
 
-pub(super) fn values(plan: &Plan, object: &str) -> Vec<String> {
+pub(super) fn values(plan: &Extractor, object: &str) -> Vec<String> {
     let record = plan.extract(Bytes::copy_from_slice(object.as_bytes())).unwrap();
     record.texts.values().map(|(_, text)| text.to_owned()).collect()
 }
@@ -75,13 +75,13 @@ fn a_plan_lists_the_right_fields_and_resolves_their_labels() {
             "{label}"
         );
     }
-    let cluster = Plan::custom_resource(&crd("Cluster", json!({"type": "object"}), &[]), "v1");
+    let cluster = Extractor::custom_resource(&crd("Cluster", json!({"type": "object"}), &[]), "v1");
     assert_eq!(
         cluster.resolve("metadata.namespace").unwrap_err().to_string(),
         "field label not supported: metadata.namespace"
     );
     assert_eq!(
-        Plan::custom_resource(&crd("Cluster", json!({}), &[]), "v9").fields(),
+        Extractor::custom_resource(&crd("Cluster", json!({}), &[]), "v9").fields(),
         [],
         "a version that is not there"
     );
@@ -140,7 +140,7 @@ fn keys_with_odd_characters_are_walked_literally() {
         ".spec.é",
         ".spec.m.foo",
     ];
-    let plan = Plan::custom_resource(&crd("Namespaced", schema, &paths), "v1");
+    let plan = Extractor::custom_resource(&crd("Namespaced", schema, &paths), "v1");
     assert_eq!(plan.fields().len(), paths.len());
     let spec = json!({"a b": "1", "$x": "2", "*": "3", "a}b": "4", "a": "no", "a\\b": "5", "ab": "no", "a,b=c": "6", "é": "7",
         "m": {"foo": "8"}, "foo": "no"});
@@ -219,7 +219,7 @@ fn labels_are_sorted_and_of_any_form() {
 
 #[test]
 fn built_in_objects_are_kept_in_the_form_of_a_list() {
-    let plan = Plan::built_in("", "v1", "Pod", Scope::Namespaced);
+    let plan = Extractor::built_in("", "v1", "Pod", Scope::Namespaced);
     let listed = r#"{"metadata":{"name":"p","namespace":"n","labels":{"a":"b"},"resourceVersion":"12"},"spec":{"nodeName":"x"}}"#;
     let rest = &listed[1..];
     let without_last = &listed[..listed.len() - 1];
@@ -256,7 +256,7 @@ fn equality_tells_what_a_supervisor_asks() {
     let field = |description: &str| json!({"type": "string", "description": description});
     let plan = |description: &str, paths: &[&str]| {
         let schema = json!({"type": "object", "properties": {"a": field(description), "b": field("")}});
-        Plan::custom_resource(&crd("Namespaced", schema, paths), "v1")
+        Extractor::custom_resource(&crd("Namespaced", schema, paths), "v1")
     };
     assert_eq!(plan("x", &[".a"]), plan("x", &[".a", ".wrong"]));
     assert_ne!(plan("x", &[".a"]), plan("y", &[".a"]), "people see the description");

@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 
 use super::{GROUP_VERSION_KIND, SELECTABLE_FIELDS, reachable};
 use crate::extract::prune::Part;
-use crate::extract::{Plan, Prune};
+use crate::extract::{Extractor, Prune};
 
 /// A resource, and what is shown of it.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the names are Kubernetes' own")]
-pub struct ShownResource {
+pub struct FilteredResource {
     pub group: String,
     pub version: String,
     pub resource: String,
@@ -24,17 +24,17 @@ pub struct ShownResource {
     /// What is left out of its objects.
     pub prune: Arc<Prune>,
     /// With the fields that it can be selected by. All Views of a resource share what is long in it.
-    pub plan: Plan,
+    pub plan: Extractor,
 }
 
 /// Everything that is shown.
 #[derive(Clone, Debug, Default)]
-pub struct Shown(Vec<ShownResource>);
+pub struct DocumentFilter(Vec<FilteredResource>);
 
-impl Shown {
+impl DocumentFilter {
     /// These resources.
-    pub fn new(resources: impl IntoIterator<Item = ShownResource>) -> Shown {
-        Shown(resources.into_iter().collect())
+    pub fn new(resources: impl IntoIterator<Item = FilteredResource>) -> DocumentFilter {
+        DocumentFilter(resources.into_iter().collect())
     }
 
     /// Whether there is a v3 document of this key, such as `apis/apps/v1`.
@@ -43,7 +43,7 @@ impl Shown {
     }
 
     /// What is shown of a document, of either form.
-    pub fn part_of(&self, mut document: Value) -> Value {
+    pub fn apply(&self, mut document: Value) -> Value {
         if let Some(paths) = document.get_mut("paths").and_then(Value::as_object_mut) {
             paths.retain(|path, _| self.0.iter().any(|resource| resource.has_path(path)));
             for item in paths.values_mut().filter_map(Value::as_object_mut) {
@@ -73,7 +73,7 @@ impl Shown {
     }
 
     /// The resource whose kind, or list kind, a definition stands for.
-    fn of_definition(&self, definition: &Value) -> Option<(&ShownResource, bool)> {
+    fn of_definition(&self, definition: &Value) -> Option<(&FilteredResource, bool)> {
         let [kind] = &definition.get(GROUP_VERSION_KIND)?.as_array()?[..] else { return None };
         let is = |member: &str, text: &str| kind.get(member).and_then(Value::as_str) == Some(text);
         self.0.iter().find_map(|resource| {
@@ -84,7 +84,7 @@ impl Shown {
     }
 }
 
-impl ShownResource {
+impl FilteredResource {
     fn document(&self) -> String {
         match &*self.group {
             "" => format!("api/{}", self.version),

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::crd::Crd;
-use crate::extract::{Plan, Prune};
-use crate::openapi::part::{Shown, ShownResource};
+use crate::extract::{Extractor, Prune};
+use crate::openapi::filter::{DocumentFilter, FilteredResource};
 
 /// With the field `spec.color`.
-fn plan() -> Plan {
+fn plan() -> Extractor {
     let properties = json!({"spec": {"type": "object", "properties": {"color": {"type": "string"}}}});
     let crd = Crd::read(&json!({
         "metadata": {"name": "shirts.e.com"},
@@ -21,12 +21,12 @@ fn plan() -> Plan {
             }],
         },
     }));
-    Plan::custom_resource(&crd.unwrap(), "v1")
+    Extractor::custom_resource(&crd.unwrap(), "v1")
 }
 
-fn shirts(prune: Prune) -> Shown {
+fn shirts(prune: Prune) -> DocumentFilter {
     let text = |text: &str| text.to_owned();
-    Shown::new([ShownResource {
+    DocumentFilter::new([FilteredResource {
         group: text("e.com"),
         version: text("v1"),
         resource: text("shirts"),
@@ -98,7 +98,7 @@ fn a_part_has_what_is_shown_in_both_forms() {
     let (paths, definitions) = document("#/components/schemas/");
     let v3 = json!({"openapi": "3.0.0", "paths": paths, "components": {"schemas": definitions}});
     for (whole, place) in [(v2, "/definitions"), (v3, "/components/schemas")] {
-        let part = shown.part_of(whole);
+        let part = shown.apply(whole);
         let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
         assert_eq!(
             names(&part["paths"]),
