@@ -1,4 +1,4 @@
-//! A CustomResourceDefinition, read once: what every other room needs of it, and nothing judged.
+//! A CustomResourceDefinition, parsed once into what other modules need. Nothing is validated.
 //!
 //! Reading is lenient: fields of a wrong JSON type are reported as [`Malformed`] with their path, unknown fields are
 //! ignored, and no rule of selectable fields is applied here: see `extract::validation`. Schemas stay JSON text ([`Schema`]): a

@@ -1,7 +1,7 @@
-//! The schema of a version, as the text that it is written in.
+//! The schema of a version, as JSON text.
 //!
-//! A definition may be as long as an API server stores, and there may be many. The value of a schema takes several times the memory of its text,
-//! for which its author decides how many times, so only the text is kept. Who needs the value reads it, and lets go of it.
+//! There may be many definitions, each as long as an API server stores. The value of a schema takes several times the memory of its text,
+//! and its author decides how many times. So only the text is stored; code that needs the value parses it for the moment.
 
 use std::fmt;
 use std::sync::Arc;

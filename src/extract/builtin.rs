@@ -2,8 +2,8 @@
 //!
 //! Upstream keeps two lists that do not always agree: the labels that a kind's conversion function accepts (kubernetes
 //! `pkg/apis/*/conversion.go`, AddFieldLabelConversionFunc) and the values that its registry strategy fills in
-//! (`pkg/registry/*/strategy.go`, ToSelectableFields). One row here says both, for Kubernetes 1.32 to 1.37, together with
-//! where the value stands in the JSON of the wire. It stands in for the declarative tags that KEP-4358 leaves to later.
+//! (`pkg/registry/*/strategy.go`, ToSelectableFields). One row here has both, for Kubernetes 1.32 to 1.37, with the
+//! path of the value in the JSON of the wire. It replaces the declarative tags that KEP-4358 leaves to later.
 //! A kind without a row accepts metadata.name and metadata.namespace, on cluster-scoped objects too.
 
 use crate::model::Scope;
@@ -20,7 +20,7 @@ pub struct BuiltInFields {
     pub kind: &'static str,
     /// Whether metadata.namespace is accepted; metadata.name always is.
     pub namespace: bool,
-    /// How a label that is not accepted is refused.
+    /// The error for a label that is not accepted.
     pub refusal: LabelErrorFormat,
     /// Accepted labels besides metadata.name and metadata.namespace.
     pub labels: &'static [Label],
@@ -48,7 +48,7 @@ pub enum LabelSource {
         when_absent: &'static str,
         /// Whether the published form names that text although it is empty.
         names_default: bool,
-        /// For people; given where the label alone would mislead.
+        /// For users; given where the label alone would mislead.
         description: &'static str,
     },
     /// Another label; not published.
@@ -57,7 +57,7 @@ pub enum LabelSource {
     NeverPopulated,
 }
 
-/// The shapes of messages for labels that are not accepted.
+/// Formats of the errors for labels that are not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelErrorFormat {
     /// Custom resources, and kinds with a conversion function of the usual form.
@@ -71,7 +71,7 @@ pub enum LabelErrorFormat {
 }
 
 impl LabelErrorFormat {
-    /// kube-apiserver's words for a refused label.
+    /// kube-apiserver's message for an unsupported label.
     pub fn message(self, version: &str, label: &str) -> String {
         match self {
             LabelErrorFormat::NotSupported => format!("field label not supported: {label}"),

@@ -1,8 +1,8 @@
 //! The checked fields of one resource; object bytes -> [`Record`].
 //!
-//! A plan is made once when a resource is planned and is cheap to clone. It applies no schema default: what the bytes do
-//! not say is the empty text, or for built-in types what the table says. Which paths are right is `validation`'s and
-//! `builtin`'s; how the bytes are walked is `scan`'s.
+//! An extractor is compiled once for each version of a resource and is cheap to clone. It applies no schema default: the value of an absent
+//! field is the empty text, or for built-in types that of the table. `validation` and `builtin` decide which paths are valid; `scan`
+//! walks the bytes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -27,12 +27,12 @@ use crate::model::{FieldIndex, IndexedValues, Key, Record, Scope, Version};
 /// Most characters of an invalid version that an error shows.
 const LONGEST_VERSION: usize = 64;
 
-/// The checked, compiled fields of one resource (one group, version and plural).
+/// The validated, compiled fields of one resource (one group, version and plural).
 ///
-/// Plans are equal when nothing that a client can see differs.
+/// Extractors are equal when nothing that a client can see differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extractor {
-    /// Shared with the plans of all Views of the resource.
+    /// Shared with the extractors of all Views of the resource.
     whole: Arc<Whole>,
     /// Of each field, whether it cannot be selected by, although it is read. Empty if all can.
     hidden: Arc<[bool]>,
@@ -46,7 +46,7 @@ struct Whole {
     trie: Trie,
 }
 
-/// Most fields of a plan.
+/// Most fields of an extractor.
 const MAX_FIELDS: usize = 1 << 15;
 
 /// Most nodes of a trie with a FieldCache's fields, and most steps of their paths together. Each resource in each version has such
@@ -78,7 +78,7 @@ struct Reading {
     type_meta: Option<(usize, usize)>,
 }
 
-/// Where a field's value stands.
+/// The paths that a field's value is read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FieldSource {
     /// Slots in order of precedence: the first one with a text that is not empty counts.
@@ -107,10 +107,10 @@ impl Reading {
 }
 
 impl Extractor {
-    /// The plan of one version of a custom resource. Fields that `validation` refuses are left out.
+    /// The extractor of one version of a custom resource. Fields that `validation` rejects are left out.
     ///
-    /// A list that is refused for its length alone is kept whole: API servers keep such lists across updates. A version
-    /// that the definition does not have yields a plan without fields.
+    /// A list that is rejected for its length alone stays whole: API servers keep such lists across updates. A version
+    /// that the definition does not have yields an extractor without fields.
     pub fn custom_resource(crd: &Crd, version: &str) -> Extractor {
         let mut reading = Reading::new(false);
         let mut fields = Vec::new();
@@ -131,7 +131,7 @@ impl Extractor {
         Extractor::of(labels, fields, reading)
     }
 
-    /// The plan of a built-in type, from the table; kinds that are not in it have only metadata.name and
+    /// The extractor of a built-in type, from the table; kinds that are not in it have only metadata.name and
     /// metadata.namespace, whatever their scope.
     pub fn built_in(group: &str, version: &str, kind: &str, _scope: Scope) -> Extractor {
         let row = builtin::find(group, version, kind);
@@ -172,7 +172,7 @@ impl Extractor {
         Extractor { whole: Arc::new(Whole { labels, fields, reading, trie }), hidden: Arc::default() }
     }
 
-    /// The same plan with a FieldCache's fields behind its own. They have been accepted for this plan: see
+    /// The same extractor with a FieldCache's fields after its own. They have been accepted for this extractor: see
     /// [`super::extra::accept`].
     ///
     /// # Errors
@@ -205,9 +205,9 @@ impl Extractor {
         })
     }
 
-    /// The same plan for objects without some parts: it offers no field that is read there. The numbers of the other fields stay.
+    /// The same extractor for pruned objects: it offers no field that is read from a pruned part. The indexes of the other fields stay.
     ///
-    /// Every View has plans of its own, so these hold nothing of the fields but whether they are offered.
+    /// Every View has its own extractors, so these only add which fields are offered.
     pub fn pruned(&self, prune: &Prune) -> Extractor {
         if prune.is_empty() {
             return self.clone();
@@ -252,7 +252,7 @@ impl Extractor {
     /// What a label of a field selector refers to.
     ///
     /// # Errors
-    /// kube-apiserver's refusal for this kind.
+    /// The message of kube-apiserver for this kind.
     pub fn resolve(&self, label: &str) -> Result<FieldRef, UnsupportedLabel> {
         let labels = &self.whole.labels;
         match label {
@@ -290,7 +290,7 @@ impl Extractor {
                     let mut shorter = Vec::with_capacity(found.object.end - cut);
                     shorter.push(b'{');
                     shorter.extend_from_slice(&bytes[cut + 1..found.object.end]);
-                    // The brace stands where the comma stood; everything behind it moved by as much.
+                    // The brace replaces the comma; everything behind it moves by `cut`.
                     self.record(Bytes::from(shorter), &found, cut)
                 }
                 None => {
@@ -422,17 +422,17 @@ fn required_text<'b>(bytes: &'b [u8], span: Span, path: &'static str) -> Result<
     unescape(inside).ok_or(InvalidObject::Syntax(SyntaxError { offset: span.start, expected: "a string" }))
 }
 
-/// Room for a value's text: colours and names, not paragraphs.
+/// Expected bytes of a value's text: colours and names, not paragraphs.
 const USUAL_VALUE_BYTES: usize = 24;
 /// Most bytes of JSON that the values of all fields of a FieldCache have in one object. The paths of 32 fields can lead to the same value.
 const MOST_VALUE_BYTES: usize = 1 << 20;
 /// Most fields with several values have fewer in an object.
 const USUAL_VALUES: usize = 256;
-/// Room for labels: most objects have fewer.
+/// Capacity for labels: most objects have fewer.
 const USUAL_LABELS: usize = 8;
 
 /// Reads metadata.labels: sorted by key, of equal keys the last one. Anything but an object is no label at all. The
-/// result has room for as many values.
+/// result has capacity for as many values.
 fn labels(bytes: &[u8], span: Span, values: usize) -> Result<IndexedValues, SyntaxError> {
     let raw = span.of(bytes);
     let misplaced = |error: SyntaxError| SyntaxError { offset: span.start + error.offset, ..error };
@@ -519,7 +519,7 @@ fn leading_type_meta(bytes: &[u8], found: &FoundSpans, kind: Span, api_version: 
     is_usual.then_some(api_version.end)
 }
 
-/// The object without its kind and apiVersion, wherever they stand.
+/// The object without its kind and apiVersion, in any order.
 fn without_type_meta(object: &[u8]) -> Result<Vec<u8>, SyntaxError> {
     let mut shorter = Vec::with_capacity(object.len());
     shorter.push(b'{');

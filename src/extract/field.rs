@@ -19,7 +19,7 @@ pub struct Field {
     pub format: String,
     /// Value when the source is absent: the built-in table's, or the schema's default for display. `None`: "".
     pub default: Option<String>,
-    /// Description for people; empty without one.
+    /// Description for users; empty without one.
     pub description: String,
     /// Where the field comes from.
     pub origin: Origin,
@@ -49,10 +49,10 @@ pub enum FieldRef {
     Empty,
 }
 
-/// A label that the resource does not offer; Display is kube-apiserver's message for that kind.
+/// A label that the resource does not have; Display is kube-apiserver's message for that kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UnsupportedLabel {
-    /// kube-apiserver's words.
+    /// kube-apiserver's message.
     pub message: String,
 }

@@ -17,7 +17,7 @@ pub enum InvalidObject {
     /// metadata.resourceVersion is no decimal number.
     #[error("metadata.resourceVersion {text:?} is not a number")]
     Version {
-        /// What stands there, cut where it is long.
+        /// Its value, cut if it is long.
         text: String,
     },
 }

@@ -1,10 +1,18 @@
-//! Selectable fields: which paths are right, and what an object's bytes hold at them.
+//! Selectable fields: validates their paths, and extracts their values from the bytes of objects.
 //!
-//! Map: [`path`] is the grammar and the schema walk of `selectableFields[].jsonPath`; [`validation`] applies every rule of
-//! kube-apiserver to a CustomResourceDefinition and says which causes it would answer with; [`builtin`] is the table of
-//! built-in types as data; [`extra`] judges and compiles the fields of a FieldCache; [`extractor`] holds the
-//! checked fields of one resource; [`json_path`] reads and follows the paths of printer columns; [`prune`] leaves parts of an object out; `trie` merges their paths, and `scan` runs it over an object's bytes in one pass (its cursor also splits lists and watches in `source`); [`value`] is the one canonical text of a JSON value.
-//! `tree` reads JSON of any depth without recursion, and `json` the members of its values; `weight` says how much memory a value takes before it is made. This room knows no store and no selector.
+//! | file | content |
+//! |---|---|
+//! | [`path`] | grammar of `selectableFields[].jsonPath`, resolved against a schema |
+//! | [`validation`] | kube-apiserver's rules for the selectable fields of a CustomResourceDefinition |
+//! | [`builtin`] | the fields of built-in types, as a table |
+//! | [`extra`] | validates and compiles the fields of a FieldCache |
+//! | [`extractor`] | the compiled fields of one resource; object bytes to a record |
+//! | `trie`, `scan` | all paths of an extractor merged, and followed in one pass over an object |
+//! | [`value`] | the canonical text of a JSON value |
+//! | [`json_path`] | paths of printer columns |
+//! | [`prune`] | removes parts of an object |
+//!
+//! This module knows no store and no selector.
 
 pub mod builtin;
 pub mod extra;

@@ -3,7 +3,7 @@
 //! The text is cut at `.`, `[` and `]` and nowhere else; there is no escape and no trimming (apiextensions
 //! `apiserver/schema/cel/validation.go`, ValidFieldPath without array notation). Only structural `properties` and
 //! `additionalProperties` count. This is not RFC 9535 and not client-go's JSONPath, which API servers use later to read
-//! the value: where the two disagree, `validation` warns. No rule about what the path may point to stands here.
+//! the value: where the two disagree, `validation` warns. Rules about the target of a path are not here.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 pub struct Resolved<'s> {
     /// The keys to walk, literally.
     pub segments: Vec<String>,
-    /// The path as Kubernetes prints it after the walk (`spec.m[key]`), by which duplicates are told.
+    /// The path as Kubernetes prints it after the walk (`spec.m[key]`), which identifies duplicates.
     pub normalised: String,
     /// The schema at the end; `None` below `additionalProperties: true`.
     pub leaf: Option<&'s Value>,
@@ -113,7 +113,7 @@ fn step(resolved: &mut Resolved<'_>, segment: &str) -> Result<(), PathError> {
 }
 
 /// Cuts the next token off: a delimiter, a text up to the next delimiter, or a text from a single quote to the next one
-/// that no backslash precedes (else to the end), quotes kept.
+/// that no backslash precedes (else to the end), with its quotes.
 fn token<'p>(rest: &mut &'p str) -> Option<&'p str> {
     let bytes = rest.as_bytes();
     let length = match bytes.first()? {

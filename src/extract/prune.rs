@@ -1,8 +1,8 @@
-//! Objects without some of their parts: what a View leaves out.
+//! Prunes parts of objects that a View does not show.
 //!
-//! A path is member names; where a list stands on the way, each of its elements is meant, so that nothing stays visible because of
-//! where it stands. What is left keeps its bytes and its order. Copies of the data inside the object are left out with it: see [`copies`].
-//! Which fields a pruned object still has is [`super::Extractor::pruned`]'s. The grammar of paths is [`path`].
+//! A path consists of member names; it continues in each element of a list, so that the position in a list never makes a value
+//! visible. The remaining bytes and their order do not change. Copies of the pruned data inside the object are pruned too: see [`copies`].
+//! [`super::Extractor::pruned`] decides which fields a pruned object still has. [`path`] is the grammar of paths.
 
 pub mod copies;
 pub mod path;
@@ -17,12 +17,12 @@ use path::InvalidPath;
 /// Most names that the paths of one resource of a View have together. Plans of its fields are compared with each of them.
 pub const MOST_NAMES: usize = 256;
 
-/// What is left out: members with their names, sorted. Thousands of Views can have hundreds of names each, and a map takes half a kilobyte for
+/// The pruned members by name, sorted. Thousands of Views can have hundreds of names each, and a map takes half a kilobyte for
 /// one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prune(Vec<(Box<str>, Part)>);
 
-/// What is left out of a member.
+/// How much of a member is pruned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
     /// With all that is in it.

@@ -1,10 +1,10 @@
-//! One pass over an object's bytes: where the values of a plan's paths stand.
+//! Finds the values of all paths of an extractor in one pass over an object's bytes.
 //!
 //! The scanner walks only the parts of the object that the trie knows and skips everything else without looking at it:
 //! skipped parts are balanced (brackets, strings, depth), not validated. It keeps its own stack, so that nesting costs
-//! no stack of the thread, and refuses what Go's decoder refuses: more than [`MAX_DEPTH`] levels. A key that occurs twice
-//! counts where it stands last, as in Go's encoding/json.
-//! What the found bytes mean is `value`; what becomes of them is `extractor`.
+//! no stack of the thread, and rejects what Go's decoder rejects: more than [`MAX_DEPTH`] levels. Of a key that occurs twice
+//! the last value counts, as in Go's encoding/json.
+//! What the found bytes mean is `value`; `extractor` uses them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -68,7 +68,7 @@ impl Replaced {
 }
 
 impl FoundSpans {
-    /// The values of a slot that can have several, as they stand in the object.
+    /// The values of a slot that can have several, in the order of the object.
     pub(super) fn values(&self, slot: usize) -> impl Iterator<Item = Span> {
         let start = self.many.partition_point(|(held, _)| *held < slot);
         self.many[start..].iter().take_while(move |(held, _)| *held == slot).map(|(_, span)| *span)
@@ -97,7 +97,7 @@ struct Frame<'b> {
     met: usize,
     /// How many values of slots that can have several had been found before it.
     found_before: usize,
-    /// Of an object of which every member is asked for.
+    /// The members of an object of which every member is wanted.
     members: Option<Box<Members<'b>>>,
 }
 
@@ -171,7 +171,7 @@ pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<FoundSpans, SyntaxErro
             // An earlier value of the same key no longer counts, nor anything that was found inside of it.
             let replaced = match &mut frame.members {
                 Some(members) => members.note(&key, cursor.position()),
-                // Paths under different keys have nothing in common here, so what stands in this object stood under the key.
+                // Paths under different keys have nothing in common here, so all spans in this object were found under the key.
                 None => Some(Span { start: frame.start, end: cursor.position() }),
             };
             let below = trie.slots_below(child);

@@ -1,4 +1,4 @@
-//! All paths of a plan merged into one trie, so that one pass over an object finds every value.
+//! All paths of an extractor merged into one trie, so that one pass over an object finds every value.
 //!
 //! A step is a key taken literally, an element of a list, or any member or element. Where a wildcard and a name meet at one
 //! place, their paths go on together: nodes are sets of paths at one level, worked out when the trie is built, so that the scanner is
@@ -62,7 +62,7 @@ struct Node {
 pub(super) struct TooManyNodes;
 
 impl Paths {
-    /// Adds a path and returns its slot; a path that is already there keeps its own.
+    /// Adds a path and returns its slot; an existing path has its slot already.
     pub(super) fn insert(&mut self, steps: &[Step]) -> usize {
         self.slot(steps, || steps.into())
     }
@@ -156,7 +156,7 @@ impl Trie {
         self.slots[slot]
     }
 
-    /// The child under a key as it stands between the quotes.
+    /// The child under a key, given as the raw bytes between its quotes.
     pub(super) fn child(&self, node: TrieNodeId, raw_key: &[u8], is_escaped: bool) -> Option<TrieNodeId> {
         let unescaped;
         let key = if is_escaped {
@@ -175,19 +175,19 @@ impl Trie {
         node.elements.iter().find(|(held, _)| *held == place).map(|&(_, child)| child).or(node.any)
     }
 
-    /// Whether an element at this place of a list or behind it is asked for.
+    /// Whether a path leads to an element at this index of a list or after it.
     pub(super) fn has_elements_from(&self, node: TrieNodeId, place: usize) -> bool {
         let node = &self.nodes[node];
         node.any.is_some() || node.elements.last().is_some_and(|(last, _)| *last >= place)
     }
 
-    /// Whether a member of an object is asked for.
+    /// Whether a path leads to a member of an object.
     pub(super) fn has_children(&self, node: TrieNodeId) -> bool {
         let node = &self.nodes[node];
         node.any.is_some() || !node.children.is_empty()
     }
 
-    /// Whether every member is asked for.
+    /// Whether a path leads to every member.
     pub(super) fn takes_any(&self, node: TrieNodeId) -> bool {
         self.nodes[node].any.is_some()
     }

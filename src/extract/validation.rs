@@ -1,9 +1,9 @@
-//! Judges a CustomResourceDefinition's selectable fields as kube-apiserver does, and says what to mend.
+//! Validates the selectable fields of a CustomResourceDefinition as kube-apiserver does, and reports how to fix them.
 //!
 //! Every rule, cause and message is apiextensions' (`apis/apiextensions/validation/validation.go`,
-//! ValidateCustomResourceSelectableFields and its callers), except where an API server refuses or crashes on what is
-//! right: that is accepted here with a [`FieldWarning`]. Only the rules that concern selectable fields are applied, and the
-//! one that every version needs a schema; a CustomResourceDefinition may be refused for other reasons still.
+//! ValidateCustomResourceSelectableFields and its callers), except where an API server rejects or crashes on a valid
+//! definition: that is accepted here with a [`FieldWarning`]. Only the rules that concern selectable fields are applied, and the
+//! one that every version needs a schema; an API server may reject a CustomResourceDefinition for other reasons still.
 //! The grammar and the walk over the schema are `path`'s.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,28 +23,28 @@ pub const MAX_SELECTABLE_FIELDS: usize = 8;
 /// The outcome for one CustomResourceDefinition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrdValidation {
-    /// What a kube-apiserver without the known defects would refuse it for; empty when accepted. In its order.
+    /// Why a kube-apiserver without the known defects would reject it, in its order; empty when accepted.
     pub causes: Vec<StatusCause>,
-    /// What is accepted here but goes wrong on current API servers, or is surely not meant.
+    /// What is accepted here but fails on current API servers, or is probably a mistake.
     pub warnings: Vec<FieldWarning>,
     /// For every version, in the order of spec.versions.
     pub versions: Vec<VersionValidation>,
 }
 
-/// One entry of details.causes of the Status that refuses a CustomResourceDefinition.
+/// One entry of details.causes of the Status that rejects a CustomResourceDefinition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusCause {
     /// `FieldValueRequired`, `FieldValueInvalid`, `FieldValueDuplicate` or `FieldValueTooMany`.
     pub reason: &'static str,
     /// Such as `spec.selectableFields[0].jsonPath`.
     pub field: String,
-    /// kube-apiserver's words, such as `Duplicate value: ".spec.color"`.
+    /// kube-apiserver's message, such as `Duplicate value: ".spec.color"`.
     pub message: String,
-    /// Our words: how to mend it; empty when the message says all.
+    /// How to fix it; empty when the message is enough.
     pub hint: String,
 }
 
-/// Something to know about an accepted field.
+/// A warning about an accepted field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldWarning {
     /// The version; empty when the whole definition is meant.
@@ -60,9 +60,9 @@ pub struct FieldWarning {
 pub struct VersionValidation {
     /// The version.
     pub name: String,
-    /// The fields that are right in themselves, in order. A list that is only too long is here, whole.
+    /// The fields that are valid in themselves, in order. A list that is only too long is here, whole.
     pub accepted: Vec<Field>,
-    /// The others, in order; a path that breaks two rules stands here once.
+    /// The others, in order; a path that violates two rules occurs once.
     pub rejected: Vec<RejectedPath>,
 }
 
@@ -89,10 +89,10 @@ const INVALID: &str = "FieldValueInvalid";
 const DUPLICATE: &str = "FieldValueDuplicate";
 const TOO_MANY: &str = "FieldValueTooMany";
 
-/// The upstream report of the refusals that come of moving equal parts of versions to the top level.
+/// The upstream issue about definitions that are rejected because equal parts of versions are moved to the top level.
 const HOISTING_ISSUE: &str = "kubernetes/kubernetes#140689";
 
-/// Judges a definition; `old` is the stored one when this is an update.
+/// Validates a definition; `old` is the stored one for an update.
 ///
 /// Of all rules only the limit on the number of fields is lenient on update: a list that was too long before and has not
 /// changed may stay (findTooManySelectableFieldsAllowed).
@@ -139,8 +139,8 @@ pub fn validate(new: &Crd, old: Option<&Crd>) -> CrdValidation {
                 version: String::new(),
                 json_path: String::new(),
                 message: format!(
-                    "All versions have the same {equal} but not the same {different}; current API servers refuse such a \
-                     definition although it is right ({HOISTING_ISSUE}). Any difference in the {equal} of two versions, \
+                    "All versions have the same {equal} but not the same {different}; current API servers reject such a \
+                     definition although it is valid ({HOISTING_ISSUE}). Any difference in the {equal} of two versions, \
                      a description for example, avoids that."
                 ),
             });
@@ -178,7 +178,7 @@ fn validate_once_for_all(crd: &Crd, may_exceed: bool, validation: &mut CrdValida
     let Some(version) = crd.versions.first() else { return };
     let Some(schema) = &version.schema else {
         if version.has_schema_field {
-            // The API server goes on without a schema; paths that are wrong before they name anything have their usual
+            // The API server continues without a schema; paths that are invalid before they name anything have their usual
             // causes, the first one that names something makes it crash.
             let list = validate_list(&version.selectable_fields, &Value::Null, LIST, may_exceed);
             if !list.walks_into_nothing {
@@ -251,7 +251,7 @@ fn reject_all(version: &CrdVersion, cause: &StatusCause) -> Vec<RejectedPath> {
     version.selectable_fields.iter().map(rejected).collect()
 }
 
-/// The fields of one version that are right, with the keys to walk.
+/// The valid fields of one version, with the keys to walk.
 pub(super) fn accepted_fields(version: &CrdVersion) -> Vec<(Field, Vec<String>)> {
     match &version.schema {
         Some(schema) if !version.selectable_fields.is_empty() => {
@@ -424,7 +424,7 @@ fn type_hint(kind: &str, leaf: Option<&Value>) -> String {
     }
 }
 
-/// What goes wrong when an API server evaluates an accepted path: it compiles the path with client-go's JSONPath
+/// What fails when an API server evaluates an accepted path: it compiles the path with client-go's JSONPath
 /// templates (`util/jsonpath/parser.go`), which give some characters a meaning. Everything else it takes literally.
 fn run_time_warnings(json_path: &str, segments: &[String]) -> Vec<String> {
     let any =
@@ -526,7 +526,7 @@ fn same_keyword(keyword: &str, left: &Value, right: &Value) -> bool {
     }
 }
 
-/// Whether JSONSchemaProps keeps a keyword, and something of it.
+/// Whether JSONSchemaProps has a keyword, and its value is not empty.
 fn holds(keyword: &str, value: &Value) -> bool {
     match keyword {
         // These are pointers upstream: false, or nothing in it, is a value.
@@ -555,8 +555,8 @@ fn holds_something(value: &Value) -> bool {
     }
 }
 
-/// What is wrong with definitions, validated once for each state of a definition. Clones share it. Of fields that are right a plan knows more, so
-/// they are not here.
+/// Caches the validation of each definition until it changes. Clones share it. The extractor has the valid fields, so they are not
+/// here.
 #[derive(Clone, Debug, Default)]
 pub struct CrdValidationCache(Arc<Mutex<BTreeMap<String, Validated>>>);
 
@@ -579,7 +579,7 @@ impl CrdValidationCache {
         validation
     }
 
-    /// Lets go of those of other definitions.
+    /// Removes the entries of other definitions.
     pub fn retain(&self, is_there: impl Fn(&str) -> bool) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| is_there(name));
     }

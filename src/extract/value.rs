@@ -19,12 +19,12 @@ pub fn text_of(value: &Value) -> String {
     text(value.to_string().as_bytes()).unwrap_or_default().into_owned()
 }
 
-/// Values of an enum that are kept: everybody who reads of a field reads all of them.
+/// Values of an enum that are published: clients that read of a field read all of them.
 const MOST_ALLOWED: usize = 1_024;
 /// Bytes of their texts together. Definitions may have megabytes of them.
 const MOST_ALLOWED_BYTES: usize = 64 << 10;
 
-/// The texts of an enum's values, from the first on, as many as are kept.
+/// The texts of the first values of an enum, within both bounds.
 pub(super) fn allowed<'v>(values: impl Iterator<Item = &'v Value>) -> Arc<[String]> {
     let mut room = MOST_ALLOWED_BYTES;
     let fits = |text: &String| match room.checked_sub(text.len()) {
@@ -64,7 +64,7 @@ fn number(literal: &str) -> Option<String> {
     }
     let float: f64 = literal.parse().ok()?;
     if !float.is_finite() {
-        // Go refuses it; it is no value of an API server, and as good as any text.
+        // Go rejects it, so no API server has such a value. Any text will do.
         return Some(literal.to_owned());
     }
     // Rust's plain form is the form Go writes to storage below 1e21, where the literal is then read as an integer.

@@ -20,7 +20,7 @@ pub(crate) const LIST_GOES_ON: &str = "a comma or the end of a list";
 pub(crate) const OBJECT_GOES_ON: &str = "a comma or the end of an object";
 pub(crate) const TOO_DEEP: &str = "at most 10000 levels of nesting";
 
-/// Where a value stands in the bytes; an absent one is empty (no JSON value is).
+/// The position of a value in the bytes; that of an absent one is empty (no JSON value is).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) start: usize,
@@ -38,7 +38,7 @@ impl Span {
     }
 }
 
-/// A JSON string as it stands in the bytes.
+/// A JSON string in its raw form.
 pub(crate) struct RawString<'b> {
     /// Between the quotes.
     pub(crate) raw: &'b [u8],
@@ -133,14 +133,14 @@ impl<'b> Cursor<'b> {
         Ok(())
     }
 
-    /// Steps over these bytes if they stand here.
+    /// Steps over these bytes if they are next.
     pub(crate) fn takes(&mut self, expected: &[u8]) -> bool {
         let takes = self.bytes[self.position..].starts_with(expected);
         self.position += if takes { expected.len() } else { 0 };
         takes
     }
 
-    /// Skips white space and, if it stands there, the closing bracket.
+    /// Skips white space and, if it follows, the closing bracket.
     pub(crate) fn closes(&mut self, bracket: u8) -> bool {
         self.space();
         let closes = self.peek() == Some(bracket);
@@ -155,7 +155,7 @@ impl<'b> Cursor<'b> {
         Ok(RawString { raw: &self.bytes[start..self.position - 1], start, is_escaped })
     }
 
-    /// Moves behind the closing quote; true when a backslash stood before it.
+    /// Moves past the closing quote; true if the string has a backslash.
     fn finish_string(&mut self) -> Result<bool, SyntaxError> {
         let mut is_escaped = false;
         loop {

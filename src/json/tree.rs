@@ -30,7 +30,7 @@ pub enum InvalidJson {
     },
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NodeKind {
     /// A string, a number, a boolean or null.
@@ -52,8 +52,8 @@ pub(crate) struct Tree<'b> {
     nodes: Nodes,
 }
 
-/// A value: where it is, and what stands beside and in it. A short value has few bytes for each node, so a node has few as well. What
-/// the bytes themselves tell is read there: what a value is, and where a key ends.
+/// A value: its position, and links to its next sibling and first child. Short values have few bytes for each node, so a node is small as
+/// well: its kind and the end of its key are read from the bytes.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     /// Of a member: behind the first quote.
@@ -65,7 +65,7 @@ struct Node {
     next: u32,
 }
 
-/// Nodes. The first [`PART`], which most trees do not need, stand together; further ones in parts, so that many are neither moved nor
+/// Nodes. The first [`PART`], which suffice for most trees, are contiguous; further ones are in parts, so that many are neither moved nor
 /// allocated in advance.
 #[derive(Debug)]
 struct Nodes {
@@ -75,7 +75,7 @@ struct Nodes {
 
 const PART: usize = 1 << 10;
 
-/// Bytes of an object for each of its values, about. A tree begins with room for as many values.
+/// Bytes of an object for each of its values, about. A tree begins with capacity for as many values.
 const BYTES_PER_VALUE: usize = 16;
 
 impl Nodes {
@@ -218,7 +218,7 @@ impl<'b> Tree<'b> {
         }
     }
 
-    /// Sorts the members of an object and keeps the last of equal keys.
+    /// Sorts the members of an object; of equal keys the last one stays.
     fn sort(&mut self, id: NodeId) -> Result<(), SyntaxError> {
         let mut members: Vec<(Cow<'b, str>, NodeId)> = Vec::with_capacity(self.children(id).count());
         for member in self.children(id) {
@@ -239,7 +239,7 @@ impl<'b> Tree<'b> {
         Ok(())
     }
 
-    /// The key of a member as it stands between its quotes.
+    /// The raw key of a member, without its quotes.
     fn raw_key(&self, id: NodeId) -> &'b [u8] {
         let rest = &self.bytes[self.nodes[id].key as usize..];
         let mut end = 0;
@@ -254,7 +254,7 @@ impl<'b> Tree<'b> {
         NodeId(0)
     }
 
-    /// What a node is.
+    /// The kind of a node.
     pub(crate) fn kind(&self, id: NodeId) -> NodeKind {
         kind_of(self.bytes.get(self.nodes[id].start as usize).copied())
     }

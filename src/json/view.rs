@@ -1,7 +1,7 @@
 //! A value of a [`Tree`], or nothing: what reads an object member by member holds no copy of it.
 //!
-//! Reading is total, as it is with [`serde_json::Value`]: a member of what is no object is nothing, and nothing is like null. A member is
-//! looked for among all of its object, so whoever joins two wide objects walks both in the order of their keys.
+//! Reading is total, as it is with [`serde_json::Value`]: a member of what is no object is nothing, and nothing is like null. A lookup walks
+//! all members of an object, so code that joins two wide objects iterates both in the order of their keys.
 
 use std::borrow::Cow;
 

@@ -1,6 +1,6 @@
-//! How much memory the value of a JSON text takes, computed from the text alone. The author of a text chooses how much that is.
+//! The memory that the value of a JSON text takes, computed from the text alone. The author of a text decides how much that is.
 //!
-//! A [`Value`] takes far more than its text. An object of one member has a node of a B-tree with room for eleven, so `{"":` and `}` make 640
+//! A [`Value`] takes far more than its text. An object of one member has a B-tree node with capacity for eleven, so `{"":` and `}` make 640
 //! bytes of five. The bounds of texts that others write are therefore bounds of their values as well, and a value is only made after the text
 //! was found to be within its bound.
 
@@ -8,10 +8,10 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-/// A node of the B-tree of an object: room for eleven members.
+/// A node of the B-tree of an object, in bytes: it has capacity for eleven members.
 const NODE: usize = 640;
 
-/// Members that one node has room for.
+/// Members that fit one node.
 const NODE_MEMBERS: usize = 11;
 
 /// Where one node is full, there are a second one and one above both.
@@ -20,10 +20,10 @@ const SPLIT: usize = NODE + 736;
 /// A further member of an object. Nodes are split when they are full, so they may be little more than half full.
 const MEMBER: usize = 128;
 
-/// A list that has items has room for four at once.
+/// A list with items has capacity for four at once.
 const LIST: usize = 128;
 
-/// A further item of a list, whose room doubles.
+/// A further item of a list, whose capacity doubles.
 const ITEM: usize = 64;
 
 /// A text is an allocation of its own, however short it is.
@@ -47,8 +47,8 @@ struct Open {
     commas: usize,
 }
 
-/// Whether the value of a JSON text takes at most so many bytes of memory. Of what is no JSON it only tells that no reader comes further than
-/// that before it sees so.
+/// Whether the value of a JSON text takes at most so many bytes of memory. For bytes that are not JSON, it bounds what a parser builds before it
+/// fails.
 pub(crate) fn is_within(json: &[u8], most: usize) -> bool {
     memory_of(json, most) <= most
 }
@@ -102,7 +102,7 @@ pub(crate) fn memory_of(json: &[u8], most: usize) -> usize {
     memory
 }
 
-/// What stands behind the end of a text that has begun.
+/// The bytes after the end of a string that has begun.
 fn behind_text(mut rest: &[u8]) -> &[u8] {
     while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')) {
         if rest[at] == b'"' {

@@ -1,4 +1,4 @@
-//! Why the spec of an object of our own kinds is not in memory.
+//! Why the spec of an object of our kinds is not in memory.
 
 /// Why the spec was left out. An object without its spec is not served.
 #[derive(Clone, Debug, PartialEq, Eq)]

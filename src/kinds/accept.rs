@@ -1,8 +1,8 @@
-//! What a schema and CEL cannot judge of a FieldCache or a View: whether the resource is there, and whether its selectors can be read and
-//! mean fields that it has.
+//! Validates what a schema and CEL cannot: whether the resource of a FieldCache or a View exists, whether selectors can be parsed, and
+//! whether the resource has their fields.
 //!
-//! Pure: what is known of resources comes in. The extra fields themselves are judged by `extract::extra`, whose reasons go into the
-//! same conditions. An empty list of problems means Accepted.
+//! The functions are pure: the caller passes what is known of resources. `extract::extra` validates the extra fields, and its reasons go into
+//! the same conditions. An empty list of problems means Accepted.
 
 use serde_json::Value;
 
@@ -37,13 +37,13 @@ pub enum Reason {
     InvalidSelector,
     /// A selector names a field that the resource does not offer, or not to the API server.
     FieldNotSelectable,
-    /// No FieldCache keeps the resource.
+    /// No FieldCache caches the resource.
     NotCached,
     /// A member that this release does not know.
     UnknownField,
     /// A pruned path cannot be read, or names what cannot be pruned.
     InvalidPath,
-    /// An extra field is wrong; the word is its own.
+    /// An extra field is not valid, for this reason.
     Field(extra::ExtraFieldReason),
 }
 
@@ -89,7 +89,7 @@ pub fn shortened(mut message: String) -> String {
     message
 }
 
-/// The extra fields that a FieldCache asks for, as `extract::extra` takes them.
+/// The extra fields of a FieldCache, as `extract::extra` takes them.
 pub fn requests(spec: &FieldCacheSpec) -> Vec<FieldRequest> {
     spec.selectable_fields
         .iter()
@@ -101,9 +101,9 @@ pub fn requests(spec: &FieldCacheSpec) -> Vec<FieldRequest> {
         .collect()
 }
 
-/// The versions that a FieldCache means and that are served: those that it names, else the preferred one and those of `kept`; and one
-/// problem for each that is not served, which the others do without. `served` are those of the resource, the preferred one first; none:
-/// there is no such resource. `kept` are those that were kept so far.
+/// The served versions that a FieldCache selects: those that it names, otherwise the preferred one and those of `kept`. There is one
+/// problem for each version that is not served; the others are cached nevertheless. `served` are the versions of the resource, the preferred one
+/// first; empty if there is no such resource. `kept` are the versions that are cached already.
 pub fn versions(spec: &FieldCacheSpec, kept: &[String], served: &[&str]) -> (Vec<String>, Vec<Problem>) {
     let name = spec.object_name();
     let Some(preferred) = served.first() else {
@@ -111,7 +111,7 @@ pub fn versions(spec: &FieldCacheSpec, kept: &[String], served: &[&str]) -> (Vec
         return (Vec::new(), vec![problem("spec.resource", Reason::ResourceNotFound, message)]);
     };
     if spec.versions.is_empty() {
-        // Clients read the versions that were kept. Not all that are served: each costs a copy.
+        // Clients read the versions that are cached already. The others are not added, because each costs a store.
         let others = served[1..].iter().filter(|version| kept.iter().any(|kept| kept == *version));
         return (std::iter::once(preferred).chain(others).map(|version| (*version).to_owned()).collect(), Vec::new());
     }
@@ -153,8 +153,7 @@ fn unreadable(problems: Vec<selector::Problem>) -> Vec<Problem> {
     problems.into_iter().map(read).collect()
 }
 
-/// What a scope asks of the API server, as query parameters of a list: labelSelector and fieldSelector, empty where there is no
-/// restriction. `plan` is the resource's own, without extra fields: the API server knows no others.
+/// A scope as query parameters of a list request: labelSelector and fieldSelector, empty without a restriction. `plan` is the resource's own, without extra fields: the API server knows no others.
 ///
 /// # Errors
 /// The first parts that the API server cannot select by.
@@ -196,12 +195,12 @@ pub fn scope(spec: &FieldCacheSpec, plan: &Extractor) -> Result<(String, String)
     if problems.is_empty() { Ok((labels.to_string(), terms.join(","))) } else { Err(problems) }
 }
 
-/// What is known of a resource that a View names.
+/// Whether a resource that a View names is cached.
 #[derive(Clone, Debug)]
 pub enum CacheLookup {
-    /// A FieldCache keeps it: which fields it offers, extra ones too, in the version that is shown.
+    /// A FieldCache caches it: its fields, extra ones too, in the version of the View.
     Cached(Extractor),
-    /// No FieldCache keeps it.
+    /// No FieldCache caches it.
     NotCached,
     /// There is no such resource; names of FieldCaches for those that have its plural in another group.
     NotFound(Vec<String>),
@@ -221,13 +220,13 @@ fn offered(plan: &Extractor, name: &str) -> String {
     format!("{name} has {shown}{more}. Name one of them, or add a field to the selectableFields of FieldCache {name}")
 }
 
-/// Judges a View: its first problems. `shown_of` says what is known of a group's resource.
+/// Validates a View and returns its first problems. `shown_of` looks up a resource by group and plural name.
 pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Vec<Problem> {
     let mut problems = Vec::new();
     // Each part of a View has few problems, or stops at so many.
     let is_enough = |problems: &Vec<Problem>| problems.len() >= MOST_PROBLEMS;
     for place in &spec.unknown {
-        let message = "this release does not know it and could not keep what it restricts: remove it, or run the release of crds/";
+        let message = "this release does not know this field and cannot enforce what it restricts: remove it, or run the release of crds/";
         problems.push(problem(place.as_str(), Reason::UnknownField, message));
     }
     if let Some(consumer) = &spec.consumer
@@ -239,7 +238,7 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
             problems.push(problem("spec.consumer", Reason::InvalidSelector, message));
         }
         if !matches!(shown_of("", "pods"), CacheLookup::Cached(_)) {
-            let message = "matchLabelKeys and mismatchLabelKeys are read of the caller's Pod, and nothing keeps pods: make a \
+            let message = "matchLabelKeys and mismatchLabelKeys are read from the caller's Pod, and pods are not cached: create the \
                            FieldCache pods";
             problems.push(problem("spec.consumer", Reason::NotCached, message));
         }
@@ -272,7 +271,7 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
         let plan = match shown_of(&shown.group, &shown.resource) {
             CacheLookup::Cached(plan) => plan,
             CacheLookup::NotCached => {
-                let message = format!("nothing keeps {name}: make a FieldCache of that name");
+                let message = format!("{name} is not cached: create a FieldCache of that name");
                 problems.push(problem(place, Reason::NotCached, message));
                 continue;
             }

@@ -1,6 +1,6 @@
-//! Conditions, as every kind of ours reports them: metav1.Condition, with the bounds that kube-apiserver's own types have.
+//! Conditions of our kinds: metav1.Condition, with the bounds of kube-apiserver's own types.
 //!
-//! Which conditions there are, and with which reasons, is the controllers' to say.
+//! The controllers define the types and reasons of conditions.
 
 use std::borrow::Cow;
 

@@ -1,8 +1,8 @@
-//! Our kinds as CustomResourceDefinitions, made out of the Rust types.
+//! Our kinds as CustomResourceDefinitions, generated from the Rust types.
 //!
-//! kube's derive writes a schema; here it is brought into the form of a Kubernetes API: no `nullable`, which would let clients
-//! store a null; descriptions in one line for each paragraph; standard labels. `crds/` holds the outcome, and a test fails when it is not
-//! what the types say.
+//! kube's derive writes a schema; this file brings it into the form of a Kubernetes API: no `nullable`, which would let clients
+//! store a null; descriptions in one line for each paragraph; standard labels. `crds/` contains the result, and a test fails when it
+//! differs from the types.
 
 use kube::core::CustomResourceExt;
 use serde_json::{Map, Value, json};
@@ -39,7 +39,7 @@ fn as_an_api(mut definition: Value) -> Value {
             if let Some(rules) = &rules {
                 schema["x-kubernetes-validations"] = rules.clone();
             }
-            // What the derive writes where there is nothing to say.
+            // The derive writes empty members.
             if let Some(version) = version.as_object_mut() {
                 version.retain(|_, member| !is_empty(member));
             }
@@ -48,7 +48,7 @@ fn as_an_api(mut definition: Value) -> Value {
     definition
 }
 
-/// Rules about a name, which stands outside of what the types describe.
+/// Rules about metadata.name, which the types do not describe.
 fn rules_of(definition: &str) -> Option<Value> {
     match definition {
         "fieldcaches.fieldcache.dev" => Some(json!([{

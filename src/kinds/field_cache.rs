@@ -1,4 +1,4 @@
-//! FieldCache: one store, as people ask for it.
+//! FieldCache: the configuration of one store.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;

@@ -1,11 +1,12 @@
-//! Our own kinds, as people and controllers read and write them: FieldCache, View, SelectableResource.
+//! The kinds of this API group: FieldCache, View, SelectableResource.
 //!
-//! Map: [`field_cache`], [`view`] and [`selectable_resource`] are one kind each; [`selectors`] and [`conditions`] are what they
-//! share; [`Absence`] says why an object has no spec here; [`definitions`] makes the CustomResourceDefinitions out of the types, which `fieldcache crds` prints and `crds/` holds.
-//! The comments on the fields are what `kubectl explain` shows, so they are written for users.
+//! Map: [`field_cache`], [`view`] and [`selectable_resource`] are one kind each; [`selectors`] and [`conditions`] are shared by
+//! them; [`Absence`] is the reason why the spec of an object is not in memory; [`definitions`] builds the CustomResourceDefinitions from the
+//! types. `fieldcache crds` prints them, and `crds/` contains them. `kubectl explain` shows the comments on the fields, so these are written
+//! for users.
 //!
-//! [`accept`] judges what a schema and CEL cannot: whether the resource exists, and whether it has the fields that are named. Nothing
-//! here talks to a cluster.
+//! [`accept`] validates what a schema and CEL cannot: whether the resource exists, and whether it has the named fields. Nothing here
+//! connects to a cluster.
 
 mod absence;
 pub mod accept;

@@ -1,7 +1,7 @@
-//! Label and field selectors as they stand in our kinds.
+//! Label and field selectors of our kinds.
 //!
-//! The label selector is metav1.LabelSelector's shape with bounds. The field selector speaks of selectable fields and, unlike the one of a
-//! request, can name several values. How both are matched is `selector`'s and `query`'s.
+//! The label selector is metav1.LabelSelector's shape with bounds. The field selector names selectable fields and, unlike the one of a
+//! request, can have several values. `selector` and `query` match both.
 
 use std::collections::BTreeMap;
 

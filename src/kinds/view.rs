@@ -1,4 +1,4 @@
-//! View: a selection over stores under its own URL, and, if wanted, a right.
+//! View: a selection over stores with its own URL, and optionally a grant of access.
 
 use k8s_openapi::ByteString;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;

@@ -1,14 +1,14 @@
-//! How much memory the values of one text may take, counted while they are built.
+//! A bound of the memory that the values of one text take, charged while they are built.
 //!
 //! A small text can make large values: an object with one member takes about 640 bytes, so `{"":0},` grows a hundredfold. Each
-//! container, element, member and text is charged before it is kept, from above. Charges are never returned, so the peak of a parse
+//! container, element, member and text is charged before it is stored, rounded up. Charges are never returned, so the peak of a parse
 //! is below its charges. Aliases are also counted as kube-apiserver counts them (`sigs.k8s.io/yaml`, `goyaml.v2/decode.go`).
 
 use serde_json::Value;
 
-/// A list element: a value, and the room of a vector that doubles while both copies exist.
+/// A list element: a value, and the capacity of a vector that doubles while both copies exist.
 const ELEMENT: usize = 3 * size_of::<Value>() + 2 * size_of::<usize>();
-/// A vector of values has room for four from its first element on.
+/// A vector of values has capacity for four from its first element on.
 const FIRST_ELEMENT: usize = 4 * size_of::<Value>() + 2 * size_of::<usize>();
 /// One node of a B-tree map: eleven keys and values.
 const MAP_NODE: usize = 11 * (size_of::<String>() + size_of::<Value>()) + 32;
@@ -18,14 +18,14 @@ const IN_FIRST_NODE: usize = 11;
 const MEMBER: usize = MAP_NODE / 5;
 /// A text on the heap, beside its bytes.
 const TEXT: usize = 16;
-/// An event that is kept for aliases, beside its text.
+/// An event that is logged for aliases, without its text.
 const EVENT: usize = 96;
 /// A document or an error, beside its values and its text.
 const DOCUMENT: usize = 256;
 
 /// Files and commands: aliases and small objects may add this much to a small file.
 const OF_ANY_FILE: usize = 64 << 20;
-/// Files and commands: what each byte may cost.
+/// Files and commands: bytes of memory for each byte of text.
 const OF_EACH_BYTE: usize = 64;
 
 /// With fewer aliased nodes or fewer nodes than this, aliases are not counted.
@@ -35,7 +35,7 @@ const FEW_DECODED: usize = 1000;
 const RATIO_LOW: usize = 400_000;
 const RATIO_HIGH: usize = 4_000_000;
 
-/// What one text may still cost.
+/// The memory that one text may still take.
 #[derive(Debug)]
 pub struct Budget {
     limit: usize,
@@ -51,7 +51,7 @@ impl Budget {
         Budget { limit, used: 0, is_exceeded: false, decoded: 0, aliased: 0 }
     }
 
-    /// For a file of this size, which a person has chosen to read.
+    /// For a file of this size, which the user chose to read.
     pub fn of_file(size: usize) -> Budget {
         Budget::new(OF_ANY_FILE.saturating_add(size.saturating_mul(OF_EACH_BYTE)))
     }
@@ -71,7 +71,7 @@ impl Budget {
         self.decoded
     }
 
-    /// Forgets the charges after an attempt whose values are dropped.
+    /// Resets the charges after an attempt whose values are dropped.
     pub(super) fn return_to(&mut self, used: usize) {
         self.used = used;
     }
@@ -100,7 +100,7 @@ impl Budget {
         if text.is_empty() { Ok(()) } else { self.charge(TEXT + text.len() + text.len() / 4) }
     }
 
-    /// One event that is kept for aliases.
+    /// One event that is logged for aliases.
     pub(super) fn event(&mut self, text: &str) -> Result<(), String> {
         self.charge(EVENT)?;
         self.text(text)

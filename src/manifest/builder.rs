@@ -1,6 +1,6 @@
 //! The events of one YAML document, made into a value.
 //!
-//! While an anchored node is open, events are kept in one log, and an anchor is a range of it. So nested anchors cost as much as one.
+//! While an anchored node is open, events are recorded in one log, and an anchor is a range of it. Nested anchors therefore cost as much as one.
 //! An alias repeats its range; what it builds is charged to the [`Budget`] like everything else.
 
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ enum Key {
     Merge,
 }
 
-/// An event as the builder takes it and as the log keeps it.
+/// An event, as the builder takes it and as the log records it.
 enum Step<Text> {
     Scalar { text: Text, style: ScalarStyle, tag: Option<Tag> },
     Sequence,
@@ -144,7 +144,7 @@ impl Builder {
     /// The range of an anchored node that is complete.
     fn range(&self, named: usize) -> Result<(usize, usize, usize), String> {
         let found = self.anchors.get(&named).and_then(|anchor| Some((anchor.start, anchor.end?, anchor.nodes)));
-        found.ok_or_else(|| "an alias stands inside the value that it names".to_owned())
+        found.ok_or_else(|| "an alias refers to the value that contains it".to_owned())
     }
 
     /// Builds an anchored node again. Ranges nest at most as deep as values do, since an alias in a range is inside a container.
@@ -232,7 +232,7 @@ impl Builder {
         if let Some(Frame { content: Content::Mapping { members, merged, key }, .. }) = self.stack.last_mut() {
             match &new {
                 Key::Name(name) if members.contains_key(name) => {
-                    return Err(format!("the key {name:?} stands twice"));
+                    return Err(format!("duplicate key {name:?}"));
                 }
                 Key::Name(name) => budget.member(members.len(), name)?,
                 Key::Merge => budget.element(merged.len())?,
@@ -259,7 +259,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Keeps the line of an item of the root's `items`. A collection is noted when it opens.
+    /// Records the line of an item of the root's `items`. A collection is recorded when it opens.
     fn note_item(&mut self, line: usize) {
         if let [root, list] = &self.stack[..]
             && let Content::Mapping { key: Some(Key::Name(name)), .. } = &root.content

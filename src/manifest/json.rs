@@ -1,6 +1,6 @@
 //! JSON texts, read with line numbers.
 //!
-//! serde_json is not used here: it keeps the last of two equal keys in silence and has no lines. Nesting is bounded.
+//! serde_json is not used here: it silently takes the last of two equal keys, and reports no lines of values. Nesting is bounded.
 //! Several documents may follow each other with or without a line break, as kubectl allows.
 
 use serde_json::{Map, Number, Value};
@@ -34,7 +34,7 @@ pub(super) fn trees(
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Root,
-    /// The value of `items` at the root: the lines of its items are kept.
+    /// The value of `items` at the root: the lines of its items are recorded.
     Items,
     Below,
 }
@@ -121,7 +121,7 @@ impl Reader<'_> {
             let place = if place == Place::Root && key == "items" { Place::Items } else { Place::Below };
             let value = self.value(depth + 1, place)?;
             if members.contains_key(&key) {
-                return Err(format!("the key {key:?} stands twice"));
+                return Err(format!("duplicate key {key:?}"));
             }
             members.insert(key, value);
             if self.takes(b'}') {
@@ -177,7 +177,7 @@ impl Reader<'_> {
             self.offset += 1;
         }
         let text = &self.text[start..self.offset];
-        // serde_json judges the grammar; the standard library reads the value, because it rounds right.
+        // serde_json checks the grammar; the standard library parses the value, because it rounds correctly.
         let number: Number = serde_json::from_str(text).map_err(|_| format!("invalid JSON number {text}"))?;
         let exact = text.parse::<f64>().ok().filter(|_| number.is_f64()).and_then(Number::from_f64);
         Ok(Value::Number(exact.unwrap_or(number)))

@@ -1,8 +1,8 @@
-//! Texts that people write: YAML and JSON documents, read into values with the lines where they stand.
+//! YAML and JSON texts, parsed into values with their line numbers.
 //!
-//! [`yaml`] reads the documents of one text, with [`json`] for JSON and [`scalar`] for the meaning of plain scalars. Files of a
-//! folder are read with it, what is given to a command, and bodies of requests. [`budget`] bounds what a text may cost. [`document`] reads the one document of a request, and
-//! [`shape`] describes its members. Schemas are not consulted here.
+//! [`yaml`] reads the documents of one text. It uses `json` for JSON and `scalar` for the meaning of plain scalars. Files of a folder,
+//! arguments of commands and bodies of requests are read with it. [`budget`] bounds the memory that a text may take. [`document`] reads the
+//! one document of a request, and [`shape`] describes its members. Schemas are not consulted here.
 
 pub mod budget;
 mod builder;

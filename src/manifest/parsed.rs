@@ -1,4 +1,4 @@
-//! What is read from a text: its documents, or the first error of one.
+//! The result of parsing a text: its documents, or the first error of one.
 
 use serde_json::Value;
 
@@ -14,17 +14,17 @@ pub struct Document {
     pub line: usize,
 }
 
-/// A document that cannot be read.
+/// Why a document cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {cause}")]
 pub struct InvalidDocument {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong, in one line.
+    /// The cause, in one line.
     pub cause: String,
 }
 
-/// A document before lists are taken apart.
+/// A document before its list is split into items.
 pub(super) struct ParsedDocument {
     /// Its value.
     pub value: Value,

@@ -2,7 +2,7 @@
 //!
 //! That is YAML 1.1 without its sexagesimal numbers: `yes`, `no`, `on`, `off`, `y` and `n` are booleans, a leading zero
 //! makes a number octal, underscores in numbers do not count, timestamps stay texts. Infinity and NaN have no JSON
-//! form and are refused.
+//! form and are rejected.
 
 use serde_json::{Number, Value};
 

@@ -99,7 +99,7 @@ fn a_file_falls_into_documents_with_lines() {
         ("a broken one in the middle", "a: 1\n---\nb: [1\n---\nc: 3\n", &["1 {\"a\":1}", "5 {\"c\":3}"], &["?"]),
         ("a tab as indentation", "a:\n\tb: 1\n", &[], &["?"]),
         ("a list at the root", "- a\n", &[], &["line 1: not an object: expected a mapping with apiVersion and kind"]),
-        ("a key twice", "a: 1\nb: 2\na: 3\n", &[], &["line 3: the key \"a\" stands twice"]),
+        ("a key twice", "a: 1\nb: 2\na: 3\n", &[], &["line 3: duplicate key \"a\""]),
         ("an unknown alias", "a: *x\n", &[], &["?"]),
         ("a List", "kind: List\nitems:\n- a: 1\n\n- b: 2\n", &["3 {\"a\":1}", "5 {\"b\":2}"], &[]),
         (
@@ -214,7 +214,7 @@ fn aliases_repeat_what_they_name_within_anchors_too() {
     let text = "a: &a {x: &b [1, yes], z: *b}\nb: [*a, *b]\n&c k: *c\n*c : 1\n";
     let (_, read) = charged(text, Syntax::Yaml, 1 << 20);
     assert!(
-        matches!(&read, Err(SingleDocumentError::Invalid(broken)) if broken.cause == "the key \"k\" stands twice"),
+        matches!(&read, Err(SingleDocumentError::Invalid(broken)) if broken.cause == "duplicate key \"k\""),
         "{read:?}"
     );
     let text = text.replace("*c : 1\n", "");
@@ -222,7 +222,7 @@ fn aliases_repeat_what_they_name_within_anchors_too() {
     let outer = json!({"x": inner, "z": inner});
     assert_eq!(charged(&text, Syntax::Yaml, 1 << 20).1, Ok(json!({"a": outer, "b": [outer, inner], "k": "k"})));
     for (text, cause) in [
-        ("a: &a [*a]\n", "an alias stands inside the value that it names"),
+        ("a: &a [*a]\n", "an alias refers to the value that contains it"),
         ("a: &a [1]\n? *a\n: 1\n", "a key is a mapping or a list"),
     ] {
         let (_, read) = charged(text, Syntax::Yaml, 1 << 20);
@@ -281,7 +281,7 @@ fn json_texts_are_read_strictly() {
         ("{\"a\": 1}\n\n{\"b\": [true, null, 1.5]}", &["1 {\"a\":1}", "3 {\"b\":[true,null,1.5]}"], &[]),
         ("", &[], &[]),
         ("{\"a\": 1} x", &["1 {\"a\":1}"], &["line 1: invalid JSON: expected a value, found 'x'"]),
-        ("{\"a\": 1,\n\"a\": 2}", &[], &["line 2: the key \"a\" stands twice"]),
+        ("{\"a\": 1,\n\"a\": 2}", &[], &["line 2: duplicate key \"a\""]),
         ("{\"a\": 1,\n}", &[], &["line 2: invalid JSON: expected a key, found '}'"]),
         ("{\"a\":\n\n", &[], &["line 3: invalid JSON: expected a value, found the end"]),
         ("{\"a\": \"b\n\"}", &[], &["line 1: invalid JSON: a text does not end"]),

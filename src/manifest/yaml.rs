@@ -1,10 +1,10 @@
-//! The documents of one file: YAML or JSON, several to a file, lists taken apart, each with its line.
+//! The documents of one file: YAML or JSON, several in a file, lists split into their items, each with its line.
 //!
 //! A broken document is reported with line and cause; the others of the file still count, because the text is cut at
 //! lines of `---` before anything is parsed (no block can contain one at the start of a line). Scalars mean what they
-//! mean to kubectl ([`super::scalar`]); a key that stands twice in one mapping is refused, unlike there. Anchors,
-//! aliases and merge keys are followed ([`super::builder`]). What a text may cost is bounded by a [`Budget`]. What an object must
-//! look like is `source::folder`'s.
+//! mean to kubectl ([`super::scalar`]); a key that occurs twice in one mapping is rejected, unlike there. Anchors,
+//! aliases and merge keys are followed ([`super::builder`]). A [`Budget`] bounds the memory of a text. Objects are
+//! validated in `source::folder`.
 
 use saphyr_parser::{Event, Parser};
 use serde_json::Value;
@@ -19,10 +19,10 @@ use super::json;
 /// until it ends, about 300 bytes for each of these characters, since the whole could be a key.
 pub const MAX_INDICATORS: usize = 65_536;
 
-/// How a file names itself.
+/// The syntax that the name of a file or a media type states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
-    /// `.yaml` or `.yml`; may hold JSON nevertheless.
+    /// `.yaml` or `.yml`; the text may still be JSON.
     Yaml,
     /// `.json`.
     Json,
@@ -43,7 +43,7 @@ pub enum SingleDocumentError {
 }
 
 /// Reads a file. Empty documents are left out; `List` and every other kind that ends in `List` and has `items` is
-/// taken apart.
+/// split into its items.
 pub fn documents(bytes: &[u8], form: Syntax) -> (Vec<Document>, Vec<InvalidDocument>) {
     let mut documents = Vec::new();
     let mut broken = Vec::new();
@@ -57,7 +57,7 @@ pub fn documents(bytes: &[u8], form: Syntax) -> (Vec<Document>, Vec<InvalidDocum
     (documents, broken)
 }
 
-/// Reads a text of somebody who is not trusted: one document, and no more memory than the budget has.
+/// Reads one document of an untrusted text, within the memory of the budget.
 ///
 /// # Errors
 /// [`SingleDocumentError`]. What follows the first error or the second document is not read.

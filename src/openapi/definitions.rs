@@ -1,8 +1,7 @@
 //! The definitions of a custom resource: Kind and KindList. apiextensions-apiserver
 //! `pkg/controller/openapi/builder/builder.go`.
 //!
-//! Only the published form is decided here; whether a CRD is good is not: a schema that cannot be published becomes a
-//! bare object, so that the kind is still known to clients.
+//! CRDs are not validated here. A schema that cannot be published becomes a bare object, so that clients still know the kind.
 
 use serde_json::{Map, Value, json};
 
@@ -35,7 +34,7 @@ fn kind(crd: &Crd, version: &CrdVersion, form: OpenApiVersion, shared: &Shared<'
     let Some(schema) = schema else { return bare() };
     let preserves = structural::preserves_unknown_fields(schema) || crd.preserve_unknown_fields;
     if form == OpenApiVersion::V2 && preserves {
-        // Declared properties next to unknown ones would make kubectl refuse the unknown ones.
+        // Declared properties next to unknown ones would make kubectl reject the unknown ones.
         return bare();
     }
     let mut published = structural::publish(schema, form);
@@ -61,7 +60,7 @@ fn list(crd: &Crd, version: &CrdVersion, form: OpenApiVersion, shared: &Shared<'
 }
 
 /// A list definition: `kind` and `list_kind` for its description, `item` the name of the definition of one item,
-/// `items_description` what is said of the items.
+/// `items_description` the description of the items.
 pub fn list_of(
     kind: &str,
     list_kind: &str,
@@ -89,7 +88,7 @@ fn object_meta_description() -> String {
     format!("Standard object's metadata. More info: {CONVENTIONS}#metadata")
 }
 
-/// A described reference. OpenAPI 3.0 ignores what stands beside `$ref`, hence the `allOf`.
+/// A described reference. OpenAPI 3.0 ignores siblings of `$ref`, hence the `allOf`.
 fn meta(form: OpenApiVersion, name: &str, description: &str) -> Value {
     let reference = form.reference(&format!("{META_V1}.{name}"));
     match form {

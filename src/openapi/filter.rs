@@ -1,8 +1,8 @@
-//! A part of a document: what a View shows of it.
+//! Filters a document down to what a View shows.
 //!
-//! Only the paths of the resources that it shows, to be read; only the definitions that these refer to; and in the schemas of custom
-//! resources nothing of what the View leaves out. The definitions of built-in kinds are left whole: everybody knows them. Nothing is
-//! built anew here, so what stays is as the whole document has it.
+//! The result has only the paths of the View's resources, with reading methods; only the definitions that these refer to; and no pruned
+//! field in the schemas of custom resources. Definitions of built-in kinds stay whole, because they are public. Nothing is
+//! rebuilt: what remains is as in the whole document.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{GROUP_VERSION_KIND, SELECTABLE_FIELDS, reachable};
 use crate::extract::prune::Part;
 use crate::extract::{Extractor, Prune};
 
-/// A resource, and what is shown of it.
+/// A resource of a View, and the filter for its schema.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the names are Kubernetes' own")]
 pub struct FilteredResource {
@@ -21,13 +21,13 @@ pub struct FilteredResource {
     pub resource: String,
     pub kind: String,
     pub list_kind: String,
-    /// What is left out of its objects.
+    /// The paths that are pruned from its objects.
     pub prune: Arc<Prune>,
-    /// With the fields that it can be selected by. All Views of a resource share what is long in it.
+    /// The fields that can be selected by. All Views of a resource share its large parts.
     pub plan: Extractor,
 }
 
-/// Everything that is shown.
+/// The resources of a View.
 #[derive(Clone, Debug, Default)]
 pub struct DocumentFilter(Vec<FilteredResource>);
 
@@ -42,7 +42,7 @@ impl DocumentFilter {
         self.0.iter().any(|resource| resource.document() == key)
     }
 
-    /// What is shown of a document, of either form.
+    /// Filters a document of either version.
     pub fn apply(&self, mut document: Value) -> Value {
         if let Some(paths) = document.get_mut("paths").and_then(Value::as_object_mut) {
             paths.retain(|path, _| self.0.iter().any(|resource| resource.has_path(path)));
@@ -72,7 +72,7 @@ impl DocumentFilter {
         document
     }
 
-    /// The resource whose kind, or list kind, a definition stands for.
+    /// The resource whose kind, or list kind, a definition describes.
     fn of_definition(&self, definition: &Value) -> Option<(&FilteredResource, bool)> {
         let [kind] = &definition.get(GROUP_VERSION_KIND)?.as_array()?[..] else { return None };
         let is = |member: &str, text: &str| kind.get(member).and_then(Value::as_str) == Some(text);

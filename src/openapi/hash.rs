@@ -1,6 +1,6 @@
 //! Content hashes, and the index of OpenAPI v3 that carries them. kube-openapi `pkg/handler3/handler.go`.
 //!
-//! A hash is of the JSON bytes and serves for the protobuf form too, since `Vary: Accept` tells them apart.
+//! The hash of the JSON bytes is also that of the protobuf form, because `Vary: Accept` distinguishes them.
 
 use std::fmt::Write as _;
 

@@ -1,13 +1,14 @@
 //! OpenAPI documents, with `x-kubernetes-selectable-fields`.
 //!
-//! Map: [`structural`] turns the schema of a CRD version into the schema that is published (OpenAPI v3 keeps it, Swagger 2
-//! loses what kubectl could not read), and [`structure`] says whether it is published at all; [`definitions`] builds Kind
+//! Map: [`structural`] turns the schema of a CRD version into the schema that is published (whole in OpenAPI v3, and
+//! without what kubectl cannot read in Swagger 2), and [`structure`] decides whether it is published at all; [`definitions`] builds Kind
 //! and KindList around it; [`operations`] knows the paths; [`v3`] writes the document of one group-version, [`v2`] merges
 //! CRDs into a Swagger document; [`selectable`] adds the extension to definitions that came without it; [`hash`] names a
-//! document by its content; [`filter`] is what a View shows of a document; [`protobuf`] writes the binary forms that Go clients ask for.
+//! document by its content; [`filter`] reduces a document to what a View shows; [`protobuf`] writes the
+//! binary forms that Go clients request.
 //!
-//! This room does no HTTP: `server::documents` answers requests. It knows no built-in kind: texts and definitions that
-//! every document shares come in as [`Shared`], from a cluster's own documents or from `builtin::schemas`.
+//! This module has no HTTP: `server::documents` answers requests. It knows no built-in kind: texts and definitions that
+//! all documents share are passed as [`Shared`], from a cluster's own documents or from `builtin::schemas`.
 //!
 //! Upstream: apiextensions-apiserver `pkg/controller/openapi`, kube-openapi `pkg/builder` and `pkg/builder3`, KEP-4358.
 
@@ -42,7 +43,7 @@ pub const GROUP_VERSION_KIND: &str = "x-kubernetes-group-version-kind";
 /// Prefix of the names of the definitions that every resource refers to.
 pub const META_V1: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
-/// Which of the two document forms.
+/// The version of the specification that a document follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenApiVersion {
     /// Swagger 2.0, one document for everything.

@@ -43,7 +43,7 @@ pub struct Operation {
     pub parameters: Vec<Parameter>,
     /// The body, if it takes one.
     pub body: Option<RequestBody>,
-    /// Media types of the body; Swagger 2 says them even where there is none.
+    /// Media types of the body; Swagger 2 lists them even for an operation without a body.
     pub consumes: &'static [&'static str],
     /// Media types of the answer.
     pub produces: &'static [&'static str],
@@ -58,7 +58,7 @@ pub struct Operation {
 pub struct RequestBody {
     /// Name of the definition.
     pub definition: String,
-    /// Whether a request without it is refused.
+    /// Whether the server rejects a request without it.
     pub required: bool,
 }
 
@@ -168,7 +168,7 @@ pub fn of_version(crd: &Crd, version: &CrdVersion, descriptions: &Map<String, Va
 }
 
 /// The paths of a built-in resource that can only be read: list and get. Upstream describes them in other words than
-/// those of a custom resource, and takes no resourceVersion when one object is asked for.
+/// those of a custom resource, and takes no resourceVersion when one object is requested.
 pub fn read_only(resource: &PublishedResource<'_>, descriptions: &Map<String, Value>) -> Vec<Path> {
     let writer = Writer { resource, descriptions };
     let mut paths = writer.collections(&[LIST_OR_WATCH_VERB], &[LIST_OR_WATCH_VERB]);
@@ -335,7 +335,7 @@ fn tag(group: &str, version: &str) -> String {
     format!("{}_{}", camel_case(trimmed, false), camel_case(version, false))
 }
 
-/// Letters, digits and underscores; what else stood between them makes the next letter a capital.
+/// Letters, digits and underscores; any other character makes the next letter a capital.
 fn camel_case(text: &str, first_is_capital: bool) -> String {
     let mut capital = first_is_capital;
     let mut joined = String::with_capacity(text.len());

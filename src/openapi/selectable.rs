@@ -1,14 +1,14 @@
-//! Adding `x-kubernetes-selectable-fields` to documents that come from elsewhere: a cluster's own, or schemas of
-//! built-in kinds; and adding the fields of FieldCaches to any document. KEP-4358, "OpenAPI": kube-apiserver publishes the extension for custom resources only.
+//! Adds `x-kubernetes-selectable-fields` to documents of a cluster and to schemas of built-in kinds, and the fields of FieldCaches to any
+//! document. KEP-4358, "OpenAPI": kube-apiserver publishes the extension for custom resources only.
 //!
-//! What a document already publishes is kept, and what a FieldCache adds stands behind it. A definition that stands for several kinds (DeleteOptions) gets nothing,
-//! since the fields of one kind would be wrong for another.
+//! Published entries stay, and those of a FieldCache follow them. A definition of several kinds (DeleteOptions) gets no entries, because the
+//! fields of one kind would be wrong for another.
 
 use serde_json::{Map, Value, json};
 
 use super::{GROUP_VERSION_KIND, SELECTABLE_FIELDS, SelectableEntry};
 
-/// Says what is published of a built-in kind, by group, version and kind. `None` for a kind that it does not know.
+/// Returns the entries of a kind, by group, version and kind; `None` for an unknown kind.
 pub type Lookup<'a> = dyn Fn(&str, &str, &str) -> Option<Vec<SelectableEntry>> + 'a;
 
 /// The value of the extension.
@@ -29,7 +29,7 @@ pub fn of_custom_resource(json_paths: &[String]) -> Option<Value> {
     (!json_paths.is_empty()).then(|| Value::Array(entries.collect()))
 }
 
-/// Adds the extension to every definition, v2 or v3, that stands for exactly one kind for which `lookup` has
+/// Adds the extension to every definition, v2 or v3, of exactly one kind for which `lookup` has
 /// entries, and to its list kind. Returns how many definitions were changed.
 pub fn annotate(document: &mut Value, lookup: &Lookup<'_>) -> usize {
     let mut changed = 0;
@@ -49,7 +49,7 @@ pub fn annotate(document: &mut Value, lookup: &Lookup<'_>) -> usize {
     changed
 }
 
-/// Adds entries behind those that definitions have already, or alone: the fields that a FieldCache makes selectable. A
+/// Appends entries to those that definitions have already: the fields that a FieldCache makes selectable. A
 /// definition for which `lookup` has nothing stays as it is. Returns how many definitions were changed.
 pub fn append(document: &mut Value, lookup: &Lookup<'_>) -> usize {
     let mut changed = 0;

@@ -2,8 +2,8 @@
 //! `unfold.go`, and `pkg/controller/openapi/v2/conversion.go` for what Swagger 2 loses.
 //!
 //! Works on raw JSON and copies known keywords only, as the API server's typed form does: what it drops is dropped here,
-//! what it would normalise (absent, null, empty and false) is left out here. Nothing is judged: whether a schema is
-//! published at all is asked of [`structure`](super::structure).
+//! what it would normalise (absent, null, empty and false) is left out here. Nothing is validated:
+//! [`structure`](super::structure) decides whether a schema is published at all.
 
 use serde_json::{Map, Number, Value, json};
 
@@ -16,7 +16,7 @@ pub(super) const EMBEDDED_RESOURCE: &str = "x-kubernetes-embedded-resource";
 pub(super) const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 pub(super) const JUNCTORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
-/// Whether that node keeps unknown fields.
+/// Whether that node preserves unknown fields.
 pub fn preserves_unknown_fields(schema: &Object) -> bool {
     is_true(schema, PRESERVE_UNKNOWN_FIELDS)
 }
@@ -100,7 +100,7 @@ impl Losses {
     }
 }
 
-/// A nullable property leaves `required`, since Swagger 2 cannot say that null is allowed.
+/// A nullable property leaves `required`, because Swagger 2 cannot express that null is allowed.
 fn lose_required(schema: &Object, lost: &Losses, published: &mut Object) {
     let nullable_values = schema.get("additionalProperties").and_then(Value::as_object);
     let nullable_values = nullable_values.is_some_and(|values| is_true(values, "nullable"));
@@ -119,7 +119,7 @@ fn lose_required(schema: &Object, lost: &Losses, published: &mut Object) {
 }
 
 /// Adds apiVersion, kind and metadata to every embedded resource of a published schema. `type_meta` and `metadata` are
-/// the property schemas to add. kubectl refuses unknown fields next to declared ones, so Swagger 2 leaves nodes alone
+/// the property schemas to add. kubectl rejects unknown fields next to declared ones, so Swagger 2 leaves nodes alone
 /// that preserve unknown fields.
 pub fn add_embedded(published: &mut Object, form: OpenApiVersion, type_meta: &[(String, Value)], metadata: &Value) {
     if let Some(Value::Object(properties)) = published.get_mut("properties") {
@@ -259,7 +259,7 @@ fn branch(schema: &Value) -> Value {
     Value::Object(published)
 }
 
-/// An int-or-string node says so in plain OpenAPI too: an `anyOf` is added unless the schema wrote it itself. The result has
+/// An int-or-string node states its types in plain OpenAPI too: an `anyOf` is added unless the schema has it. The result has
 /// only the junctors: a copy of all that is below, made at each level, would take time that grows with the square of the depth.
 fn unfold(schema: &Object) -> Option<Object> {
     if !is_true(schema, INT_OR_STRING)
@@ -280,7 +280,7 @@ fn unfold(schema: &Object) -> Option<Object> {
     Some(schema)
 }
 
-/// Whether an `anyOf` is exactly the one that int-or-string stands for.
+/// Whether an `anyOf` is exactly the one of int-or-string.
 pub(super) fn says_int_or_string(any_of: Option<&Value>) -> bool {
     any_of.is_some_and(|any_of| *any_of == json!([{"type": "integer"}, {"type": "string"}]))
 }

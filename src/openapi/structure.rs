@@ -1,9 +1,8 @@
 //! Whether a schema is structural: the rules by which kube-apiserver decides to publish it or only a bare object.
 //! apiextensions-apiserver `pkg/apiserver/schema/validation.go`, `complete.go`, `convert.go`.
 //!
-//! A yes or a no, since the API server refuses other schemas when a CRD is created and says why; what arrives here is
-//! older than those rules or comes from a file. Patterns are not compiled. Reasons are the business of `extract::validation`
-//! and `schema`.
+//! The result is a boolean: the API server rejects other schemas with a reason when a CRD is created. A schema that arrives here is
+//! older than those rules or comes from a file. Patterns are not compiled. `extract::validation` and `schema` report reasons.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +13,7 @@ use super::structural::{
 
 type Object = Map<String, Value>;
 
-/// Where a node stands.
+/// The level of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -26,7 +25,7 @@ pub fn is_structural(schema: &Object) -> bool {
     is_node(schema, Level::Root) && junctors_are_complete(schema, schema)
 }
 
-/// A node that says what a value is.
+/// A node that declares the type of a value.
 fn is_node(schema: &Object, level: Level) -> bool {
     let kind = text(schema, "type");
     let is_root = level == Level::Root;
@@ -60,7 +59,7 @@ fn is_node_value(value: &Value) -> bool {
     value.as_object().is_some_and(|schema| is_node(schema, Level::Below))
 }
 
-/// Keywords that OpenAPI has and structural schemas have not, and types that nobody has.
+/// Rejects keywords that structural schemas do not have, and unknown types.
 fn keywords_are_known(schema: &Object) -> bool {
     const UNSUPPORTED: [&str; 7] =
         ["id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"];
@@ -92,7 +91,7 @@ fn says_nothing_but_names(metadata: &Value) -> bool {
     })
 }
 
-/// `skip_any_of` and `skip_first_all_of` hold where int-or-string may say its two types.
+/// `skip_any_of` and `skip_first_all_of` hold where int-or-string may list its two types.
 fn junctors_are_right(schema: &Object, skip_any_of: bool, skip_first_all_of: bool) -> bool {
     branches(schema, "anyOf").all(|branch| skip_any_of || is_branch(branch, false))
         && branches(schema, "allOf")
@@ -102,7 +101,7 @@ fn junctors_are_right(schema: &Object, skip_any_of: bool, skip_first_all_of: boo
         && schema.get("not").is_none_or(|not| not.is_null() || is_branch(not, false))
 }
 
-/// A branch of a junctor may restrict values and say nothing of what they are.
+/// A branch of a junctor may restrict values, and must not declare types.
 fn is_branch(branch: &Value, skip_any_of: bool) -> bool {
     const FORBIDDEN: [&str; 12] = [
         "type",
@@ -134,7 +133,7 @@ fn is_branch(branch: &Value, skip_any_of: bool) -> bool {
         && junctors_are_right(branch, skip_any_of, false)
 }
 
-/// What a branch restricts must be declared outside of it. Upstream asks this of the junctors at the root only.
+/// What a branch restricts must be declared outside of it. Upstream checks this for the junctors at the root only.
 fn junctors_are_complete(branch: &Object, declared: &Object) -> bool {
     let not = branch.get("not").and_then(Value::as_object);
     let nested = JUNCTORS.iter().flat_map(|key| branches(branch, key)).filter_map(Value::as_object).chain(not);
@@ -163,7 +162,7 @@ fn text<'a>(schema: &'a Object, key: &str) -> &'a str {
     schema.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether a keyword says anything: null, false and what is empty count as absent, as in Go.
+/// Whether a keyword has a value: null, false and what is empty count as absent, as in Go.
 fn has(schema: &Object, key: &str) -> bool {
     match schema.get(key) {
         None | Some(Value::Null) => false,

@@ -14,7 +14,7 @@ use crate::crd::Crd;
 
 /// Adds every served version of every CRD to `base`. Established CRDs only, by the caller's choice.
 ///
-/// A path that the base has already is kept as it is, and definitions that only such paths need are not added. A
+/// A path that the base has already stays as it is, and definitions that only such paths need are not added. A
 /// definition of the same name that is equal apart from its group-version-kinds is shared and lists both; any other
 /// takes the name `NAME_v2`, `_v3` and so on.
 pub fn merge(base: &mut Value, crds: &[&Crd], shared: &Shared<'_>) {
@@ -72,7 +72,7 @@ pub fn merge_parts(base: &mut Value, mut paths: Map<String, Value>, definitions:
     }
 }
 
-/// The name itself, or the first numbered one that is free or stands for the same definition.
+/// The name itself, or the first numbered one that is free or names the same definition.
 fn free_name(name: &str, definition: &Value, known: &Map<String, Value>) -> String {
     let mut candidate = name.to_owned();
     let mut number = 1;

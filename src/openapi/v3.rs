@@ -1,7 +1,7 @@
 //! The OpenAPI v3 document of a group-version. kube-openapi `pkg/builder3/openapi.go`, apiextensions-apiserver
 //! `pkg/controller/openapi/builder/merge.go`.
 //!
-//! All custom resources of a group-version stand in one document. The kinds of built-in groups are not built here:
+//! All custom resources of a group-version are in one document. The kinds of built-in groups are not built here:
 //! `builtin::schemas` uses [`path_item`] and [`document`] with its own definitions.
 
 use serde_json::{Map, Value, json};
@@ -19,7 +19,7 @@ pub fn custom_resources(crds: &[&Crd], group: &str, version: &str, shared: &Shar
     for crd in crds.iter().filter(|crd| crd.group == group) {
         let Some(served) = crd.version(version).filter(|served| served.served) else { continue };
         for (name, definition) in definitions::of_version(crd, served, OpenApiVersion::V3, shared) {
-            // The first wins, as upstream; the naming controller keeps CRDs from claiming one kind twice.
+            // The first wins, as upstream; the naming controller prevents two CRDs from claiming one kind.
             own_definitions.entry(name).or_insert(definition);
         }
         paths.extend(

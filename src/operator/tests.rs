@@ -512,7 +512,7 @@ fn a_view_with_a_member_of_a_newer_release_is_not_served() {
     ] {
         let found = problems(resource, spec);
         assert!(
-            found.len() == 1 && found[0].starts_with(&format!("{place}: this release does not know it")),
+            found.len() == 1 && found[0].starts_with(&format!("{place}: this release does not know this field")),
             "{found:?}"
         );
     }

@@ -100,7 +100,7 @@ impl<'a> Amount<'a> {
         Amount { name, value, average, percent: amount.at("averageUtilization").as_i64() }
     }
 
-    /// What a status says of a metric of this type.
+    /// The status of a metric of this type.
     fn current(status: Json<'a>, kind: &str) -> Option<Amount<'a>> {
         let status = status.at(member_of(kind)?);
         is_set(status).then(|| Amount::of(text(status.at("name")), status.at("current")))
@@ -119,7 +119,7 @@ impl<'a> Amount<'a> {
     }
 }
 
-/// Two metrics, and how many more there are. `current` is told the place of a metric and its type.
+/// Two metrics, and how many more there are. `current` gets the index of a metric and its type.
 fn cell<'a>(
     mut metrics: impl Iterator<Item = Metric<'a>>,
     current: impl Fn(usize, &str) -> Option<Amount<'a>>,

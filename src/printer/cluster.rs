@@ -94,7 +94,7 @@ fn roles(node: Json<'_>) -> String {
 
 fn resource_quotas(object: Json<'_>, now: Moment) -> PrintedRow {
     let status = object.at("status");
-    // Both stand in the order of their keys.
+    // Both are in the order of their keys.
     let mut all_used = members(status.at("used")).peekable();
     let (mut requests, mut limits) = (Vec::new(), Vec::new());
     for (resource, hard) in members(status.at("hard")) {

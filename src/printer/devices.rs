@@ -1,4 +1,4 @@
-//! resource.k8s.io: devices, who claims them, what is wrong with them.
+//! resource.k8s.io: devices, claims and taints.
 
 use std::borrow::Cow;
 

@@ -19,15 +19,15 @@ pub struct Printer {
     pub(super) print: fn(Json<'_>, Moment) -> PrintedRow,
 }
 
-/// Where a row stands in a sorted list: a number, then a name.
+/// The key by which rows are sorted: a number, then a name.
 pub type SortKey = (i64, String);
 
-/// What is told of one object.
+/// The cells of one object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PrintedRow {
     /// Strings, integers, booleans.
     pub cells: Vec<Value>,
-    /// Present for what has run to its end.
+    /// Present for an object that has completed.
     pub condition: Option<RowCondition>,
 }
 

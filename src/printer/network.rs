@@ -117,7 +117,7 @@ fn ingresses(object: Json<'_>, now: Moment) -> PrintedRow {
     ])
 }
 
-/// Three hosts. What is said to be more counts every rule after three, whether it has a host or not, and is said as soon as a
+/// Three hosts. The count behind `+` has every rule after three, with or without a host, and is shown as soon as a
 /// rule follows the third host: upstream does.
 fn hosts(rules: Json<'_>) -> String {
     const SHOWN: usize = 3;

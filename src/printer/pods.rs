@@ -1,4 +1,4 @@
-//! Pods, whose status is a story, and pod templates.
+//! Pods, with their computed status, and pod templates.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ fn pods(pod: Json<'_>, now: Moment) -> PrintedRow {
         None => state.restarts.to_string(),
     };
     let first = items(status.at("podIPs")).next().unwrap_or(Json::NOTHING);
-    // Where only the old single address is told, an API server makes the list from it.
+    // If only the old single address is set, an API server makes the list from it.
     let address = text_or(first.at("ip"), text_or(status.at("podIP"), "<none>"));
     let condition = match &*text(status.at("phase")) {
         "Succeeded" => Some(RowCondition { reason: "Succeeded", message: "The pod has completed successfully." }),
@@ -131,7 +131,7 @@ impl<'a> State<'a> {
         if !waits_for_init || has_condition(pod, "Initialized") {
             restarts = of_sidecars;
             let mut has_running = false;
-            // The first container that says something has the last word.
+            // The first container with a reason decides.
             let (mut said, mut failure) = (None, None);
             for container in items(status.at("containerStatuses")) {
                 restarts.add(container);

@@ -1,4 +1,4 @@
-//! What an API server asks before it acts: admission, and priority and fairness.
+//! Admission policies, and priority and fairness.
 
 use std::borrow::Cow;
 

@@ -13,7 +13,7 @@ use super::read::{count, flag, is_going, is_set, items, name, pointer_or, text, 
 use super::text::{access_modes, or_none, quantity};
 use super::time::{Moment, age};
 
-/// Where the class stood before it was a member; it still counts first.
+/// The annotation that held the class before spec did; it still takes precedence.
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
 
 fn class(object: Json<'_>) -> Cow<'_, str> {

@@ -28,8 +28,7 @@ impl Printer {
         .flatten()
     }
 
-    /// What the rows of a list of this kind are sorted by; `None` when they stand in the order of their keys, as those of all kinds
-    /// but FlowSchema do.
+    /// The sort key of the rows of a list; `None` for the order of the store, which all kinds but FlowSchema have.
     pub fn order(&self) -> Option<fn(&[u8]) -> SortKey> {
         (self.group == "flowcontrol.apiserver.k8s.io" && self.resource == "flowschemas")
             .then_some(|json| read_object(json, policy::flow_schema_order))

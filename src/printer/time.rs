@@ -1,5 +1,5 @@
-//! The time between two moments in a person's words (apimachinery `util/duration`, client-go's and the printers'
-//! `translateTimestampSince`). No clock is read here: what is "now" comes from the caller.
+//! Durations in human-readable form (apimachinery `util/duration`, client-go's and the printers'
+//! `translateTimestampSince`). No clock is read here: the caller passes the current time.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ pub use crate::model::Moment;
 use crate::json::Json;
 
 impl Moment {
-    /// The moment that an object names.
+    /// The time that a value contains.
     pub(super) fn of(value: Json<'_>) -> Option<Moment> {
         value.as_str().and_then(|text| Moment::parse(&text))
     }

@@ -8,11 +8,11 @@
 /// go-yaml's default indentation.
 pub(super) const INDENT: usize = 4;
 
-/// Objects and lists further in are in flow style, on one line. Vendor extensions of Kubernetes have a few levels; values of
-/// an enum have as many as their author likes, and each line of theirs would repeat the indentation.
+/// Objects and lists further in are in flow style, on one line. Vendor extensions of Kubernetes have a few levels; the author
+/// of an enum decides how many its values have, and each line would repeat the indentation.
 pub(super) const MOST_INDENTATION: usize = 64;
 
-/// Where what is below a member stands. Below an item of a list the column is no multiple of four, so it aligns to the next one.
+/// The column of the value of a member. Below an item of a list the column is no multiple of four, so it aligns to the next one.
 pub(super) fn below(indent: usize) -> usize {
     INDENT * ((indent + INDENT) / INDENT)
 }
@@ -22,7 +22,7 @@ pub(super) fn is_literal(text: &str) -> bool {
     text.contains('\n') && Looks::of(text).block
 }
 
-/// What stands behind `|`: whether the first line begins with space, and whether the text ends with no newline (`-`), or with more
+/// The indicators after `|`: whether the first line begins with space, and whether the text ends with no newline (`-`), or with more
 /// than one (`+`).
 pub(super) fn literal_header(text: &str) -> String {
     let indentation = if text.starts_with([' ', '\n']) { INDENT.to_string() } else { String::new() };

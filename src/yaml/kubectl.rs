@@ -106,7 +106,7 @@ pub(super) fn is_literal(text: &str) -> bool {
 }
 
 /// Whether every YAML reader takes the bare text for this string. Anything that might be a number, a time, a boolean
-/// or null in YAML 1.1 is not plain, and neither is anything with a character that means something.
+/// or null in YAML 1.1 is not plain, and neither is anything with a special character.
 pub(super) fn is_plain(text: &str) -> bool {
     let Some(first) = text.chars().next() else { return false };
     let is_word = |letter: char| {
@@ -124,7 +124,7 @@ pub(super) fn is_plain(text: &str) -> bool {
     safe_shape && !reserved
 }
 
-/// What stands behind `|`: whether the text ends with no line break (`-`), or with more than one (`+`).
+/// The indicator after `|`: whether the text ends with no line break (`-`), or with more than one (`+`).
 pub(super) fn chomping(text: &str) -> &'static str {
     match text.len() - text.trim_end_matches('\n').len() {
         0 => "-",

@@ -30,7 +30,7 @@ impl Style {
         }
     }
 
-    /// Where what is below a member of an object at this column stands.
+    /// The column of the value of a member whose object is at column `indent`.
     pub(super) fn below(self, kind: Kind, indent: usize) -> usize {
         match (self, kind) {
             (Style::Kubectl, Kind::List) => indent,
@@ -64,7 +64,7 @@ impl Style {
         }
     }
 
-    /// What stands behind the `|` of a literal block.
+    /// The indicators after the `|` of a literal block.
     pub(super) fn literal_header(self, text: &str) -> String {
         match self {
             Style::Kubectl => kubectl::chomping(text).to_owned(),

@@ -29,7 +29,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// In the style of kubectl. The first line stands where the output is; the others are indented by `indent`.
+    /// In the style of kubectl. The first line begins where the output ends; the others are indented by `indent`.
     pub(crate) fn new(json: Vec<u8>, indent: usize) -> Writer {
         Writer::in_style(json, indent, Style::Kubectl)
     }
@@ -147,7 +147,7 @@ fn begin(page: Page<'_>, node: usize, indent: usize, out: &mut Vec<u8>) -> Optio
     }
 }
 
-/// Begins an item of a list behind its dash. The list stands at column `indent`.
+/// Begins an item of a list after its dash. The list is at column `indent`.
 fn begin_item(page: Page<'_>, node: usize, indent: usize, out: &mut Vec<u8>) -> Option<Open> {
     if page.node(node).kind.is_container() && page.style.is_too_deep(indent) {
         page.style.write_flow(page.bytes(node), out);
@@ -181,12 +181,12 @@ fn begin_text(style: Style, mut text: String, indent: usize, out: &mut Vec<u8>) 
     out.push(b'|');
     out.extend_from_slice(style.literal_header(&text).as_bytes());
     let body = text.trim_end_matches('\n').len();
-    // Line breaks beyond the first that are kept are empty lines of the block.
+    // Trailing line breaks beyond the first are empty lines of the block.
     text.truncate(if text.len() > body + 1 { text.len() - 1 } else { body });
     Some(Open::Lines { text, at: Some(0), indent })
 }
 
-/// The text of a JSON string. One that is no Unicode text keeps its escapes.
+/// The text of a JSON string. One that is not valid Unicode stays escaped.
 fn text_of(string: &[u8]) -> String {
     serde_json::from_slice(string).unwrap_or_else(|_| String::from_utf8_lossy(string).trim_matches('"').to_owned())
 }

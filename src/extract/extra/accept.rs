@@ -14,10 +14,10 @@ use crate::extract::field::{Field, Origin};
 use crate::extract::trie::{Step, is_many};
 use crate::model::quote;
 
-/// A field as somebody asks for it: an entry of a FieldCache's selectableFields.
+/// An entry of a FieldCache's selectableFields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldRequest {
-    /// The name that selectors are to use.
+    /// The name for selectors.
     pub name: String,
     /// An RFC 9535 path.
     pub json_path: Option<String>,
@@ -25,27 +25,27 @@ pub struct FieldRequest {
     pub printer_column: Option<String>,
 }
 
-/// What is known of the resource, in one version.
+/// What is known of one version of the resource.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetResource<'a> {
     /// Its plan without extra fields: the labels that it offers already.
     pub plan: &'a Extractor,
-    /// Its schema without references; `None`: nothing is known, and every path is taken.
+    /// Its schema without references; `None` if it is unknown: then every path is accepted.
     pub schema: Option<&'a Value>,
     /// Its additionalPrinterColumns.
     pub columns: &'a [PrinterColumn],
 }
 
-/// What became of requests.
+/// The result of [`accept`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AcceptedFields {
-    /// The fields that are right, in order. They may be used although others are not.
+    /// The valid fields, in order. They may be used although others are not valid.
     pub fields: ExtraFields,
-    /// What is wrong with the others, in order.
+    /// The errors of the others, in order.
     pub problems: Vec<ExtraFieldError>,
 }
 
-/// Judges the fields that are asked for.
+/// Validates and compiles the requested fields.
 pub fn accept(requests: &[FieldRequest], subject: &TargetResource<'_>) -> AcceptedFields {
     const LIST: &str = "spec.selectableFields";
     let mut outcome = AcceptedFields::default();
@@ -200,7 +200,7 @@ fn no_column(wanted: &str, columns: &[PrinterColumn]) -> Violation {
     Violation::new(ExtraFieldReason::ColumnNotFound, format!("the resource has no column {}: {hint}", quote(wanted)))
 }
 
-/// Refuses what nobody can mean.
+/// Rejects fields that no user can need.
 fn not_pointless(steps: &[Step]) -> Result<(), Violation> {
     let keys: Vec<&str> = steps
         .iter()

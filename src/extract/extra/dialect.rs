@@ -1,4 +1,4 @@
-//! Paths as people write them -> steps: names, wildcards and elements of lists; anything else is refused with a reason.
+//! Parses a path into steps: names, wildcards and elements of lists. Anything else is rejected with a reason.
 //!
 //! Two dialects: RFC 9535, read by jsonpath-rust, and the one of printer columns, read by [`crate::extract::json_path`].
 
@@ -23,7 +23,7 @@ pub(super) fn rfc_9535(text: &str) -> Result<Vec<Step>, Violation> {
         return named(text, Err(FILTER.to_owned()));
     }
     let query = parse_json_path(text).map_err(|error| {
-        // The parser shows the text with a mark below it; of that one line is kept.
+        // The parser shows the text with a mark below it, on several lines; only the column is used.
         let shown = error.to_string();
         let column = shown.split_once("--> 1:").map(|(_, rest)| rest);
         let column = column.and_then(|rest| rest.split(|letter: char| !letter.is_ascii_digit()).next());
@@ -35,7 +35,7 @@ pub(super) fn rfc_9535(text: &str) -> Result<Vec<Step>, Violation> {
     named(text, steps)
 }
 
-/// Whether a question mark stands outside of quotes.
+/// Whether there is a question mark outside of quotes.
 fn has_filter(text: &str) -> bool {
     let mut quote = None;
     let mut letters = text.chars();

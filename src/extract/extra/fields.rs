@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::field::{ExtraField, TooComplex};
 use crate::extract::extractor::Extractor;
 
-/// Fields that have been accepted for a plan, and that plan with them. To merge their paths takes time, so it is done once. Clones
+/// The fields that were accepted for an extractor, and that extractor with them. Merging their paths takes time, so it is done once. Clones
 /// share everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtraFields(Option<Arc<Extended>>);
@@ -28,7 +28,7 @@ impl ExtraFields {
 
     /// A plan with these fields.
     ///
-    /// A field whose name the resource itself has come to offer since it was accepted is left out: the resource's own wins.
+    /// A field is left out if the resource itself has a field of its name by now: the resource's own field takes precedence.
     ///
     /// # Errors
     /// [`TooComplex`], if the plan is another one than the one for which they were accepted.

@@ -1,10 +1,8 @@
-//! Extra fields: what a FieldCache makes selectable beyond what the API server offers, judged and compiled.
+//! Extra fields, which a FieldCache makes selectable in addition to those of the API server: validated and compiled.
 //!
-//! Map: `dialect` reads a path (RFC 9535, or the one of a printer column) into steps; `walk` follows the steps over the
-//! schema. [`accept`] applies every rule and says, for each field that is left out, which one and what to do about it. What
-//! CEL rules of the kind's definition check too is checked here again: a FieldCache may come out of a file.
-//!
-//! How the values are found in an object is [`super::plan`]'s.
+//! Map: `dialect` parses a path (RFC 9535, or the one of a printer column) into steps; `walk` follows the steps over the schema. [`accept`]
+//! applies every rule and reports, for each field that is left out, the reason and the remedy. It repeats the checks of the definition's CEL
+//! rules, because a FieldCache may come from a file. [`super::extractor`] finds the values in an object.
 
 mod accept;
 mod dialect;

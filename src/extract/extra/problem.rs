@@ -7,7 +7,7 @@ pub const MAX_PATH: usize = 512;
 /// Longest name, in characters.
 pub const MAX_NAME: usize = 63;
 
-/// A field that is left out, or a list that is wrong as a whole.
+/// Why a field is left out, or why the list is not valid as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct ExtraFieldError {
@@ -15,9 +15,9 @@ pub struct ExtraFieldError {
     pub place: String,
     /// The path, the column or, failing both, the name as it is written.
     pub written: String,
-    /// Why, for programs.
+    /// Machine-readable reason.
     pub reason: ExtraFieldReason,
-    /// Why, and what to do about it: a sentence without a full stop.
+    /// Cause and remedy: a sentence without a full stop.
     pub message: String,
 }
 
@@ -70,7 +70,7 @@ impl ExtraFieldReason {
     }
 }
 
-/// A rule that is broken, before it is known of which field.
+/// A violated rule, before the field is known.
 pub(super) struct Violation {
     pub(super) reason: ExtraFieldReason,
     pub(super) message: String,

@@ -1,7 +1,7 @@
 //! A path's steps over a structural schema: does it lead anywhere, and to what type.
 //!
-//! A wildcard goes all ways at once. What a schema leaves open (preserved unknown fields, `additionalProperties: true`) is taken as it comes. Of
-//! metadata a definition's schema says next to nothing, so the one that all objects share stands here.
+//! A wildcard goes all ways at once. What a schema leaves open (preserved unknown fields, `additionalProperties: true`) is taken as it comes. A definition's
+//! schema does not describe metadata, so this file has the schema that all objects share.
 
 use std::sync::{Arc, LazyLock};
 
@@ -204,7 +204,7 @@ fn unknown(name: &str, way: &str, properties: Option<&Map<String, Value>>) -> St
     let wanted = name.to_lowercase();
     let compared = properties.keys().take(MOST_COMPARED);
     let nearest = compared.map(|known| (distance(&known.to_lowercase(), &wanted), known)).min();
-    // Half of the letters wrong is no slip of the keyboard.
+    // A name with half of its letters wrong is no typing error.
     match nearest.filter(|(distance, known)| distance * 2 <= known.chars().count().max(name.chars().count())) {
         Some((_, known)) => {
             let meant = written(Taken::Key(known));

@@ -12,7 +12,7 @@
 //! - Letters outside of ASCII are those of Unicode's property Alphabetic, which has some more than Go's category L.
 //! - Filters in filters are read to [`template::MAX_LEVELS`], and a search visits a bounded number of values: see [`search::Search`].
 //!
-//! How a result is shown in a cell is `server`'s. RFC 9535 paths are read in [`super::extra`].
+//! `server` prints a result in a cell. [`super::extra`] reads RFC 9535 paths.
 
 mod columns;
 pub(crate) mod compare;

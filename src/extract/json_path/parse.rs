@@ -26,7 +26,7 @@ fn actions(text: &str, levels: usize) -> Result<Vec<List>, InvalidTemplate> {
     let template = format!("{{{text}}}");
     let mut rest = &*template;
     let mut actions = Vec::new();
-    // What stands between actions is only printed.
+    // Text between actions is only printed.
     while let Some((_, inside)) = rest.split_once('{') {
         let mut list = List::new();
         rest = action(inside, &mut list, levels)?;
@@ -41,7 +41,7 @@ fn first_action(text: &str, levels: usize) -> Result<List, InvalidTemplate> {
     Ok(actions(text, levels)?.into_iter().next().unwrap_or_default())
 }
 
-/// Reads what stands behind an opening brace, and returns what is left behind the closing one.
+/// Reads an action after its opening brace, and returns the text after the closing one.
 fn action<'t>(text: &'t str, list: &mut List, levels: usize) -> Result<&'t str, InvalidTemplate> {
     let mut rest = text;
     loop {
@@ -226,7 +226,7 @@ fn filter<'t>(text: &'t str, list: &mut List, levels: usize) -> Result<&'t str, 
     Ok(rest)
 }
 
-/// The sides of a comparison and what stands between: Go's `^([^!<>=]+)([!<>=]+)(.+?)$`.
+/// The sides of a comparison and the operator between them: Go's `^([^!<>=]+)([!<>=]+)(.+?)$`.
 fn split(text: &str) -> Option<(&str, &str, &str)> {
     let is_operator = |letter: char| matches!(letter, '!' | '<' | '>' | '=');
     let place = text.find(is_operator).filter(|place| *place > 0)?;

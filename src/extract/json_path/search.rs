@@ -1,7 +1,7 @@
 //! A template followed in an object, as client-go's `jsonpath.go` does it.
 //!
 //! All values of a step are found before the next step, because an error at any of them is an error of the whole template, and because
-//! a filter that only asks whether there are values takes those that came into the step with the error.
+//! a filter that only tests whether there are values uses the input of the step that failed.
 
 use super::compare::{Scalar, compares};
 use super::template::{Filter, JsonPath, List, Literal, PathNode, Slice, SliceEnd, Test, Word};
@@ -90,7 +90,7 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(())
     }
 
-    /// Room for as many more values at once: while a list grows, it is held twice.
+    /// Reserves capacity for as many more values at once, because a list that grows is in memory twice.
     fn make_room(&self, found: &mut Vec<FoundValue<'_>>, count: usize) {
         found.reserve(count.min(self.left).min(self.most_held.saturating_sub(found.len())));
     }
@@ -235,7 +235,7 @@ impl<'t, 'b> Search<'t, 'b> {
             let length = self.tree.children(id).count();
             self.visit(length)?;
             let Some((first, end)) = bounds(slice, length)? else {
-                // What no element is asked of, is asked of no further list either.
+                // A slice without elements selects none of a further list either.
                 return Ok(found);
             };
             let step = match slice.step {
@@ -320,7 +320,7 @@ fn scalar<'v>(tree: &Tree<'v>, value: FoundValue<'v>) -> Option<Scalar<'v>> {
     }
 }
 
-/// From which element to before which one; `None` when no element is asked for.
+/// From which element to before which one; `None` when it selects no element.
 fn bounds(slice: &Slice, length: usize) -> Result<Option<(usize, usize)>, Fault> {
     let length = i64::try_from(length).map_err(|_| Fault::Final)?;
     let mut first = slice.first.unwrap_or(0);

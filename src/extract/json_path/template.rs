@@ -29,7 +29,7 @@ pub(in crate::extract) enum PathNode {
     Filter(Box<Filter>),
     /// The results of each, one after another.
     Union(Vec<List>),
-    /// A value that stands in the template.
+    /// A literal of the template.
     Literal(Literal),
     /// `range`, with which an API server's results depend on the past.
     Range,
@@ -37,7 +37,7 @@ pub(in crate::extract) enum PathNode {
     Word(Word),
 }
 
-/// A value that stands in a template.
+/// A literal of a template.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Literal {
     /// Bytes, because escapes can make any.
@@ -85,7 +85,7 @@ pub(in crate::extract) struct Filter {
     pub(in crate::extract) test: Test,
 }
 
-/// What a filter asks of its left side.
+/// The condition of a filter on its left side.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::extract) enum Test {
     /// That it has results.
@@ -114,7 +114,7 @@ pub enum InvalidTemplate {
     #[error("a brace is not closed")]
     Action,
     /// A character that begins nothing.
-    #[error("{0:?} has no meaning where it stands")]
+    #[error("{0:?} has no meaning at this position")]
     Letter(char),
     /// No `]` on the line.
     #[error("a bracket is not closed")]

@@ -1,6 +1,6 @@
 //! Go's escapes in quotes (strconv `UnquoteChar`). They make bytes, not always UTF-8.
 
-/// What stands between two quotes, its escapes resolved; `None` for an invalid escape.
+/// The text between two quotes with its escapes resolved; `None` for an invalid escape.
 pub(super) fn unquote(text: &str, mark: char) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut letters = text.chars();

@@ -1,6 +1,6 @@
-//! Copies of an object's data inside the object itself, which go with the data.
+//! Copies of an object's data inside the object itself, which are pruned with the data.
 //!
-//! Tools that apply objects keep what they applied in an annotation, and metadata.managedFields names each field that a manager set, with
+//! Tools that apply objects store the applied object in an annotation, and metadata.managedFields names each field that a manager set, with
 //! the values of list keys and of set members. As soon as anything is pruned, these copies are pruned too. The list of annotations is
 //! bounded and known tools only: a View that must not show copies of other tools has to prune `.metadata.annotations`.
 

@@ -48,7 +48,7 @@ pub fn most_names(path: &str) -> usize {
 /// The names of a path, from the outside in.
 ///
 /// # Errors
-/// [`InvalidPath`] with what is wrong and where.
+/// [`InvalidPath`] with the cause and its position.
 pub fn names(path: &str) -> Result<Vec<String>, InvalidPath> {
     if !path.starts_with('.') {
         return Err(InvalidPath::NoDot);

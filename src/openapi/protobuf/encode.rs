@@ -5,17 +5,17 @@ use serde_json::{Map, Value};
 use super::message::{NamedField, ValueType};
 use crate::yaml::go_yaml;
 
-/// Something of the JSON that the message has no place for.
+/// A part of the JSON for which the message has no field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkippedValue {
-    /// Where it stands, keys joined by `/`.
+    /// Its location: keys joined by `/`.
     pub path: String,
     /// Why: an unknown keyword, or a value of another type.
     pub reason: &'static str,
 }
 
-/// Encodes a document as the message `shape`, and says what could not be encoded. kube-apiserver fails as a whole in
-/// that case; a reader is better off with the rest.
+/// Encodes a document as the message `shape`, and reports what could not be encoded. kube-apiserver fails as a whole in
+/// that case; clients are better served with the rest.
 pub fn encode(shape: &'static ValueType, document: &Value) -> (Vec<u8>, Vec<SkippedValue>) {
     written(shape, document, Some(Vec::new()))
 }
@@ -36,7 +36,7 @@ pub(super) fn written(
 /// written once, however deep its message is.
 struct Writer {
     path: Vec<String>,
-    /// What could not be encoded, the last one first; `None` when nobody reads it.
+    /// What could not be encoded, the last one first; `None` when the caller does not need it.
     skipped: Option<Vec<SkippedValue>>,
     out: Backward,
 }
@@ -90,7 +90,7 @@ impl Writer {
     ) {
         let is_extension = |key: &str| extensions > 0 && key.starts_with("x-");
         let is_named = |key: &str| named.is_some_and(|(_, matches, _)| matches(key));
-        // Extensions and named members stand among the fields, by number.
+        // Extensions and named members are ordered among the fields, by number.
         let known = fields
             .iter()
             .filter_map(|&(key, number, shape)| object.get(key).map(|value| (number, Part::Field(key, shape, value))));

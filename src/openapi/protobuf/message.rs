@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// A field of members whose names are data: its number, which names they are, and their shape.
+/// A field of members whose names are data: its number, a test of the names, and the type of the values.
 pub type NamedField = (u32, fn(&str) -> bool, &'static ValueType);
 
 /// How a JSON value is written.
@@ -18,7 +18,7 @@ pub enum ValueType {
     Double,
     /// A message with one field for each known keyword.
     Record {
-        /// Keyword, field number, shape; in the order of field numbers.
+        /// Keyword, field number, type; in the order of field numbers.
         fields: &'static [(&'static str, u32, &'static ValueType)],
         /// The field of members whose names are data.
         named: Option<NamedField>,

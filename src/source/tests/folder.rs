@@ -433,7 +433,7 @@ fn labels_of_objects_in_files_obey_the_syntax_of_labels() {
         ("{a: -b}".to_owned(), "a valid label must be an empty string or consist of", "a value with a dash in front"),
         ("{a: b c}".to_owned(), "a valid label must be an empty string or consist of", "a blank in a value"),
         ("{a: true}".to_owned(), "must be a string", "a value that is no text"),
-        ("{a: b, a: c}".to_owned(), "the key \"a\" stands twice", "a key twice"),
+        ("{a: b, a: c}".to_owned(), "duplicate key \"a\"", "a key twice"),
     ];
     for (labels, cause, why) in wrong {
         let text = shirt("x", "a").replace("{name: x}", &format!("{{name: x, labels: {labels}}}"));

@@ -27,7 +27,7 @@ async fn a_view_shows_its_selection_to_who_may_read_it_with_any_client() -> Resu
         let accepted = stage.condition(BLUE, "Accepted").await?;
         ensure!(accepted["status"] == "False" && accepted["reason"] == "NotCached", "{accepted}");
         let message = accepted["message"].as_str().unwrap_or_default();
-        ensure!(message.contains("make a FieldCache of that name"), "{message}");
+        ensure!(message.contains("create a FieldCache of that name"), "{message}");
         Ok(())
     })
     .await
