@@ -7,7 +7,7 @@
 //!
 //! # The core: no IO, no clock, no environment, no logging; decisions are returned as data
 //!
-//! | room | what it is |
+//! | module | content |
 //! |---|---|
 //! | [`model`] | names, keys, versions, and [`model::Record`], the one form in which an object enters a store |
 //! | [`json`] | JSON bytes: read without recursion, weighed, and written as Go writes them |
@@ -15,7 +15,7 @@
 //! | [`selector`] | label and field selectors: text and wire forms, matching, printing back |
 //! | [`crd`] | a CustomResourceDefinition read once: names, versions, schemas, columns |
 //! | [`schema`] | structural schemas: defaults, pruning, validation; folder mode only |
-//! | [`extract`] | selectable paths: judged, merged, and run over an object's bytes in one pass; the built-in table |
+//! | [`extract`] | selectable fields: validated, merged, and extracted from an object's bytes in one pass; the built-in table |
 //! | [`store`] | the indexed copy: one writer, snapshots for readers, history |
 //! | [`query`] | selectors planned over the indexes, pages |
 //! | [`subscribe`] | what a change means to one selection |
@@ -27,7 +27,7 @@
 //!
 //! # The edge, behind the feature `net`
 //!
-//! | room | what it is |
+//! | module | content |
 //! |---|---|
 //! | `kinds` | our own kinds: FieldCache, View, SelectableResource, and their definitions |
 //! | `operator` | in the cluster: controllers of our own kinds, leader election |

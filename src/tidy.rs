@@ -1,5 +1,5 @@
-//! The architecture as a test: every file says what it is, is reached by a `mod`, is one room's size, and uses only the
-//! rooms that its own may use. The table below is the map of `lib.rs` as data.
+//! The architecture as a test: every file has a head, is reached by a `mod`, has a bounded length, and uses only the
+//! modules that its own may use. The table below is the map of `lib.rs` as data.
 
 #![expect(clippy::disallowed_methods, reason = "a test that reads the source tree")]
 
@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Longer files are more than one room.
+/// Longer files have more than one topic.
 const MAX_LINES: usize = 800;
 
-/// Room -> rooms it may use. Whatever is not listed must not be used; `tests` may use everything.
+/// Module -> modules that it may use. All others must not be used; `tests` may use everything.
 const EDGES: [(&str, &[&str]); 37] = [
     ("model", &[]),
     ("selector", &["model"]),
@@ -203,8 +203,8 @@ fn relative(path: &Path) -> String {
 }
 
 /// The first folder, or the file's stem at the top.
-fn room(relative: &str) -> &str {
-    relative.split_once('/').map_or_else(|| relative.trim_end_matches(".rs"), |(room, _)| room)
+fn module(relative: &str) -> &str {
+    relative.split_once('/').map_or_else(|| relative.trim_end_matches(".rs"), |(module, _)| module)
 }
 
 fn is_test(relative: &str) -> bool {
@@ -212,13 +212,13 @@ fn is_test(relative: &str) -> bool {
 }
 
 #[test]
-fn every_file_opens_with_what_it_is_and_has_one_rooms_size() {
+fn every_file_has_a_head_and_a_bounded_length() {
     for path in sources() {
         let text = fs::read_to_string(&path).unwrap();
         let name = relative(&path);
         assert!(text.starts_with("//!"), "{name} does not open with a `//!` head");
         let lines = text.lines().count();
-        assert!(lines <= MAX_LINES, "{name} has {lines} lines, more than {MAX_LINES}: is it still one room?");
+        assert!(lines <= MAX_LINES, "{name} has {lines} lines, more than {MAX_LINES}: does it have one topic?");
     }
 }
 
@@ -253,14 +253,14 @@ fn every_file_is_reached_by_a_mod() {
 }
 
 #[test]
-fn rooms_use_only_the_rooms_they_may_use() {
+fn modules_use_only_the_modules_they_may_use() {
     for path in sources() {
         let name = relative(&path);
         if name == "lib.rs" || is_test(&name) {
             continue;
         }
-        let allowed = EDGES.iter().find(|(room_name, _)| *room_name == room(&name)).map(|(_, allowed)| *allowed);
-        let allowed = allowed.unwrap_or_else(|| panic!("{name} is in no room of the table"));
+        let allowed = EDGES.iter().find(|(module_name, _)| *module_name == module(&name)).map(|(_, allowed)| *allowed);
+        let allowed = allowed.unwrap_or_else(|| panic!("{name} is in no module of the table"));
         let text = fs::read_to_string(&path).unwrap();
         for (index, line) in text.lines().enumerate() {
             if line.trim_start().starts_with("//") {
@@ -272,8 +272,8 @@ fn rooms_use_only_the_rooms_they_may_use() {
                         .chars()
                         .take_while(|character| character.is_ascii_lowercase() || *character == '_')
                         .collect();
-                    let fine = used.is_empty() || used == room(&name) || allowed.contains(&&*used);
-                    assert!(fine, "{name}:{}: room `{}` must not use `{used}`", index + 1, room(&name));
+                    let fine = used.is_empty() || used == module(&name) || allowed.contains(&&*used);
+                    assert!(fine, "{name}:{}: module `{}` must not use `{used}`", index + 1, module(&name));
                 }
             }
         }
@@ -312,7 +312,7 @@ fn the_core_names_no_edge_crate() {
     ];
     for path in sources() {
         let name = relative(&path);
-        if !core.contains(&room(&name)) || is_test(&name) {
+        if !core.contains(&module(&name)) || is_test(&name) {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();

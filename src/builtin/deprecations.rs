@@ -4,7 +4,7 @@
 //! can be listed; the text is that of apiserver `endpoints/deprecation`. A server warns from the release on in which the kind is
 //! deprecated, whether it serves the version by default or because of `--runtime-config`.
 
-/// What a warning tells people to use.
+/// The replacement that a warning recommends.
 #[derive(Clone, Copy, Debug)]
 enum Replacement {
     /// It names none.

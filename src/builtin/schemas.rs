@@ -1,7 +1,7 @@
 //! OpenAPI documents and schemas of the built-in kinds, out of k8s-openapi's schemars support.
 //!
 //! Names, texts and types are Kubernetes' own; k8s-openapi drops list types, defaults and formats of quantities, so a
-//! cluster's own document says more. Operations are those that a folder answers: list and get.
+//! cluster's own document has more. Operations are those that a folder serves: list and get.
 //! Selectable fields are added by `openapi::selectable`.
 
 use std::sync::OnceLock;
@@ -111,13 +111,13 @@ pub fn v2_document() -> Value {
 }
 
 /// The schema of a built-in kind with every reference resolved, without descriptions: for checking, pruning and
-/// defaulting objects of a folder. Where a schema contains itself (JSONSchemaProps) the inner one keeps unknown fields.
+/// defaulting objects of a folder. Where a schema contains itself (JSONSchemaProps) the inner one preserves unknown fields.
 pub fn structural_schema(group: &str, version: &str, kind: &str) -> Option<Value> {
     let name = kinds::of_kind(group, version, kind)?.definition();
     Some(resolve(generated().get(&*name)?, &mut vec![name.into_owned()]))
 }
 
-/// Descriptions of query parameters, in our own words.
+/// Descriptions of query parameters, written for fieldcache.
 pub fn parameters() -> &'static Object {
     static PARAMETERS: OnceLock<Object> = OnceLock::new();
     PARAMETERS.get_or_init(|| {

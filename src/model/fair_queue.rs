@@ -169,7 +169,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         Entered::Waits
     }
 
-    /// A request that was let in before waits for a further place. It is never refused: the bounds counted it when it came.
+    /// A request that was let in before waits for a further place. It is never rejected: the bounds counted it when it came.
     pub fn go_on(&mut self, user: &User, ticket: Ticket, cost: Cost) {
         let (kind, now) = (self.kind, self.now);
         self.waiting += 1;
@@ -205,7 +205,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
     pub fn next_round(&mut self) -> Vec<Ticket> {
         (self.places, self.bytes) = (0, 0);
         let turns = self.next_turns();
-        // With nobody waiting there is nobody to compare with.
+        // Without waiting users there is nothing to compare with.
         let (now, waiting) = (self.now, self.waiting);
         self.users.retain(|_, share| !share.waiting.is_empty() || (waiting > 0 && share.used > now));
         turns
@@ -282,7 +282,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         turns
     }
 
-    /// Changes what is known of a user, and keeps the order and the map true to it.
+    /// Changes the state of a user, and updates the order and the map.
     fn change(&mut self, user: &User, change: impl FnOnce(&mut Share)) {
         let share = self.users.entry(user.clone()).or_default();
         let (was_waiting, before) = (!share.waiting.is_empty(), share.rank());

@@ -1,10 +1,10 @@
-//! Names, keys, versions, records: plain types that every other room speaks.
+//! Names, keys, versions, records: plain types that all other modules use.
 //!
 //! Map: [`gvr`] names a resource type; [`key`] names an object and fixes the order of a list; [`version`] is the only
 //! code that knows a resourceVersion is a number; [`record`] is an object on its way into a store; [`quantity`] is an amount
-//! of bytes as people write it; [`shares`] divides a quantity between users, and [`fair_queue`] says whose turn is next; [`quote`] is how messages quote texts; [`percent`] decodes what a URL has encoded;
+//! of bytes in the form of a Kubernetes quantity; [`shares`] divides a quantity between users, and [`fair_queue`] decides whose turn is next; [`quote`] quotes texts in messages; [`percent`] decodes URLs;
 //! [`float`] prints numbers as Go does; [`moment`] reads times as Go does; [`object_meta`] names the members of ObjectMeta.
-//! This room knows no JSON and no selector.
+//! This module knows no JSON and no selector.
 
 pub mod fair_queue;
 pub mod float;

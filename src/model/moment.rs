@@ -1,4 +1,4 @@
-//! Moments: points in time, as RFC 3339 writes them. No clock is read here: what is "now" comes from the caller.
+//! Moments: points in time, as RFC 3339 writes them. No clock is read here: the caller passes the current time.
 
 /// A point in time: microseconds since 1970, which is as fine as the API server's times are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ impl Moment {
     /// The moment that Go takes for none: the first second of the year 1.
     pub const ZERO: Moment = Moment(SECONDS_OF_ZERO * MICROSECONDS);
 
-    /// Reads RFC 3339 as Go's `time.Parse` does. The hour may have one digit, a comma may stand before the fraction, and an offset may
+    /// Reads RFC 3339 as Go's `time.Parse` does. The hour may have one digit, a comma may precede the fraction, and an offset may
     /// be of 24 hours or 60 minutes; small letters and days that a month does not have are invalid. What is finer than a microsecond is
     /// cut off.
     pub fn parse(text: &str) -> Option<Moment> {
@@ -55,7 +55,7 @@ pub fn seconds_of_any_year(text: &str) -> Option<(i64, u32)> {
     within(if is_negative { -year } else { year }, rest)
 }
 
-/// What stands behind the year, as seconds since 1970 and the microseconds after them. Go's seconds wrap around too.
+/// The part after the year, as seconds since 1970 and the microseconds after them. Go's seconds wrap around too.
 fn within(year: i64, mut rest: &[u8]) -> Option<(i64, u32)> {
     let month = number(after(&mut rest, b'-')?, 2)?;
     let day = number(after(&mut rest, b'-')?, 2)?;

@@ -25,7 +25,7 @@ pub enum NotBytes {
 const BINARY: [(&str, u32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
 const DECIMAL: [(&str, u32); 7] = [("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 
-/// More digits than a sum that fits can need; what stands behind them is too much or rounds to one byte.
+/// More digits than a sum that fits can need; further digits are too large or round to one byte.
 const MOST_DIGITS: usize = 24;
 
 impl Bytes {
@@ -86,7 +86,7 @@ impl fmt::Display for Bytes {
         }
         let smaller = BINARY.iter().rev().find(|(_, smaller)| self.0.is_multiple_of(1 << smaller));
         match smaller {
-            // 1536Mi says more than 1.5Gi as long as it is short.
+            // 1536Mi is more exact than 1.5Gi, as long as it is short.
             Some((suffix, power)) if self.0 >> power < 10_000 => write!(formatter, "{}{suffix}", self.0 >> power),
             _ => write!(formatter, "{:.1}{suffix}", self.0 as f64 / unit as f64),
         }

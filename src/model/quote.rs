@@ -36,7 +36,7 @@ pub fn quote(text: &str) -> String {
 }
 
 /// Go's `unicode.IsPrint`. The standard library knows the same classes but shows them only through `escape_debug`,
-/// which leaves a combining character alone when something stands before it. Characters that only one of the two
+/// which leaves a combining character alone when something precedes it. Characters that only one of the two
 /// libraries' Unicode versions has may be quoted differently.
 fn is_printable(character: char) -> bool {
     let mut buffer = [0; 5];

@@ -19,7 +19,7 @@ impl FieldIndex {
     /// This bit marks an entry for values that are not known. A plan has fewer fields than it can count.
     const UNKNOWN: u16 = 1 << 15;
 
-    /// The entry that says that the values of this field are not known.
+    /// The entry of a field whose values are unknown.
     #[must_use]
     pub fn unknown(self) -> FieldIndex {
         FieldIndex(self.0 | FieldIndex::UNKNOWN)
@@ -31,7 +31,7 @@ impl FieldIndex {
     }
 }
 
-/// The labels and field values of one object. Their texts stand end to end in one buffer: an object has a dozen of
+/// The labels and field values of one object. Their texts are end to end in one buffer: an object has a dozen of
 /// them, and a string of its own for each would cost more than finding them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexedValues {
@@ -44,7 +44,7 @@ pub struct IndexedValues {
 }
 
 impl IndexedValues {
-    /// No texts yet, with room for some.
+    /// No texts yet, with capacity for some.
     pub fn with_capacity(bytes: usize, labels: usize, values: usize) -> IndexedValues {
         IndexedValues {
             buffer: String::with_capacity(bytes),
@@ -130,10 +130,10 @@ pub struct Record {
     /// ones: no selector on them selects it.
     pub texts: IndexedValues,
     /// The object as JSON, without insignificant bytes around it. Objects of custom resources carry kind and
-    /// apiVersion; built-in ones are kept in the form that a list of the API server has: without them.
+    /// apiVersion; built-in ones are stored in the form that a list of the API server has: without them.
     pub bytes: Bytes,
-    /// Where in `bytes` the text between the quotes of metadata.resourceVersion stands.
+    /// The range in `bytes` of the text between the quotes of metadata.resourceVersion.
     pub version_span: Range<u32>,
-    /// Where in `bytes` the whole value of `metadata` stands, braces included.
+    /// The range in `bytes` of the whole value of `metadata`, with its braces.
     pub metadata_span: Range<u32>,
 }

@@ -60,7 +60,7 @@ impl<User: Clone + Eq + Hash> Shares<User> {
     /// What all users and what a user holds.
     pub fn total_and_of(&self, user: &User) -> (u64, u64) {
         let held = self.lock();
-        // Most of the time nobody holds anything.
+        // Most of the time no user holds anything.
         let of_user = if held.total == 0 { 0 } else { held.users.get(user).copied().unwrap_or_default() };
         (held.total, of_user)
     }

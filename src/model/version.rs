@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A resourceVersion: a decimal integer of the source cluster, comparable within one resource since KEP-5504.
 ///
-/// [`Version::ZERO`] stands for "none yet" and never belongs to an object.
+/// [`Version::ZERO`] means "none yet" and never belongs to an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version(u64);
 

@@ -1,7 +1,7 @@
-//! What an API server makes of a Pod before the scheduler sees it: defaults, RuntimeClass, merged label keys, refusals.
+//! What an API server does to a Pod before the scheduler sees it: defaults, RuntimeClass, merged label keys, rejections.
 //!
-//! For pods that do not exist yet. A stored Pod went through this once and must not again: its labels may have changed since,
-//! and nothing is derived anew. Sources: the admission plugins DefaultTolerationSeconds, RuntimeClass and
+//! For pods that do not exist yet. A stored Pod has been admitted once and must not be again: its labels may have changed since,
+//! and nothing is derived a second time. Sources: the admission plugins DefaultTolerationSeconds, RuntimeClass and
 //! LimitPodHardAntiAffinityTopology, `pkg/registry/core/pod/strategy.go`; KEP-3633. Webhooks and the plugins that are off by
 //! default (PodNodeSelector, PodTolerationRestriction, ExtendedResourceToleration) are not known here.
 
@@ -53,10 +53,10 @@ fn aggregate(problems: &[Problem]) -> String {
     }
 }
 
-/// The Pod as an API server would store it. `runtime` is what the Pod's RuntimeClass asks, if it names one that is known.
+/// The Pod as an API server would store it. `runtime` has the requirements of the Pod's RuntimeClass, if it names a known one.
 ///
 /// # Errors
-/// The API server would refuse it.
+/// The API server would reject it.
 pub fn admit(mut pod: Pod, runtime: Option<&RuntimeScheduling>, options: &Options) -> Result<Pod, Refusal> {
     if pod.metadata.namespace.is_empty() {
         pod.metadata.namespace = "default".to_owned();
@@ -81,13 +81,13 @@ pub fn admit(mut pod: Pod, runtime: Option<&RuntimeScheduling>, options: &Option
 }
 
 /// DefaultTolerationSeconds. Operator and value of the tolerations that are there are not looked at, so that one
-/// which covers nothing keeps the default away too.
+/// which covers nothing suppresses the default too.
 pub fn add_default_tolerations(tolerations: &mut Vec<Toleration>, options: &Options) {
     let defaults = [
         (NOT_READY, options.default_not_ready_toleration_seconds),
         (UNREACHABLE, options.default_unreachable_toleration_seconds),
     ];
-    // Both are decided on what the user gave: the first default does not keep the second away.
+    // Both depend on the user's tolerations only: the first default does not suppress the second.
     let given = tolerations.clone();
     for (key, seconds) in defaults {
         let is_given = given.iter().any(|toleration| {

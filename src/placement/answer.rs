@@ -1,8 +1,8 @@
-//! What was found, for people and programs: counts, the event's wording, and each node's report.
+//! The result for users and programs: counts, the message of the scheduler's event, and a report for each node.
 //!
-//! An [`Answer`] keeps the state it was found in and writes reports only of nodes that are asked for: as documents of
-//! [`super::review`] here, as JSON text in [`super::text`]. Everything that it says about the rules was decided by
-//! [`super::evaluate`].
+//! An [`Answer`] holds the state that it was computed from and writes reports of the requested nodes only: as documents of
+//! [`super::review`] here, as JSON text in [`super::text`]. [`super::evaluate`] made all decisions
+//! about the rules.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ use super::review::{
 };
 use super::term::{PodTerm, TermList};
 
-/// What decides on placement too and is not evaluated, by the scheduler's plugins; said in every answer.
+/// Plugins of the scheduler that decide on placement and are not evaluated; listed in every answer.
 pub const NOT_EVALUATED: [&str; 9] = [
     "NodeResourcesFit (free CPU, memory and other resources)",
     "NodePorts (host ports)",
@@ -96,7 +96,7 @@ impl Answer {
         counted
     }
 
-    /// What the scheduler's event would say, but for what it adds about preemption. Where nodes fit there is no event: then
+    /// The message of the scheduler's event, without its part about preemption. Where nodes fit there is no event: then
     /// how many, with the reasons of the others in the same form.
     pub fn message(&self) -> String {
         self.message_with(&self.reasons())
@@ -276,7 +276,7 @@ impl Answer {
     }
 
     /// How many pods on known nodes a term selects, and the names of a few. A domain by hostname may be missing; that a
-    /// node is known is asked of the nodes themselves.
+    /// node is known is read from the nodes themselves.
     fn matched(&self, list: TermList, index: usize, term: &PodTerm, known: Option<&[bool]>) -> (u64, Vec<String>) {
         let is_known = |node: u32| known.is_none_or(|known| known[node as usize]);
         let mut pods = 0;
@@ -294,7 +294,7 @@ impl Answer {
         (pods, samples)
     }
 
-    /// What a person should know besides.
+    /// Notes for the user.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let incoming = &self.evaluation.incoming;

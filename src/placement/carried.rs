@@ -1,8 +1,8 @@
-//! Pod affinity terms that existing pods carry, each kept once: what an incoming pod is tested against.
+//! Pod affinity terms of existing pods, each stored once: an incoming pod is tested against them.
 //!
 //! Pods of one template carry the same terms, so that symmetry (others' anti-affinity) and the scores that others' terms
 //! give cost the different terms that match, not the pods. A term is found by one label it demands, its anchor; terms
-//! that demand none are tested each. Which groups carry a term is kept with it; where they run is [`super::groups`].
+//! that demand none are tested each. The groups that carry a term are stored with it; [`super::groups`] has their nodes.
 
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ impl CarriedTerms {
         self.entries.len()
     }
 
-    /// The number of a term, which is new if nobody carried it.
+    /// The number of a term, which is new if no pod carried it.
     pub(super) fn number(&mut self, carried: CarriedTerm) -> u32 {
         if let Some(number) = self.numbers.get(&carried) {
             return *number;
@@ -166,7 +166,7 @@ impl CarriedTerms {
         }
     }
 
-    /// A group is gone; terms that nobody carries any more go with it.
+    /// Removes a group, and the terms that no other group carries.
     pub(super) fn drop(&mut self, terms: &[u32], group: u32) {
         for number in terms {
             let Some(Some(entry)) = self.entries.get_mut(*number as usize) else { continue };

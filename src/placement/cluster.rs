@@ -1,9 +1,9 @@
-//! The indexed snapshot that placement is answered from: nodes, pods by node and by group, carried terms, namespaces.
+//! The indexed snapshot that placement is computed from: nodes, pods by node and by group, carried terms, namespaces.
 //!
-//! One writer changes a [`Cluster`]; readers hold a clone, which shares everything that did not change since. A question
-//! with other premises (a taint, a label, a pod that is not there) is asked of a clone that was changed accordingly, and
-//! so is one about a pod that is itself in the index. Every object may come in any order: pods of a node that is not known
-//! wait for it. What is answered is [`super::evaluate`]; objects come as [`super::pod`] and [`super::node`] describe them.
+//! One writer changes a [`Cluster`]; readers hold a clone, which shares everything that did not change since. A review
+//! with other premises (a taint, a label, a missing pod) is evaluated on a clone that was changed accordingly, and
+//! so is one about a pod that is itself in the index. Every object may come in any order: pods of an unknown node
+//! wait for it. [`super::evaluate`] has the rules; [`super::pod`] and [`super::node`] describe the objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(super) struct NodeFacts {
     pub(super) unschedulable: bool,
 }
 
-/// The place of a node, which it keeps as long as it or a pod bound to it is known.
+/// The index of a node, which does not change as long as the node or a pod bound to it is known.
 #[derive(Clone, Debug)]
 pub(super) struct NodeSlot {
     pub(super) name: Arc<str>,
@@ -38,7 +38,7 @@ pub(super) struct NodeSlot {
     pub(super) pods: Arc<Vec<Bound>>,
 }
 
-/// A pod on a node: its group stands here too, so that a pod of a group is found without a look at each.
+/// A pod on a node, with its group, so that a pod of a group is found without a look at each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bound {
     pub(super) pod: u32,
@@ -46,7 +46,7 @@ pub(super) struct Bound {
     group: Option<u32>,
 }
 
-/// Which nodes a pod asks for, apart from its labels and tolerations: shared by the pods of a template.
+/// The node requirements of a pod, without its labels and tolerations: shared by the pods of a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Wishes {
     pub(super) node_selector: Vec<(String, String)>,
@@ -121,7 +121,7 @@ pub struct Cluster {
     pub(super) groups: Groups,
     pub(super) carried: CarriedTerms,
     pub(super) namespaces: HashMap<Arc<str>, Arc<Labels>>,
-    /// The domains of the topology keys that were asked for, of these nodes and no others.
+    /// The domains of the topology keys that were requested, of these nodes and no others.
     topologies: Arc<Topologies>,
 }
 
@@ -199,7 +199,7 @@ impl Cluster {
         self.topologies = Arc::default();
     }
 
-    /// Takes a node away; false if it was not there. Pods bound to it wait for one of that name.
+    /// Removes a node; false if it is unknown. Pods bound to it wait for one of that name.
     pub fn remove_node(&mut self, name: &str) -> bool {
         let Some(slot) = self.node_slots.get(name).copied() else { return false };
         let Some(place) = self.nodes.get_mut(slot as usize) else { return false };
@@ -259,7 +259,7 @@ impl Cluster {
         membership.number()
     }
 
-    /// Takes a pod away; false if it was not there.
+    /// Removes a pod; false if it is unknown.
     pub fn remove_pod(&mut self, namespace: &str, name: &str) -> bool {
         match self.pod_slots.get(&*format!("{namespace}/{name}")).copied() {
             Some(slot) => {
@@ -291,7 +291,7 @@ impl Cluster {
         self.labels.release(&entry.labels);
     }
 
-    /// The same cluster without a pod: whoever has its namespace and name, and whoever has its uid.
+    /// The same cluster without a pod: without the one of its namespace and name, and the one of its uid.
     pub(super) fn without(&self, pod: &Pod) -> Cluster {
         let metadata = &pod.metadata;
         let mut cluster = self.clone();
@@ -322,7 +322,7 @@ impl Cluster {
         true
     }
 
-    /// Takes a namespace away; false if it was not there.
+    /// Removes a namespace; false if it is unknown.
     pub fn remove_namespace(&mut self, name: &str) -> bool {
         self.namespaces.remove(name).is_some()
     }

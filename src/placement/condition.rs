@@ -1,7 +1,7 @@
-//! Who puts taints on nodes: the conditions and events behind Kubernetes' own, and hints about old names.
+//! The origin of taints: the conditions and events behind Kubernetes' own, and hints about old names.
 //!
-//! The node lifecycle controller turns conditions into taints (`pkg/controller/nodelifecycle`); this says which, and what
-//! a tolerated or untolerated taint of Kubernetes stands for. It changes no decision.
+//! The node lifecycle controller turns conditions into taints (`pkg/controller/nodelifecycle`); this file has the table, and
+//! the meaning of a tolerated or untolerated taint of Kubernetes. It changes no decision.
 
 use super::pod::Toleration;
 
@@ -20,7 +20,7 @@ pub const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 /// The taint of a node without network.
 pub const NETWORK_UNAVAILABLE: &str = "node.kubernetes.io/network-unavailable";
 
-/// What a taint of Kubernetes' own stands for; none for any other key.
+/// The meaning of a taint of Kubernetes; `None` for any other key.
 pub fn origin(key: &str) -> Option<&'static str> {
     Some(match key {
         NOT_READY => "the condition Ready is False, or the Node is new",

@@ -1,7 +1,7 @@
 //! A KubeSchedulerConfiguration as options: which plugins run, with which weights and arguments.
 //!
 //! Read as `k8s.io/kube-scheduler/config/v1` defines it. Extension points, in order of precedence: the point itself, then
-//! multiPoint, then the defaults. Only what changes an answer here is read; the file itself is the caller's to find.
+//! multiPoint, then the defaults. Only the parts that change a result here are read; the caller reads the file.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -27,12 +27,12 @@ pub enum ConfigError {
     /// No profile has that scheduler's name.
     #[error("there is no profile with schedulerName {name:?}; there are: {}", .known.join(", "))]
     NoProfile {
-        /// The scheduler that was asked for.
+        /// The requested scheduler.
         name: String,
         /// Those that there are.
         known: Vec<String>,
     },
-    /// A part has the wrong form.
+    /// A part has an invalid form.
     #[error("{path}: {message}")]
     Invalid {
         /// Where.
@@ -54,7 +54,7 @@ fn text<'a>(value: &'a Value, member: &str) -> &'a str {
 /// or else the first.
 ///
 /// # Errors
-/// The document is no such configuration, has no such profile, or a part of it that matters has the wrong form.
+/// The document is no such configuration, has no such profile, or a relevant part of it has an invalid form.
 pub fn apply(document: &Value, scheduler_name: Option<&str>, mut options: Options) -> Result<Options, ConfigError> {
     let (api_version, kind) = (text(document, "apiVersion"), text(document, "kind"));
     if kind != "KubeSchedulerConfiguration" || !api_version.starts_with("kubescheduler.config.k8s.io/") {
@@ -85,7 +85,7 @@ pub fn apply(document: &Value, scheduler_name: Option<&str>, mut options: Option
     Ok(options)
 }
 
-/// What a set of plugins says of one: its weight if enabled, or that it is disabled.
+/// The state of one plugin in a set: its weight if enabled, or that it is disabled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Said {
     Nothing,
@@ -95,7 +95,7 @@ enum Said {
 
 fn said(plugins: &Value, point: &str, name: &str) -> Said {
     let Some(set) = plugins.get(point) else { return Said::Nothing };
-    // Enabling wins over disabling, so that a plugin can be disabled and enabled anew with another weight.
+    // Enabling wins over disabling, so that a plugin can be disabled and enabled again with another weight.
     if let Some(entry) = list(set, "enabled").iter().find(|entry| text(entry, "name") == name) {
         let weight = entry.get("weight").and_then(Value::as_i64).filter(|weight| *weight != 0);
         return Said::Enabled(weight);
@@ -107,7 +107,7 @@ fn said(plugins: &Value, point: &str, name: &str) -> Said {
 fn plugins(plugins: &Value, options: &mut Options) {
     for plugin in Plugin::ALL {
         let multi_point = said(plugins, "multiPoint", plugin.as_str());
-        // Gates are asked before a pod enters the queue, all others about nodes.
+        // Gates are checked before a pod enters the queue, all others for each node.
         let point = if plugin == Plugin::SchedulingGates { "preEnqueue" } else { "filter" };
         let runs = |point: &str| match (said(plugins, point, plugin.as_str()), multi_point) {
             (Said::Enabled(_), _) | (Said::Nothing, Said::Enabled(_) | Said::Nothing) => true,

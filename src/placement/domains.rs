@@ -1,4 +1,4 @@
-//! What the incoming pod meets in each topology domain: counted once, then looked up for every node.
+//! Matches of the incoming pod in each topology domain: counted once, then looked up for every node.
 //!
 //! A topology key cuts the nodes into domains by the value of that label; nodes without it are in none. For each key that a
 //! term names there is one table: where all required affinity terms are met, where anti-affinity (own or others') closes
@@ -97,7 +97,7 @@ pub(super) struct Domains {
     tables: Vec<Table>,
     /// Whether no pod that meets all required affinity terms runs in any domain.
     pub(super) is_first_of_group: bool,
-    /// The groups that the incoming pod's terms select, by list and index: whoever reports a term need not look again.
+    /// The groups that the incoming pod's terms select, by list and index, so that reports of terms need no second search.
     pub(super) selected: BTreeMap<(TermList, usize), Vec<u32>>,
 }
 

@@ -1,7 +1,7 @@
 //! The scheduler's rules over an indexed cluster: for every node whether the pod fits, every reason why not, and scores.
 //!
-//! Order and wording are kube-scheduler's; unlike it, all nodes are looked at, all reasons are kept, and scores are given
-//! also when one node fits. What is made of it for people is [`super::answer`]. Sources: the plugins nodeunschedulable,
+//! Order and wording are kube-scheduler's; unlike it, this code evaluates all nodes, collects all reasons, and computes
+//! scores also when only one node fits. [`super::answer`] presents the result. Sources: the plugins nodeunschedulable,
 //! nodename, tainttoleration, nodeaffinity and interpodaffinity of `pkg/scheduler/framework/plugins`.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use super::reason::Reason;
 use super::term::{Narrowing, NodeTerm, TermList};
 use super::toleration::{NO_SCHEDULE, PREFER_NO_SCHEDULE, is_tolerated, keeps_away};
 
-/// The taint that a cordoned node stands for, whether it carries it or not.
+/// The taint that a cordoned node implies, whether it has it or not.
 const UNSCHEDULABLE_KEY: &str = "node.kubernetes.io/unschedulable";
 
 /// What is behind a rejection.
@@ -32,7 +32,7 @@ pub(super) enum Cause {
     NodeTerm(Option<u32>),
     /// The affinity that the scheduler's configuration adds.
     Enforced,
-    /// A required affinity term: the node lacks its topology key, or no pod that is asked for runs in its domain.
+    /// A required affinity term: the node lacks its topology key, or no required pod runs in its domain.
     Affinity(u32),
     /// A required anti-affinity term, and a pod that it matches.
     AntiAffinity(Witness),
@@ -54,7 +54,7 @@ const MOST_LISTED: usize = 100_000;
 const FEWEST_OF_A_KIND: usize = 8;
 const MOST_OF_A_KIND: usize = 64;
 
-/// The rejections of all nodes. Whoever asks chooses how many terms a pod has, and each node may fail all of them: of each kind of reason
+/// The rejections of all nodes. The client decides how many terms a pod has, and each node may fail all of them: of each kind of reason
 /// a node lists only the first ones.
 #[derive(Debug)]
 struct Listed {
@@ -125,12 +125,12 @@ pub(super) struct Score {
     pub(super) weight: i64,
 }
 
-/// What was found about all nodes. Rejections and scores stand in one piece each: a list of its own for every one of thousands of
+/// The result for all nodes. Rejections and scores are contiguous: a list of its own for every one of thousands of
 /// nodes costs more than the rules do.
 #[derive(Debug)]
 pub(super) struct Evaluation {
     pub(super) incoming: Incoming,
-    /// The groups that its terms select, as far as a plugin asked.
+    /// The groups that its terms select, as far as a plugin needed them.
     pub(super) selected: BTreeMap<(TermList, usize), Vec<u32>>,
     /// Sorted by slot.
     pub(super) verdicts: Vec<Verdict>,
@@ -196,7 +196,7 @@ struct Rules<'review> {
     incoming: &'review Incoming,
     domains: &'review Domains,
     options: &'review Options,
-    /// Whether required affinity asks for topology keys only.
+    /// Whether required affinity needs topology keys only.
     may_be_first: bool,
     tolerates_cordon: bool,
 }
@@ -258,7 +258,7 @@ impl<'review> Rules<'review> {
                     reject(Reason::NodeAffinityMismatch, Cause::Selector(index));
                 }
             }
-            // Names that leave a node out have been told already: its terms would only say so again.
+            // Names that exclude a node have been reported already: its terms would only repeat that.
             if matches!(incoming.narrowing, Narrowing::All) || incoming.narrowing_names(name) {
                 unmatched(incoming.required.as_deref(), name, facts, |term| {
                     reject(Reason::NodeAffinityMismatch, Cause::NodeTerm(term));
@@ -343,7 +343,7 @@ fn preferred_pods(rules: &Rules<'_>, node: u32, _: &str, _: &NodeFacts) -> i64 {
     rules.domains.tables().iter().map(|table| table.score(node)).sum()
 }
 
-/// Tells the terms of required node affinity if none of them matches: each is a reason of its own.
+/// Reports the terms of required node affinity if none of them matches: each is a reason of its own.
 fn unmatched(terms: Option<&[NodeTerm]>, name: &str, facts: &NodeFacts, mut tell: impl FnMut(Option<u32>)) {
     let Some(terms) = terms else { return };
     if terms.iter().any(|term| term.matches(name, &facts.labels)) {

@@ -1,6 +1,6 @@
-//! What is behind a rejection, in words: the term, taint, label or pod; and where parts of a term come from.
+//! Explains a rejection: the term, taint, label or pod, and the origin of the parts of a term.
 //!
-//! Nothing is decided here. Texts are for people and may change; codes and messages of reasons may not.
+//! Nothing is decided here. Texts are for users and may change; codes and messages of reasons may not.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ fn pod_term_text(term: &PodTerm) -> String {
     format!("{pods} in {namespaces}, by {}", term.topology_key)
 }
 
-/// The longest text of a term, in bytes. It is written for every node that the term rejects, and whoever asks chooses how long it is.
+/// The longest text of a term, in bytes. It is written for every node that the term rejects, and the client decides how long it is.
 const MOST_TEXT: usize = 256;
 
 /// A term, with the beginning of a long text.
@@ -92,15 +92,15 @@ fn own_terms(list: TermList, terms: &[(PodTerm, i32)]) -> Vec<Arc<TermReference>
     terms.iter().enumerate().map(written).collect()
 }
 
-/// Says what is behind rejections. What many nodes have in common is written once and shared.
+/// Writes the explanations of rejections. Texts that many nodes have in common are written once and shared.
 pub(super) struct Reporter<'answer> {
     cluster: &'answer Cluster,
     incoming: &'answer Incoming,
     affinity: Vec<Arc<TermReference>>,
     anti_affinity: Vec<Arc<TermReference>>,
-    /// By index of the pair in nodeSelector: what is asked, and the key.
+    /// By index of the pair in nodeSelector: the requirement, and the key.
     pairs: Vec<(Arc<TermReference>, &'answer str)>,
-    /// What is said of a list without terms.
+    /// The explanation of a list without terms.
     no_term: Option<Arc<TermReference>>,
     node_terms: HashMap<(usize, TermFault), Arc<TermReference>>,
     enforced: HashMap<Vec<TermFault>, Arc<TermReference>>,
@@ -225,7 +225,7 @@ fn fault_label<'answer>(
     }
 }
 
-/// The requirements of a term that come from matchLabelKeys or mismatchLabelKeys, as far as a stored term can tell: the key
+/// The requirements of a term that come from matchLabelKeys or mismatchLabelKeys, as far as a stored term shows: the key
 /// is in a list, the operator is that list's, and there is one value.
 pub fn derived(term: &PodAffinityTerm) -> Vec<String> {
     let expressions = term.label_selector.iter().flat_map(|selector| &selector.match_expressions);

@@ -1,4 +1,4 @@
-//! Pods that look alike to every rule about pods, counted by node: what the index counts instead of pods.
+//! Groups of pods that are equal to every rule about pods, counted by node. The index counts groups instead of pods.
 //!
 //! A group is a namespace, a set of labels and the pod affinity terms that its pods carry. A hundred and fifty thousand pods
 //! of a few hundred templates are a few thousand groups, so that a selector is tested against groups, and what it
@@ -29,7 +29,7 @@ pub(super) struct GroupKey {
 /// A slot of a node, and how many pods of a group run there.
 pub(super) type Place = (u32, u32);
 
-/// The places of a group, sorted by slot. Thousands of groups are one pod, as those of StatefulSets: it stands right here, so that a
+/// The places of a group, sorted by slot. Thousands of groups are one pod, as those of StatefulSets: it is stored inline, so that a
 /// term which selects all of them reads one piece of memory and not three for each.
 #[derive(Clone, Debug)]
 enum Places {
@@ -104,7 +104,7 @@ impl Coverage {
 /// What became of a group when a pod left or joined it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Membership {
-    /// The group was there before and is there now.
+    /// The group existed before and exists now.
     Kept(u32),
     /// The group is new, or gone.
     Turned(u32),
@@ -199,7 +199,7 @@ impl Groups {
         PlacesOfGroups { entries: self.entries.focus() }
     }
 
-    /// Changes every posting list that a group stands in; empty ones go.
+    /// Changes every posting list that contains a group, and removes empty ones.
     fn post(&mut self, key: &GroupKey, change: impl Fn(&mut RoaringBitmap)) {
         change(Arc::make_mut(&mut self.live));
         let namespace = self.namespaces.entry(Arc::clone(&key.namespace)).or_default();

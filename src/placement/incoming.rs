@@ -1,4 +1,4 @@
-//! The pod that is asked about, parsed once: what each node is tested with.
+//! The pod to place, parsed once and tested against each node.
 
 use super::labels::Labels;
 use super::options::{Options, Plugin};

@@ -1,4 +1,4 @@
-//! What already runs: pods that could not be placed where they are now, who is evicted when, and who uses label keys.
+//! Running pods: those that could not be placed on their nodes now, evictions and their times, and users of label keys.
 //!
 //! Node affinity and pod affinity never evict ("IgnoredDuringExecution"); only NoExecute taints do. A pod that could not be
 //! placed again keeps running, and that is worth knowing before it restarts.
@@ -20,7 +20,7 @@ pub struct Resident {
     pub rejections: Vec<RejectionReport>,
     /// What the node's NoExecute taints do to it.
     pub eviction: Eviction,
-    /// For an eviction after some time: when the taints that limit it were added, as far as they say so, RFC 3339. The
+    /// For an eviction after some time: when the taints that limit it were added, as far as they have a time, RFC 3339. The
     /// controller's clock starts when it first sees the pod and the taint, so that this gives an estimate.
     pub tainted_since: Option<String>,
 }
@@ -30,7 +30,7 @@ pub struct Resident {
 pub struct LabelKeyUse {
     /// Who it is.
     pub pod: PodReference,
-    /// Where the term stands in it.
+    /// The path of the term in it.
     pub field_path: String,
     /// matchLabelKeys of the term.
     pub match_label_keys: Vec<String>,

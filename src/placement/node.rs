@@ -1,7 +1,7 @@
 //! Nodes and Namespaces as far as placement reads them.
 //!
-//! Like [`super::pod`] these are documents. A Node's heartbeat changes nothing in them, so that the index can tell by
-//! comparison that there is nothing to do. Which taints a Node's conditions stand for is [`super::condition`].
+//! Like [`super::pod`] these are documents. A Node's heartbeat changes nothing in them, so the index
+//! compares them to find out that there is nothing to do. [`super::condition`] maps a Node's conditions to taints.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,10 +17,10 @@ pub struct Node {
     /// Name and labels.
     #[serde(deserialize_with = "null_as_default")]
     pub metadata: Metadata,
-    /// What keeps pods away.
+    /// Its taints.
     #[serde(deserialize_with = "null_as_default")]
     pub spec: NodeSpec,
-    /// What it says of itself.
+    /// Its conditions.
     #[serde(deserialize_with = "null_as_default")]
     pub status: NodeStatus,
 }

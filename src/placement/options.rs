@@ -1,13 +1,13 @@
-//! What differs between clusters: the scheduler's configuration, admission plugins, feature gates, the version.
+//! Settings that differ between clusters: the scheduler's configuration, admission plugins, feature gates, the version.
 //!
 //! The defaults are those of Kubernetes 1.36. How a KubeSchedulerConfiguration becomes options is [`super::config`].
 
 use super::pod::NodeAffinity;
 
-/// A plugin of the scheduler that is evaluated here, in the order in which the scheduler asks them about a node.
+/// A plugin of the scheduler that is evaluated here, in the order in which the scheduler runs them for a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Plugin {
-    /// Keeps pods with gates out of the queue.
+    /// Excludes pods with gates from the queue.
     SchedulingGates,
     /// spec.unschedulable of a node.
     NodeUnschedulable,
@@ -101,7 +101,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether the scheduler asks a plugin about nodes.
+    /// Whether the scheduler runs a plugin for nodes.
     pub fn filters_with(&self, plugin: Plugin) -> bool {
         !self.disabled.contains(&plugin)
     }

@@ -1,8 +1,8 @@
 //! Pods as far as placement reads them: the fields of the Kubernetes API that decide where a Pod may run.
 //!
 //! These are documents, not decisions: operators and effects stay texts, because an unknown one has a meaning of its own
-//! (a term with it matches nothing) and a refusal that quotes it. Null reads as absent, as Go decodes it, and everything
-//! else in a Pod is skipped. What a selector means is [`super::term`], what is wrong with a Pod [`super::validate`].
+//! (a term with it matches nothing) and a rejection quotes it. Null reads as absent, as Go decodes it, and everything
+//! else in a Pod is skipped. [`super::term`] matches selectors, [`super::validate`] validates a Pod.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub struct ReadError {
     /// The kind that was expected.
     pub kind: &'static str,
-    /// What is wrong, with line and column of the JSON text.
+    /// The error, with line and column of the JSON text.
     pub message: String,
 }
 
@@ -36,7 +36,7 @@ pub struct Pod {
     /// Who it is.
     #[serde(deserialize_with = "null_as_default")]
     pub metadata: Metadata,
-    /// What is asked of a node.
+    /// Its requirements on a node.
     #[serde(deserialize_with = "null_as_default")]
     pub spec: PodSpec,
     /// How far it is.
@@ -66,7 +66,7 @@ pub struct Metadata {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
-    /// The node it is bound to, or asks for; empty for none.
+    /// The node that it is bound to, or requests; empty for none.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "String::is_empty")]
     pub node_name: String,
     /// Labels that a node must have.

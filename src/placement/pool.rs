@@ -1,6 +1,6 @@
-//! Values that many pods have in common, each held once: labels, tolerations, affinity.
+//! Values that many pods have in common, each stored once: labels, tolerations, affinity.
 //!
-//! A value stays as long as somebody shares it; the count is kept here because clones of the index hold references too.
+//! A value stays as long as a pod uses it. The pool counts its users itself, because clones of the index hold references too.
 
 use std::hash::Hash;
 use std::sync::Arc;

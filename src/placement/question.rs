@@ -1,6 +1,6 @@
-//! From a PlacementReview to an answer: what is asked is checked, premises are applied, the Pod is made ready.
+//! From a PlacementReview to an answer: validates the review, applies its premises and prepares the Pod.
 //!
-//! The caller has resolved who may ask, and has fetched the Pod of a `podRef` and the RuntimeClass that a new Pod names.
+//! The caller has authorized the request, and has fetched the Pod of a `podRef` and the RuntimeClass that a new Pod names.
 
 use serde_json::Value;
 
@@ -20,12 +20,12 @@ use crate::selector::{Problem, Reason};
 /// Most premises of each kind, and most names of nodes: a review is one request.
 pub const MAX_PREMISES: usize = 1_000;
 
-/// What a review is asked with besides itself.
+/// The input of a review besides itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fetched<'caller> {
     /// The Pod of the `podRef`.
     pub stored: Option<&'caller Pod>,
-    /// What the RuntimeClass of a new Pod asks.
+    /// The requirements of the RuntimeClass of a new Pod.
     pub runtime: Option<&'caller RuntimeScheduling>,
 }
 
@@ -93,8 +93,8 @@ impl PlacementReviewSpec {
         Ok(Reviewed { answer, warnings })
     }
 
-    /// What does not have the shape of a Pod or a workload, with paths in it. [`PlacementReviewSpec::answer`] refuses it or warns of
-    /// it too; here it is told whether there is an answer or not.
+    /// What does not have the shape of a Pod or a workload, with paths in it. [`PlacementReviewSpec::answer`] rejects it or warns of
+    /// it too; this function reports it whether there is an answer or not.
     pub fn misfits(&self) -> Misfits {
         match (&self.pod, &self.template) {
             (Some(pod), _) => of_pod(pod),
@@ -103,7 +103,7 @@ impl PlacementReviewSpec {
         }
     }
 
-    /// Where the Pod or the workload stands in a review; none for a stored Pod.
+    /// The path of the Pod or the workload in a review; `None` for a stored Pod.
     pub fn document_path(&self) -> Option<&'static str> {
         match (&self.pod, &self.template) {
             (Some(_), _) => Some("spec.pod"),
@@ -112,7 +112,7 @@ impl PlacementReviewSpec {
         }
     }
 
-    /// What is wrong with the question.
+    /// The errors of the review.
     fn problems(&self, cluster: &Cluster) -> Vec<Problem> {
         let mut problems = Vec::new();
         let given = [self.pod.is_some(), self.template.is_some(), self.pod_ref.is_some()];
@@ -142,7 +142,7 @@ impl PlacementReviewSpec {
             if cluster.known_node(&taint.node).is_none() {
                 problems.push(unknown(format!("{path}.node"), &taint.node));
             }
-            // Judged alone: that it replaces one with the same key and effect is meant.
+            // Validated alone: replacing one with the same key and effect is intended.
             for mut problem in validate::taints(&[taint_of(taint)], "taints") {
                 problem.field = problem.field.replacen("taints[0]", &path, 1);
                 problems.push(problem);
@@ -175,7 +175,7 @@ fn checked(misfits: Misfits) -> Result<Vec<Warning>, Refusal> {
     if misfits.misshapen.is_empty() { Ok(misfits.unknown) } else { Err(Refusal::Invalid(misfits.misshapen)) }
 }
 
-/// What is wrong with containers stands after what is wrong with metadata, and before all else of the spec.
+/// Errors of containers follow those of metadata, and precede all others of the spec.
 fn in_order(containers: Vec<Problem>, mut problems: Vec<Problem>) -> Vec<Problem> {
     let of_metadata = |problem: &&Problem| problem.field.ends_with("labels");
     let metadata = problems.iter().take_while(of_metadata).count();

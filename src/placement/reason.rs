@@ -1,4 +1,4 @@
-//! Why a node was not taken: stable codes, the scheduler's words, and whether evicting others could help.
+//! Why a node was rejected: stable codes, the scheduler's messages, and whether evicting others could help.
 
 use super::options::Plugin;
 
@@ -99,7 +99,7 @@ impl Reason {
         }
     }
 
-    /// The scheduler's words, as its event counts them. Gates have their own, with their names.
+    /// The scheduler's message, as its event counts it. Gates have their own, with their names.
     pub fn message(self) -> &'static str {
         match self {
             Reason::SchedulingGated => "waiting for scheduling gates",
@@ -116,5 +116,5 @@ impl Reason {
     }
 }
 
-/// The words of NodeAffinity for the affinity that the scheduler's configuration adds.
+/// The message of NodeAffinity for the affinity that the scheduler's configuration adds.
 pub const ENFORCED_MESSAGE: &str = "node(s) didn't match scheduler-enforced node affinity";

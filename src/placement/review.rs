@@ -1,9 +1,9 @@
-//! PlacementReview as a document: what is asked and what is answered, in `view.fieldcache.dev/v1alpha1`.
+//! PlacementReview as a document: request and result, in `view.fieldcache.dev/v1alpha1`.
 //!
-//! Created and answered in one request like a SubjectAccessReview, never stored. The Pod and the template stay as they were
-//! sent, so that the answer returns them whole. What the fields come from is [`super::answer`]; how a question becomes
-//! a Pod and a cluster is [`super::question`]. Answers are written in bulk and read one at a time, by whoever has asked a server:
-//! what is constant is borrowed there and owned here, and members that are missing are empty.
+//! Created and answered in one request like a SubjectAccessReview, never stored. The Pod and the template stay as the client
+//! sent them, so that the response has them whole. [`super::answer`] fills the fields; [`super::question`] makes
+//! a Pod and a cluster of a request. The server writes many of these documents and a client reads one at a time:
+//! constants are borrowed for writing and owned after reading, and missing members are empty.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct PlacementReview {
     pub metadata: Value,
     /// The question.
     pub spec: PlacementReviewSpec,
-    /// The answer: not read together with a question, for whoever sends one gets another. It is read by itself.
+    /// The result. It is ignored in a request, because the response has a new one, and read in a response.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub status: Option<PlacementReviewStatus>,
 }
@@ -118,13 +118,13 @@ pub struct PlacementReviewStatus {
     pub feasible: u64,
     /// How many nodes there are.
     pub total: u64,
-    /// What the scheduler's event would say; where nodes fit, how many, and what was wrong with the others.
+    /// The message of the scheduler's event; where nodes fit, their number and the reasons of the others.
     pub message: String,
     /// The first reason of each node that was rejected, counted, most frequent first.
     pub reasons: Vec<ReasonCount>,
     /// What decides on placement too and was not looked at.
     pub not_evaluated: Vec<String>,
-    /// What a person should know besides.
+    /// Notes for the user.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
     /// The pod's own terms about other pods, as they were evaluated.
@@ -152,7 +152,7 @@ pub struct ResourceVersions {
 pub struct ReasonCount {
     /// The stable code.
     pub reason: Cow<'static, str>,
-    /// The scheduler's words.
+    /// The scheduler's message.
     pub message: Cow<'static, str>,
     /// How many nodes.
     pub count: u64,
@@ -162,12 +162,12 @@ pub struct ReasonCount {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TermReport {
-    /// Where it stands in the Pod.
+    /// Its path in the Pod.
     pub field_path: String,
     /// The label selector that was evaluated, merged keys included; absent when it is null and selects nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<String>,
-    /// Those of its requirements that come from matchLabelKeys and mismatchLabelKeys, as far as can be told.
+    /// Those of its requirements that come from matchLabelKeys and mismatchLabelKeys, as far as known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub derived: Vec<String>,
     /// The namespaces that it covers by name.
@@ -211,7 +211,7 @@ pub struct RejectionReport {
     pub kind: Cow<'static, str>,
     /// The stable code.
     pub reason: Cow<'static, str>,
-    /// The scheduler's words.
+    /// The scheduler's message.
     pub message: Cow<'static, str>,
     /// The term behind it: of the pod, or of the other pod named here.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -227,13 +227,13 @@ pub struct RejectionReport {
     pub pod: Option<Arc<str>>,
 }
 
-/// A term, where it stands and what it says.
+/// A term, with its path and text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TermReference {
-    /// Where it stands in its Pod, or in the scheduler's configuration.
+    /// Its path in its Pod, or in the scheduler's configuration.
     pub field_path: String,
-    /// What it says, for people; of a long text the beginning.
+    /// Its human-readable text; the beginning of a long one.
     pub text: String,
 }
 

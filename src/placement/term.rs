@@ -1,8 +1,8 @@
 //! Terms ready to be matched: label selectors, node selector terms, pod affinity terms.
 //!
 //! Reading a term may fail even in a stored Pod, and what that means differs: a node selector term that cannot be parsed
-//! matches no node while the others still count, one such pod affinity term makes its whole list void. Which pods and
-//! nodes are matched, and what follows, is [`super::evaluate`]; messages of validation are [`super::validate`].
+//! matches no node while the others still count, one such pod affinity term makes its whole list void. [`super::evaluate`]
+//! applies the terms to pods and nodes; [`super::validate`] has the messages of validation.
 //! Sources: component-helpers `scheduling/corev1/nodeaffinity`, kube-scheduler `framework/types.go`, apimachinery
 //! `labels.NewRequirement`.
 
@@ -21,7 +21,7 @@ use crate::selector::{LabelOperator, LabelRequirement, LabelSelection, LabelSele
 pub struct Unparsable {
     /// The field, relative to the Pod.
     pub path: String,
-    /// In the words of apimachinery.
+    /// With the message of apimachinery.
     pub message: String,
 }
 
@@ -139,7 +139,7 @@ impl FieldRequirement {
     }
 }
 
-/// What a node selector term asks.
+/// The requirements of a node selector term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NodeTerm {
     /// No requirement at all: it matches no node.
@@ -208,7 +208,7 @@ impl NodeTerm {
         }
     }
 
-    /// The first thing that keeps it from matching; none if it matches.
+    /// The first requirement that does not match; `None` if all match.
     pub(super) fn fault(&self, name: &str, node_labels: &Labels) -> Option<TermFault> {
         match self {
             NodeTerm::Empty => Some(TermFault::Empty),
@@ -221,7 +221,7 @@ impl NodeTerm {
         }
     }
 
-    /// What a fault of this term means, for people.
+    /// The consequence of an error in this term, for users.
     pub(super) fn text(&self, fault: TermFault) -> String {
         match (self, fault) {
             (NodeTerm::Unparsable(fault), _) => format!("a term that cannot be parsed matches no node: {fault}"),

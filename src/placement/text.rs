@@ -1,8 +1,8 @@
-//! A review with its reports of nodes as JSON text, written without making the reports first.
+//! A review with its reports of nodes as JSON text, written without building the reports first.
 //!
-//! The text is that of the documents, byte by byte, which a property test holds it to. It is worth a room because listing
-//! five thousand nodes is megabytes of text that says a few things thousands of times: what rejections have in
-//! common (plugin, reason, message and term) is written once and copied, and nothing is put together in between. Reports for
+//! The text equals that of the documents, byte by byte; a property test checks it. It has its own code because a list of
+//! five thousand nodes is megabytes of text with few different parts: the common part of rejections
+//! (plugin, reason, message and term) is written once and copied, without values in between. Reports for
 //! tables come from [`super::answer`].
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ const END: &[u8] = b"\"nodes\":[]}}";
 const BYTES_OF_A_NODE: usize = 320;
 
 impl Answer {
-    /// A review as JSON text, with reports of the nodes that it asks for in place of those of its status.
+    /// A review as JSON text, with reports of the requested nodes in place of those of its status.
     ///
     /// # Errors
     /// Those of serialization.
@@ -44,7 +44,7 @@ impl Answer {
     }
 }
 
-/// What two rejections begin alike with: the reason, whether the scheduler's configuration asks for it, and the term by its
+/// The key of the common beginning of two rejections: the reason, whether the scheduler's configuration demands it, and the term by its
 /// address.
 type Beginning = (Reason, bool, usize);
 
@@ -52,7 +52,7 @@ struct Writer<'answer> {
     answer: &'answer Answer,
     reporter: Reporter<'answer>,
     text: Vec<u8>,
-    /// Where a beginning stands in the text. The term is held, so that no other gets its address.
+    /// The position of a beginning in the text. The term is held, so that no other gets its address.
     beginnings: BTreeMap<Beginning, (Range<usize>, Option<Arc<TermReference>>)>,
 }
 

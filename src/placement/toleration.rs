@@ -1,4 +1,4 @@
-//! Taints against tolerations: who is kept away, who scores less, who is evicted and when.
+//! Matches taints with tolerations: rejection, lower score, and eviction with its time.
 //!
 //! After `ToleratesTaint` of `k8s.io/api/core/v1/toleration.go` and the taint eviction controller
 //! (`pkg/controller/tainteviction`). Where taints come from is [`super::condition`].
@@ -6,11 +6,11 @@
 use super::node::Taint;
 use super::pod::Toleration;
 
-/// Keeps pods away that do not tolerate it.
+/// Rejects pods that do not tolerate it.
 pub const NO_SCHEDULE: &str = "NoSchedule";
-/// Keeps pods away if there is another node.
+/// Avoids pods that do not tolerate it, if there is another node.
 pub const PREFER_NO_SCHEDULE: &str = "PreferNoSchedule";
-/// Keeps pods away and evicts those that run.
+/// Rejects pods that do not tolerate it, and evicts running ones.
 pub const NO_EXECUTE: &str = "NoExecute";
 
 /// Whether a toleration covers a taint. `comparison` is the feature gate TaintTolerationComparisonOperators, without which
@@ -48,7 +48,7 @@ pub fn is_tolerated(tolerations: &[Toleration], taint: &Taint, comparison: bool)
     tolerations.iter().any(|toleration| tolerates(toleration, taint, comparison))
 }
 
-/// Whether a taint that is not tolerated keeps a new pod away.
+/// Whether a taint rejects a new pod that does not tolerate it.
 pub fn keeps_away(taint: &Taint) -> bool {
     taint.effect == NO_SCHEDULE || taint.effect == NO_EXECUTE
 }

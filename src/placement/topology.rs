@@ -1,7 +1,7 @@
 //! Topology domains: which nodes have the same value of a label; and the order of nodes by name.
 //!
-//! Made when first asked for and kept for as long as no node's labels change, which is rare while pods come and go all the
-//! time: clones of the index share what any of them made. A node without the label is in no domain.
+//! Computed when first needed and cached until a node's labels change, which is rare while pods come and go all the
+//! time. Clones of the index share the cache. A node without the label is in no domain.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -46,7 +46,7 @@ impl Topology {
     }
 }
 
-/// Most keys that are kept: those that people use are few, and a key that somebody makes up is not worth the space.
+/// Most keys that are cached: few are in use, and a made-up key of a client must not take memory.
 const MAX_KEYS: usize = 64;
 
 /// What was made for one state of the nodes.

@@ -1,12 +1,12 @@
-//! Fields of a Pod or a workload that the Kubernetes API does not have, which an API server drops with a warning, or refuses.
+//! Fields of a Pod or a workload that the Kubernetes API does not have, which an API server drops with a warning, or rejects.
 //!
-//! People misspell fields, and copy them from proposals: requiredDuringSchedulingRequiredDuringExecution was never built,
+//! Users misspell fields, and copy them from proposals: requiredDuringSchedulingRequiredDuringExecution was never built,
 //! matchLabelSelector became matchLabelKeys. A dropped field changes where a Pod may run, so that silence would be an answer
 //! to another question. The members are those of `core/v1`, `apps/v1`, `batch/v1` and ObjectMeta from Kubernetes 1.31 to 1.37
-//! together: that a cluster is too old for a field that is right is not told here.
+//! together: whether a cluster is too old for a valid field is not checked here.
 //!
-//! Looked into is what decides on placement, and the way there. Of everything else (containers, volumes, update strategies,
-//! the status) only the name is known: that decides on no answer, and a real create judges it.
+//! The check descends into fields that decide on placement. Of all others (containers, volumes, update strategies,
+//! the status) only the name is known: they decide on no result, and a real create validates them.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::model::object_meta::OBJECT_META_MEMBERS;
 use super::warning::Warning;
 use crate::selector::{Problem, Reason};
 
-/// Most unknown fields that are told of one document, as in an API server (`sigs.k8s.io/json`).
+/// Most unknown fields that are reported of one document, as in an API server (`sigs.k8s.io/json`).
 const MOST: usize = 100;
 
 /// The shape of a document: which members an object may have, and what they are.
@@ -214,7 +214,7 @@ macro_rules! workload {
 pub struct Misfits {
     /// Fields that do not exist, with paths in the document.
     pub unknown: Vec<Warning>,
-    /// A list where an object belongs, or the other way round: such a document is refused. Told here because serde would
+    /// A list where an object belongs, or the other way round: such a document is rejected. Reported here because serde would
     /// take a list for the members of an object in their order. The path of the document itself is empty.
     pub misshapen: Vec<Problem>,
 }

@@ -1,9 +1,9 @@
-//! What an API server refuses in a Pod as far as placement goes, in its words, and what it warns about.
+//! An API server's validation of the parts of a Pod that matter for placement, with its messages and warnings.
 //!
 //! After `ValidatePodSpec` and `ValidatePodCreate` of `pkg/apis/core/validation`, in their order, for new objects. Fields that
-//! have nothing to do with placement are not judged, but that there are containers, with names and images ([`containers`]): what has
-//! none is not yet a Pod, or its `containers` are misspelt. A Pod is judged with its label keys merged ([`super::admission`]), a pod
-//! template as it is written: that is why an API server takes a Deployment whose pods it refuses.
+//! have nothing to do with placement are not validated, except that there are containers, with names and images ([`containers`]): a document
+//! without them is not yet a Pod, or its `containers` are misspelt. A Pod is validated with its label keys merged ([`super::admission`]), a pod
+//! template as it is: that is why an API server accepts a Deployment whose pods it rejects.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -22,7 +22,7 @@ use crate::selector::syntax::{dns_label_faults, dns_subdomain_faults, label_key_
 use crate::selector::wire::label_selector;
 use crate::selector::{Problem, Reason};
 
-/// Most problems of one document, and about the most warnings. The text of a problem takes hundreds of times the bytes of what it is about, and nobody reads more.
+/// Most problems of one document, and about the most warnings. The text of a problem takes hundreds of times the bytes of its subject, and more help no user.
 pub const MOST_PROBLEMS: usize = 100;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -77,8 +77,8 @@ fn labels(labels: &BTreeMap<String, String>, path: &str, problems: &mut Problems
     }
 }
 
-/// What it refuses in the `containers` of a Pod or a pod template, which stand at `path`: that there are none, and names and images
-/// that are missing, or names that are wrong. Taken from the document, because a [`PodSpec`] has none.
+/// Validates the `containers` of a Pod or a pod template at `path`: there must be some, with images and valid
+/// names. Taken from the document, because a [`PodSpec`] has none.
 pub fn containers(containers: Option<&Value>, path: &str) -> Vec<Problem> {
     let containers = containers.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     if containers.is_empty() {
@@ -124,7 +124,7 @@ pub fn containers(containers: Option<&Value>, path: &str) -> Vec<Problem> {
     problems.0
 }
 
-/// What an API server refuses in a Pod that is created.
+/// Validates a Pod that is created.
 pub fn pod(pod: &Pod, options: &Options) -> Vec<Problem> {
     let mut problems = Problems::default();
     labels(&pod.metadata.labels, "metadata.labels", &mut problems);
@@ -136,8 +136,8 @@ pub fn pod(pod: &Pod, options: &Options) -> Vec<Problem> {
     problems.0
 }
 
-/// What it refuses in a pod template that stands at `path` (`spec.template` in a Deployment). The paths are upstream's: labels
-/// stand right below the template.
+/// Validates a pod template at `path` (`spec.template` in a Deployment). The paths are upstream's: labels
+/// are directly below the template.
 pub fn template(template: &Pod, path: &str, options: &Options) -> Vec<Problem> {
     let mut problems = Problems::default();
     labels(&template.metadata.labels, &format!("{path}.labels"), &mut problems);
@@ -396,7 +396,7 @@ fn tolerations(toleration: &Toleration, path: &str, options: &Options, problems:
     }
 }
 
-/// What is wrong with the value of a comparison, as the two checks of upstream say it one after the other.
+/// The errors of the value of a comparison, in the order of upstream's two checks.
 fn integer_faults(value: &str) -> impl Iterator<Item = String> {
     let form = match value {
         "" => Some("must be non-empty".to_owned()),
@@ -417,7 +417,7 @@ fn effect_problem(effect: &str, path: &str) -> Option<Problem> {
     (!supported.contains(&effect)).then(|| unsupported(path, effect, &supported))
 }
 
-/// What an API server refuses in the taints of a Node; `path` is `spec.taints` there.
+/// Validates the taints of a Node as an API server does; `path` is `spec.taints` there.
 pub fn taints(taints: &[Taint], path: &str) -> Vec<Problem> {
     let mut problems = Problems::default();
     let mut seen = BTreeSet::new();
@@ -467,7 +467,7 @@ pub fn deprecated_node_label(key: &str) -> Option<&'static str> {
     })
 }
 
-/// What an API server warns about in a Pod whose spec stands at `path`.
+/// The warnings of an API server about a Pod whose spec is at `path`.
 pub fn warnings(spec: &PodSpec, path: &str) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for key in spec.node_selector.keys() {

@@ -1,7 +1,7 @@
-//! What people are warned of about a Pod or a workload that is answered all the same.
+//! Warnings about a Pod or a workload that do not prevent an answer.
 //!
-//! Kept as field and words, because the same warning has a path in the Pod for whoever holds the manifest, and one in the review
-//! for whoever sent that. Fields that do not exist come from [`super::unknown`], the others from [`super::validate`].
+//! A warning has its field apart from its message, because the path is that in the Pod for the owner of the manifest, and that in the review
+//! for its sender. [`super::unknown`] reports fields that do not exist, [`super::validate`] the others.
 
 use std::fmt;
 
@@ -17,14 +17,14 @@ pub enum Warning {
         /// What a proposal's field became, in brackets; mostly empty.
         hint: &'static str,
     },
-    /// What an API server says about a field when it creates the object.
+    /// A warning of an API server about a field when it creates the object.
     OfField {
         /// Its path.
         field: String,
-        /// Its words.
+        /// Its message.
         message: String,
     },
-    /// Ours: no API server says that.
+    /// Our own: no API server has this warning.
     Note(String),
 }
 
@@ -34,7 +34,7 @@ impl Warning {
         matches!(self, Warning::UnknownField { .. })
     }
 
-    /// Whether an API server would say it.
+    /// Whether an API server has this warning.
     pub fn is_upstream(&self) -> bool {
         !matches!(self, Warning::Note(_))
     }

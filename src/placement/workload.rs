@@ -1,7 +1,7 @@
 //! The next pod of a workload: a pod template, and what its controller adds before the API server sees the Pod.
 //!
-//! Values that only a controller knows (the hash of a template, the revision) cannot be computed here: a new revision is
-//! meant, and [`NEW_REVISION`] stands for a value that no pod carries yet. What the API server adds is [`super::admission`].
+//! Values that only a controller knows (the hash of a template, the revision) cannot be computed here: the pod is of a new
+//! revision, and [`NEW_REVISION`] represents a value that no pod has yet. [`super::admission`] adds what the API server adds.
 //! Sources: the controllers under `pkg/controller` of each kind, for DaemonSets `daemon/util/daemonset_util.go`.
 
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use super::condition::{
 use super::pod::{Metadata, Pod, PodSpec, Toleration, null_as_default};
 use super::toleration::{NO_EXECUTE, NO_SCHEDULE};
 
-/// Stands for the hash of a template that does not run yet. Hashes of Kubernetes have no vowels, so that none is equal.
+/// Represents the hash of a template that does not run yet. Hashes of Kubernetes have no vowels, so that none is equal.
 pub const NEW_REVISION: &str = "new";
 
 /// Why a document is no workload whose pods can be placed.
@@ -25,7 +25,7 @@ pub enum WorkloadError {
          ReplicationController or PodTemplate"
     )]
     UnknownKind {
-        /// What the document says it is.
+        /// The kind that the document states.
         kind: String,
     },
     /// It cannot be read.
@@ -33,7 +33,7 @@ pub enum WorkloadError {
     Unreadable {
         /// Its kind.
         kind: String,
-        /// What is wrong.
+        /// The error.
         message: String,
     },
 }
@@ -45,7 +45,7 @@ pub struct Workload {
     pub kind: String,
     /// The pod template as it is written, for [`super::validate::template`].
     pub template: Pod,
-    /// Where the template stands, such as `spec.template`.
+    /// The path of the template, such as `spec.template`.
     pub template_path: &'static str,
     /// The Pod that the controller would send.
     pub pod: Pod,
@@ -110,7 +110,7 @@ fn complete(pod: &mut Pod, kind: &str, owner: &Metadata, document: &Value) {
             set("controller-revision-hash", NEW_REVISION);
             set("statefulset.kubernetes.io/pod-name", &name);
             set("apps.kubernetes.io/pod-index", &ordinal.to_string());
-            // The Pod of that name may exist: then the question is where it would go if it were made anew.
+            // The Pod of that name may exist: then the question is where it would run if it were created again.
             pod.metadata.name = name;
         }
         "DaemonSet" => {
@@ -140,7 +140,7 @@ fn complete(pod: &mut Pod, kind: &str, owner: &Metadata, document: &Value) {
     }
 }
 
-/// The tolerations of a DaemonSet's pods, without a limit of time. One of the template that says the same is replaced and
+/// The tolerations of a DaemonSet's pods, without a limit of time. An equal one of the template is replaced and
 /// so loses its seconds.
 pub fn add_daemon_tolerations(spec: &mut PodSpec) {
     let mut wanted = vec![

@@ -1,6 +1,6 @@
-//! What stands around messages: `runtime.Unknown` with its magic bytes, lists, and frames of watches.
+//! Envelopes of messages: `runtime.Unknown` with its magic bytes, lists, and frames of watches.
 //!
-//! All lengths stand before what they are the length of, so a list is measured before it is written.
+//! A length precedes its content, so a list is measured before it is written.
 
 use super::wire::{delimited_length, push_field, push_varint};
 

@@ -1,10 +1,10 @@
-//! Fields of the last objects, each with its JSON and what is written of it.
+//! Caches fields of the last objects, each with its JSON and its encoding.
 //!
 //! Neighbours in a list have much in common: Pods of one owner have the same probes, mounts, tolerations and managed fields, which are a
 //! third of a Pod. A field whose JSON begins with the JSON of an entry is that entry, because brackets show where it ends. It is compared
 //! instead of read, and copied instead of written.
 //!
-//! The memo keeps a text when it sees it and encodes it when it sees it again, so a field that differs in each object costs one copy. After
+//! The memo stores a text when it sees it and its encoding when it sees it again, so a field that differs in each object costs one copy. After
 //! [`Entry::MOST_MISSES`] such copies an entry is tried only now and then.
 
 use super::table::MessageId;
@@ -37,12 +37,12 @@ struct Entry {
     encoded: Vec<u8>,
     /// The last object that refers to the entry, which then must not change.
     used_by: u64,
-    /// How many texts came that were not the one that is kept.
+    /// How many texts differed from the stored one.
     misses: u8,
 }
 
 impl Entry {
-    /// So many texts in a row are kept in vain before an entry rests.
+    /// So many texts in a row are stored in vain before an entry is tried less often.
     const MOST_MISSES: u8 = 4;
 
     fn held(&self) -> usize {
@@ -69,7 +69,7 @@ impl Memo {
     /// Shorter texts are read as fast.
     const SHORTEST: usize = 24;
 
-    /// Longer ones are not kept, in bytes.
+    /// Longer ones are not stored, in bytes.
     pub(super) const LONGEST: usize = 2 << 10;
 
     /// All entries together, in bytes, but for the last one. Those of a Pod are some 10 KiB.
@@ -113,7 +113,7 @@ impl Memo {
         Known::New(place)
     }
 
-    /// Keeps the JSON of a field.
+    /// Stores the JSON of a field.
     pub(super) fn keep(&mut self, entry: usize, position: FieldPosition, json: &[u8]) {
         let is_full = self.held > Memo::MOST_HELD;
         // An inner field of the same object may have taken the entry meanwhile.
@@ -129,7 +129,7 @@ impl Memo {
         self.held += entry.held() - before;
     }
 
-    /// Keeps what is written of a field that was seen before. It may contain fields of other entries.
+    /// Stores the encoding of a field that was seen before. It may contain fields of other entries.
     pub(super) fn encode(
         &mut self,
         place: usize,

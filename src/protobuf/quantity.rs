@@ -1,6 +1,6 @@
-//! Quantities in the text that upstream gives them after reading (apimachinery `pkg/api/resource`: quantity.go, amount.go, suffix.go).
+//! Quantities in the text that upstream prints after reading them (apimachinery `pkg/api/resource`: quantity.go, amount.go, suffix.go).
 //!
-//! Upstream keeps a text as it stands when it looks canonical to its fast reader, even `+1` or `1.500`; other texts are printed anew.
+//! Upstream does not change a text that its fast reader takes for canonical, even `+1` or `1.500`; it prints other texts again.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ const DECIMAL: [(&str, i32); 10] =
 /// Digits that upstream's fast reader takes.
 const FAST_DIGITS: i32 = 18;
 
-/// The smallest exponent that upstream keeps.
+/// The smallest exponent that upstream has.
 const NANO: i32 = -9;
 
 /// The largest exponent that is computed with; more than any that is of use.
@@ -26,7 +26,7 @@ const MOST_EXPONENT: i32 = 1_000_000;
 
 /// The text that upstream prints after it has read this one; nothing for what it does not read.
 ///
-/// A number of more than 128 bits, or with a huge exponent, is taken as it stands, because kube-apiserver has printed it already: it writes the same text in JSON and in
+/// A number of more than 128 bits, or with a huge exponent, is not changed, because kube-apiserver has printed it already: it writes the same text in JSON and in
 /// protobuf.
 pub(super) fn canonical(text: &str) -> Option<Cow<'_, str>> {
     let text = text.trim();

@@ -1,8 +1,8 @@
 //! Reading an object's JSON along the table, once: every value is found, and the length of every message is counted.
 //!
-//! What is found is on the tape of [`super::tape`].
+//! The result is on the tape of [`super::tape`].
 //!
-//! Reading recurses once for each message in a message, at most [`MOST_NESTED`] times. What is not looked at is skipped by the scanner, which
+//! Reading recurses once for each message in a message, at most [`MOST_NESTED`] times. Other values are skipped by the cursor, which
 //! does not recurse.
 
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ use crate::json::cursor::{Cursor, RawString};
 use crate::json::{SyntaxError, unescape};
 use crate::model::moment;
 
-/// Deepest nesting of messages. Only schemas nest without end; those of people have some twenty levels.
+/// Deepest nesting of messages. Only schemas nest without a bound; usual ones have some twenty levels.
 const MOST_NESTED: usize = 256;
 
 /// Most slots of an object: 64 MiB of them. An object of 1.5 MiB, which is what etcd stores, stays far below.
@@ -186,7 +186,7 @@ impl<'r> Reader<'r> {
         Ok(node)
     }
 
-    /// Notes a field: where it stands and how many bytes are written of it.
+    /// Notes a field: its position and the length of its encoding.
     fn set(&mut self, message: &MessageType, node: usize, place: usize, slot: Slot, length: usize) -> Read<()> {
         let field = &message.fields[place];
         self.buffers.tape[node + message.parts.len() + place] = slot;
@@ -317,7 +317,7 @@ impl<'r> Reader<'r> {
         Ok(found)
     }
 
-    /// Where a field stands and how many bytes are written of it.
+    /// The position of a field and the length of its encoding.
     fn field(&mut self, field: &Field) -> Read<(Slot, usize)> {
         match field.mode {
             Mode::One | Mode::Optional => {
@@ -536,7 +536,7 @@ impl<'r> Reader<'r> {
         Ok(self.cursor.string(expected)?)
     }
 
-    /// Where the text stands of the string that was just read.
+    /// The position of the text of the string that was just read.
     fn string_slot(&mut self, text: &RawString<'r>) -> Read<Slot> {
         if text.is_escaped || !self.is_utf8 {
             let text = unescaped(text)?;

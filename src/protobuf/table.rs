@@ -1,6 +1,6 @@
-//! The messages of one minor version of Kubernetes, made for an encoder: names to fields, and what is written where nothing stands.
+//! The messages of one minor version of Kubernetes, prepared for an encoder: names to fields, and the encoding of absent fields.
 //!
-//! A struct that is inline in JSON is a message of its own in protobuf. Its fields stand here among those around it, in the order in which
+//! A struct that is inline in JSON is a message of its own in protobuf. Its fields are listed here among those around it, in the order in which
 //! they are written; a [`Field`] that opens the inner message precedes them. Each message so has *parts* whose lengths are counted apart:
 //! itself and all inner ones.
 
@@ -30,7 +30,7 @@ pub enum NoTable {
     Malformed {
         /// From 1.
         line: usize,
-        /// What is wrong there.
+        /// The error.
         problem: String,
     },
 }
@@ -56,7 +56,7 @@ pub struct Kind<'t> {
     pub(super) is_excerpt: bool,
 }
 
-/// How a message stands in JSON.
+/// The JSON form of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// An object of its fields.
@@ -67,7 +67,7 @@ pub(super) enum Form {
     SchemaOrList,
     /// A boolean, which is the first field, or a schema, which is the second and means true.
     SchemaOrBool,
-    /// Any JSON, which is the only field as it stands.
+    /// Any JSON, which is the only field, unchanged.
     Raw,
     /// RFC 3339, of which seconds remain.
     Time,
@@ -79,7 +79,7 @@ pub(super) enum Form {
     IntOrString,
 }
 
-/// How often a field stands.
+/// The cardinality of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Always.
@@ -135,7 +135,7 @@ pub(super) struct MessageType {
     /// In the order in which they are written.
     pub(super) fields: Vec<Field>,
     pub(super) parts: Vec<Part>,
-    /// Its slots when nothing stands in it: those of the parts, and those of the fields.
+    /// Its slots when it is empty: those of the parts, and those of the fields.
     pub(super) empty: Box<[Slot]>,
     names: Names,
     /// Which field came after each, and at first, in the last object where another was expected. Objects are alike, so most names are
@@ -143,7 +143,7 @@ pub(super) struct MessageType {
     followers: Box<[AtomicU16]>,
 }
 
-/// The part around it, the length of its tag, and its length when nothing stands in it.
+/// The part around it, the length of its tag, and its length when it is empty.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
     pub(super) around: u16,
@@ -171,7 +171,7 @@ impl MessageType {
 }
 
 impl Table {
-    /// The table of a minor version of Kubernetes, read when it is first asked for.
+    /// The table of a minor version of Kubernetes, parsed when it is first needed.
     ///
     /// # Errors
     /// [`NoTable`] when there is none.
@@ -188,7 +188,7 @@ impl Table {
         TEXT
     }
 
-    /// Reads what a text says of a minor version.
+    /// Parses the text of a minor version.
     ///
     /// # Errors
     /// [`NoTable::Malformed`].
@@ -394,13 +394,13 @@ fn form_of(name: &str) -> Option<Form> {
     })
 }
 
-/// Deepest nesting of messages that always stand.
+/// Deepest nesting of messages that are always written.
 const MOST_ALWAYS: usize = 32;
 
 /// Makes messages of lines.
 struct Builder<'l, 'x> {
     lines: &'l Lines<'x>,
-    /// What is written of a message in which nothing stands.
+    /// The encoding of an empty message.
     defaults: Vec<Option<Vec<u8>>>,
 }
 
@@ -488,7 +488,7 @@ impl Builder<'_, '_> {
         })
     }
 
-    /// What a field that always stands is written as when JSON does not have it.
+    /// The encoding of a field that is always written, when the JSON does not have it.
     fn absent(&mut self, line: &FieldLine<'_>, depth: usize, out: &mut Vec<u8>) -> Result<(), NoTable> {
         let (_, tag) = self.value(line)?;
         tag.push(out);

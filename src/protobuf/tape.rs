@@ -1,4 +1,4 @@
-//! Where the values of an object are: a tape of [`Slot`]s that reading fills and writing follows.
+//! The positions of the values of an object: a tape of [`Slot`]s that reading fills and writing follows.
 //!
 //! A message is one slot for each of its parts, with the part's length, and one for each of its fields. Items of lists and members of maps
 //! are chains of slots. The slot of a scalar points to its bytes in the JSON, or in a buffer of texts that the JSON does not contain in
@@ -25,7 +25,7 @@ impl Slot {
         Slot { place: IN_MEMO | entry as u32, length: length as u32 }
     }
 
-    /// The entry of the memo, if the field is there.
+    /// The entry of the memo, if it has the field.
     pub(super) fn memo_entry(self) -> Option<usize> {
         (self.place & IN_MEMO == IN_MEMO).then_some((self.place & !IN_MEMO) as usize)
     }
@@ -58,7 +58,7 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Forgets the last object. Buffers of more than `kept` bytes are freed.
+    /// Clears the tape. Buffers of more than `kept` bytes are freed.
     pub(super) fn clear(&mut self, kept: usize) {
         self.tape.clear();
         self.texts.clear();

@@ -43,7 +43,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Appends a field that is there, with its tags.
+    /// Appends a present field, with its tags.
     pub(super) fn field(&self, field: &Field, slot: Slot, out: &mut Vec<u8>) {
         if let Some(entry) = slot.memo_entry() {
             out.extend_from_slice(self.memo.encoded(entry));

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::consumer::{Consumer, ConsumerTerms, ConsumerValue};
 use super::view_definition::ViewPart;
-use crate::extract::{FieldRef, Extractor, Prune, UnsupportedLabel};
+use crate::extract::{Extractor, FieldRef, Prune, UnsupportedLabel};
 use crate::query::{FieldTerm, Selection};
 use crate::selector::{FieldExpressionOperator, FieldOperator, LabelSelector};
 
@@ -29,7 +29,11 @@ impl Restriction {
     ///
     /// # Errors
     /// The first field that the version does not offer.
-    pub fn new(part: &ViewPart, plan: &Extractor, ended: watch::Receiver<bool>) -> Result<Restriction, UnsupportedLabel> {
+    pub fn new(
+        part: &ViewPart,
+        plan: &Extractor,
+        ended: watch::Receiver<bool>,
+    ) -> Result<Restriction, UnsupportedLabel> {
         let mut fields = Vec::with_capacity(part.fields.len() + 1);
         if !part.namespaces.is_empty() {
             let operator = FieldExpressionOperator::In(part.namespaces.clone());

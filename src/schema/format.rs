@@ -2,7 +2,7 @@
 //!
 //! A format that is not in the list is no restriction, as upstream (apiextensions `validation/formats.go`). Where
 //! upstream leans on a parser of Go's library (uri, email), the check here is the grammar without its rarest corners:
-//! comments in mail addresses and zones in IPv6 literals of a URI are refused or let pass a little differently.
+//! comments in mail addresses and zones in IPv6 literals of a URI are accepted or rejected a little differently.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -279,7 +279,7 @@ fn is_date_time(text: &str) -> bool {
     parts.next().is_some_and(is_date) && parts.next().is_some_and(|time| fits(&TIME, time))
 }
 
-/// What `time.ParseDuration` takes, or words such as `3 days`.
+/// What `time.ParseDuration` takes, or units in words, such as `3 days`.
 fn is_duration(text: &str) -> bool {
     fits(&GO_DURATION, text) || fits(&WORDY_DURATION, text)
 }

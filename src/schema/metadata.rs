@@ -2,7 +2,7 @@
 //!
 //! What a name may look like differs between kinds: see [`NameRule::of`]. Types are checked here too, since a Go
 //! server would fail to decode them: a label value `true` or `1` is the most common slip in YAML. What the server
-//! sets itself (uid, resourceVersion, managedFields) is not judged.
+//! sets itself (uid, resourceVersion, managedFields) is not validated.
 
 use serde_json::{Map, Value};
 
@@ -41,7 +41,7 @@ impl NameRule {
         }
     }
 
-    /// What is wrong with a name.
+    /// The errors of a name.
     pub fn faults(self, name: &str) -> Vec<String> {
         match self {
             NameRule::DnsSubdomain => dns_subdomain_faults(name),
@@ -52,7 +52,7 @@ impl NameRule {
     }
 }
 
-/// Everything that is wrong with `metadata` of an object; none means that it is valid.
+/// All errors of `metadata` of an object; empty if it is valid.
 pub fn validate(object: &Value, scope: Scope, name_rule: NameRule) -> Vec<Problem> {
     let mut problems = Vec::new();
     let empty = Map::new();

@@ -1,8 +1,8 @@
 //! One place of a schema, with references followed.
 //!
 //! Schemas of CustomResourceDefinitions have no references; those of built-in kinds refer to each other, either with
-//! `$ref` alone or, where a description or a default stands beside it, with `allOf` around a single `$ref`. Reading
-//! goes through [`Node`] so that nobody else needs to know. Nothing is judged here.
+//! `$ref` alone or, with a description or a default beside it, with `allOf` around a single `$ref`. Reading
+//! goes through [`Node`] so that other files need not know. Nothing is validated here.
 
 use serde_json::{Map, Value};
 
@@ -60,7 +60,7 @@ impl<'a> Node<'a> {
         self.name
     }
 
-    /// Whether a keyword is there and true.
+    /// Whether a keyword is present and true.
     pub fn is(&self, keyword: &str) -> bool {
         self.get(keyword).and_then(Value::as_bool).unwrap_or(false)
     }
@@ -80,7 +80,7 @@ impl<'a> Node<'a> {
         self.properties()?.get(name).map(|schema| self.child(schema))
     }
 
-    /// What is said of undeclared properties.
+    /// The schema of undeclared properties.
     pub fn additional(&self) -> Additional<'a> {
         match self.get("additionalProperties") {
             None => Additional::Unsaid,

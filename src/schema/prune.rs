@@ -1,7 +1,7 @@
-//! Taking out what a schema does not know, as kube-apiserver does (apiextensions `schema/pruning`), and the same for
+//! Removes what a schema does not declare, as kube-apiserver does (apiextensions `schema/pruning`), and the same for
 //! built-in kinds, which a Go server decodes into structs.
 //!
-//! Kept everywhere: declared properties, values of `additionalProperties`, everything below
+//! Never removed: declared properties, values of `additionalProperties`, everything below
 //! `x-kubernetes-preserve-unknown-fields` that is not declared there; at the root and in embedded resources also
 //! apiVersion, kind and metadata.
 
@@ -15,7 +15,7 @@ pub fn prune(object: &mut Value, schema: Node<'_>) {
 }
 
 /// Brings an object of a built-in kind into the form that decoding into Go structs gives: unknown fields and nulls
-/// go, and a quantity written as a number becomes a text. A schema that says nothing about an object keeps it whole.
+/// go, and a quantity written as a number becomes a text. An object without declared properties stays whole.
 pub fn decode_built_in(object: &mut Value, schema: Node<'_>) {
     match object {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! Refusing what a schema does not allow, in kube-apiserver's words (kube-openapi `validation/validate`, translated
+//! Validates a value against a schema, with kube-apiserver's messages (kube-openapi `validation/validate`, translated
 //! as apiextensions `apiserver/validation` does).
 //!
 //! Checks run in upstream's order, and the count of checks that a value passed decides, as there, which alternative
@@ -18,19 +18,19 @@ use crate::model::{float, quote};
 use crate::selector::syntax::dns_1035_label_faults;
 use crate::selector::{Problem, Reason};
 
-/// Everything that a schema refuses about an object; none means that it is valid.
+/// All errors of an object; empty if it is valid.
 pub fn validate(object: &Value, schema: Node<'_>) -> Vec<Problem> {
     let validator = Validator { patterns: RefCell::default(), empty_bytes: false };
     validator.everything(object, schema)
 }
 
-/// The same for a built-in kind, where bytes may be empty: Go decodes them, no pattern judges them.
+/// The same for a built-in kind, where bytes may be empty: Go decodes them, and no pattern is checked.
 pub fn validate_built_in(object: &Value, schema: Node<'_>) -> Vec<Problem> {
     let validator = Validator { patterns: RefCell::default(), empty_bytes: true };
     validator.everything(object, schema)
 }
 
-/// What one schema says of one value.
+/// The result of one schema for one value.
 #[derive(Default)]
 struct Outcome {
     problems: Vec<Problem>,
@@ -320,7 +320,7 @@ fn invalid(path: &str, value: &str, rule: impl std::fmt::Display) -> Problem {
     Problem::with_text(Reason::Invalid, field(path), value, format!("{path} in body {rule}"))
 }
 
-/// A fault that upstream knows only as a sentence, so that it cannot say where it is.
+/// An error that upstream has only as a sentence, without a path.
 fn general(sentence: String) -> Problem {
     Problem::with_text(Reason::Invalid, "<nil>", "\"\"", sentence)
 }
@@ -341,7 +341,7 @@ fn limit(schema: Node<'_>, keyword: &str) -> Option<u64> {
     value.as_u64().or_else(|| value.as_f64().filter(|float| *float >= 0.0).map(|float| float as u64))
 }
 
-/// The types that a schema names; int-or-string stands for two.
+/// The types that a schema names; int-or-string names two.
 fn types<'a>(schema: Node<'a>) -> Vec<&'a str> {
     if schema.is("x-kubernetes-int-or-string") {
         return vec!["integer", "string"];
@@ -534,7 +534,7 @@ fn lists(value: &Value, schema: Node<'_>, path: &str, problems: &mut Vec<Problem
     }
 }
 
-/// The members that tell the items of a list of type `map` apart.
+/// The members that identify the items of a list of type `map`.
 fn map_key(item: &Value, schema: Node<'_>) -> Value {
     let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array).map(Vec::as_slice);
     let names = keys.unwrap_or_default().iter().filter_map(Value::as_str);

@@ -1,6 +1,6 @@
 //! KEP-4358's own table of built-in fields beside ours: every row is the same here or a listed difference.
 
-use crate::extract::builtin::{self, Source};
+use crate::extract::builtin::{self, LabelSource};
 use crate::extract::{Extractor, FieldRef};
 use crate::model::Scope;
 
@@ -135,7 +135,7 @@ fn every_row_of_the_keps_table_is_here_or_a_listed_difference() {
             Same(path) => {
                 let row = builtin::find(group, "v1", kind).unwrap();
                 let found = row.labels.iter().find(|found| found.label == label).unwrap();
-                let Source::Value { paths, .. } = found.source else { panic!("{kind} {label} reads nothing") };
+                let LabelSource::Value { paths, .. } = found.source else { panic!("{kind} {label} reads nothing") };
                 assert_eq!(paths.first(), Some(&path), "{kind} {label}");
                 assert!(matches!(plan.resolve(label), Ok(FieldRef::Field(_))), "{kind} {label}");
             }
