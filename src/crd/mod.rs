@@ -30,7 +30,7 @@ pub struct Crd {
     /// spec.group.
     pub group: String,
     /// spec.names with upstream's defaults filled in: singular = lower-case kind, listKind = kind + "List".
-    pub names: Names,
+    pub names: CrdNames,
     /// spec.scope.
     pub scope: Scope,
     /// spec.versions, in order.
@@ -45,7 +45,7 @@ pub struct Crd {
 
 /// spec.names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Names {
+pub struct CrdNames {
     /// Plural, lower case: the resource name.
     pub plural: String,
     /// Singular.
@@ -160,7 +160,7 @@ pub fn served_groups<'a>(crds: impl IntoIterator<Item = &'a Crd>) -> BTreeMap<&'
     groups
 }
 
-/// Sort key of a version name: larger is preferred. Names that do not follow `vN[alphaN|betaN]` come last, in
+/// Sort key of a version name: larger is preferred. CrdNames that do not follow `vN[alphaN|betaN]` come last, in
 /// alphabetical order (apimachinery `CompareKubeAwareVersionStrings`).
 pub fn version_priority(name: &str) -> (u8, u64, u64, std::cmp::Reverse<String>) {
     read::version_priority(name)

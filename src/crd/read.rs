@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use serde_json::{Map, Value};
 
-use super::{Crd, CrdVersion, Malformed, Names, PrinterColumn, Schema};
+use super::{Crd, CrdNames, CrdVersion, Malformed, PrinterColumn, Schema};
 use crate::model::Scope;
 
 pub(super) fn crd(document: &Value) -> Result<Crd, Malformed> {
@@ -18,7 +18,7 @@ pub(super) fn crd(document: &Value) -> Result<Crd, Malformed> {
     let names_node = spec.child("names");
     let plural = names_node.child("plural").required_string()?;
     let kind = names_node.child("kind").required_string()?;
-    let names = Names {
+    let names = CrdNames {
         singular: names_node.child("singular").string()?.unwrap_or_else(|| kind.to_lowercase()),
         list_kind: names_node.child("listKind").string()?.unwrap_or_else(|| format!("{kind}List")),
         short_names: names_node.child("shortNames").strings()?.into(),

@@ -467,16 +467,16 @@ fn each_label<'b>(raw: &'b [u8], mut visit: impl FnMut(Cow<'b, str>, Cow<'b, str
 }
 
 /// A member of an object.
-pub(super) struct Member<'b> {
+struct Member<'b> {
     /// Between the quotes.
-    pub(super) key: &'b [u8],
+    key: &'b [u8],
     /// Key, colon and value.
-    pub(super) whole: Span,
-    pub(super) value: Span,
+    whole: Span,
+    value: Span,
 }
 
 /// Visits the members of an object; there are none when the bytes are any other value.
-pub(super) fn each_member<'b>(
+fn each_member<'b>(
     raw: &'b [u8],
     mut visit: impl FnMut(Member<'b>) -> Result<(), SyntaxError>,
 ) -> Result<(), SyntaxError> {

@@ -43,7 +43,7 @@ pub enum FieldRef {
     Name,
     /// metadata.namespace; `""` on cluster-scoped objects where the label is accepted at all.
     Namespace,
-    /// A field of the plan.
+    /// A field of the extractor.
     Field(FieldIndex),
     /// Accepted but never populated: reads as `""` for every object (Pod status.podIPs).
     Empty,

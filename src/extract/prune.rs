@@ -14,17 +14,17 @@ use crate::json::{SyntaxError, unescape};
 use copies::Copies;
 use path::InvalidPath;
 
-/// Most names that the paths of one resource of a View have together. Plans of its fields are compared with each of them.
+/// Most names that the paths of one resource of a View have together. The fields of its extractors are compared with each of them.
 pub const MOST_NAMES: usize = 256;
 
 /// The pruned members by name, sorted. Thousands of Views can have hundreds of names each, and a map takes half a kilobyte for
 /// one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Prune(Vec<(Box<str>, Part)>);
+pub struct Prune(Vec<(Box<str>, PrunedPart)>);
 
 /// How much of a member is pruned.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum PrunedPart {
     /// With all that is in it.
     Whole,
     /// Some of what is in it.
@@ -54,14 +54,14 @@ impl Prune {
         let Some((first, rest)) = names.split_first() else { return };
         let place = self.place(first).unwrap_or_else(|place| {
             self.0.reserve_exact(1);
-            self.0.insert(place, ((*first).into(), Part::Inside(Prune::default())));
+            self.0.insert(place, ((*first).into(), PrunedPart::Inside(Prune::default())));
             place
         });
         let part = &mut self.0[place].1;
         match part {
-            part if rest.is_empty() => *part = Part::Whole,
-            Part::Whole => {}
-            Part::Inside(inside) => inside.insert(rest),
+            part if rest.is_empty() => *part = PrunedPart::Whole,
+            PrunedPart::Whole => {}
+            PrunedPart::Inside(inside) => inside.insert(rest),
         }
     }
 
@@ -75,12 +75,12 @@ impl Prune {
     }
 
     /// What is left out of the member of this name.
-    pub fn part(&self, name: &str) -> Option<&Part> {
+    pub fn part(&self, name: &str) -> Option<&PrunedPart> {
         self.place(name).ok().map(|place| &self.0[place].1)
     }
 
     /// By member.
-    pub fn parts(&self) -> impl Iterator<Item = (&str, &Part)> {
+    pub fn parts(&self) -> impl Iterator<Item = (&str, &PrunedPart)> {
         self.0.iter().map(|(name, part)| (&**name, part))
     }
 
@@ -180,8 +180,8 @@ impl Prune {
                 next.extend(is_any.then_some(place));
                 for part in named.into_iter().chain(all) {
                     match part {
-                        Part::Whole => return true,
-                        Part::Inside(inside) => next.push(inside),
+                        PrunedPart::Whole => return true,
+                        PrunedPart::Inside(inside) => next.push(inside),
                     }
                 }
             }
@@ -210,8 +210,8 @@ impl<'p> Loss<'p> {
     /// What a member loses; `None`: the member is lost.
     fn of_member(self, name: &str) -> Option<Loss<'p>> {
         let named = match self.named.and_then(|prune| prune.part(name)) {
-            Some(Part::Whole) => return None,
-            Some(Part::Inside(prune)) => Some(prune),
+            Some(PrunedPart::Whole) => return None,
+            Some(PrunedPart::Inside(prune)) => Some(prune),
             None => None,
         };
         Some(Loss { named, copies: self.copies.of_member(name)? })

@@ -37,7 +37,7 @@ const RATIO_HIGH: usize = 4_000_000;
 
 /// The memory that one text may still take.
 #[derive(Debug)]
-pub struct Budget {
+pub struct MemoryBudget {
     limit: usize,
     used: usize,
     is_exceeded: bool,
@@ -45,15 +45,15 @@ pub struct Budget {
     aliased: usize,
 }
 
-impl Budget {
+impl MemoryBudget {
     /// At most this many bytes.
-    pub fn new(limit: usize) -> Budget {
-        Budget { limit, used: 0, is_exceeded: false, decoded: 0, aliased: 0 }
+    pub fn new(limit: usize) -> MemoryBudget {
+        MemoryBudget { limit, used: 0, is_exceeded: false, decoded: 0, aliased: 0 }
     }
 
     /// For a file of this size, which the user chose to read.
-    pub fn of_file(size: usize) -> Budget {
-        Budget::new(OF_ANY_FILE.saturating_add(size.saturating_mul(OF_EACH_BYTE)))
+    pub fn of_file(size: usize) -> MemoryBudget {
+        MemoryBudget::new(OF_ANY_FILE.saturating_add(size.saturating_mul(OF_EACH_BYTE)))
     }
 
     /// Bytes charged so far.

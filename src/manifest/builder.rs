@@ -1,14 +1,14 @@
 //! The events of one YAML document, made into a value.
 //!
 //! While an anchored node is open, events are recorded in one log, and an anchor is a range of it. Nested anchors therefore cost as much as one.
-//! An alias repeats its range; what it builds is charged to the [`Budget`] like everything else.
+//! An alias repeats its range; what it builds is charged to the [`MemoryBudget`] like everything else.
 
 use std::collections::HashMap;
 
 use saphyr_parser::{Event, ScalarStyle, Tag};
 use serde_json::{Map, Value};
 
-use super::budget::Budget;
+use super::budget::MemoryBudget;
 use super::parsed::MAX_DEPTH;
 use super::scalar;
 use crate::json::{normalize_numbers, to_text};
@@ -67,7 +67,7 @@ impl Builder {
         Builder { line, ..Builder::default() }
     }
 
-    pub(super) fn take(&mut self, event: Event<'_>, line: usize, budget: &mut Budget) -> Result<(), String> {
+    pub(super) fn take(&mut self, event: Event<'_>, line: usize, budget: &mut MemoryBudget) -> Result<(), String> {
         if self.stack.is_empty() && self.root.is_none() {
             self.line = line;
         }
@@ -110,7 +110,7 @@ impl Builder {
         Ok(())
     }
 
-    fn record<Text: AsRef<str>>(&mut self, step: &Step<Text>, budget: &mut Budget) -> Result<(), String> {
+    fn record<Text: AsRef<str>>(&mut self, step: &Step<Text>, budget: &mut MemoryBudget) -> Result<(), String> {
         let kept = match step {
             Step::Scalar { text, style, tag } => {
                 budget.event(text.as_ref())?;
@@ -131,7 +131,7 @@ impl Builder {
         Ok(())
     }
 
-    fn close_anchor(&mut self, anchor: usize, budget: &Budget) {
+    fn close_anchor(&mut self, anchor: usize, budget: &MemoryBudget) {
         if anchor > 0
             && let Some(found) = self.anchors.get_mut(&anchor)
         {
@@ -148,7 +148,7 @@ impl Builder {
     }
 
     /// Builds an anchored node again. Ranges nest at most as deep as values do, since an alias in a range is inside a container.
-    fn repeat(&mut self, named: usize, line: usize, budget: &mut Budget) -> Result<(), String> {
+    fn repeat(&mut self, named: usize, line: usize, budget: &mut MemoryBudget) -> Result<(), String> {
         let (start, end, nodes) = self.range(named)?;
         budget.alias(nodes)?;
         let log = std::mem::take(&mut self.log);
@@ -182,7 +182,7 @@ impl Builder {
         style: ScalarStyle,
         tag: Option<&Tag>,
         line: usize,
-        budget: &mut Budget,
+        budget: &mut MemoryBudget,
     ) -> Result<(), String> {
         if self.expects_key() {
             return self.take_key(text, style, budget);
@@ -195,7 +195,7 @@ impl Builder {
     }
 
     /// Ends the innermost container; its anchor.
-    fn end(&mut self, line: usize, budget: &mut Budget) -> Result<usize, String> {
+    fn end(&mut self, line: usize, budget: &mut MemoryBudget) -> Result<usize, String> {
         let Some(frame) = self.stack.pop() else { return Ok(0) };
         let value = match frame.content {
             Content::Sequence(items) => Value::Array(items),
@@ -210,7 +210,7 @@ impl Builder {
     }
 
     /// Keys of JSON are texts: numbers and booleans become theirs.
-    fn take_key(&mut self, text: &str, style: ScalarStyle, budget: &mut Budget) -> Result<(), String> {
+    fn take_key(&mut self, text: &str, style: ScalarStyle, budget: &mut MemoryBudget) -> Result<(), String> {
         let name = if style != ScalarStyle::Plain {
             text.to_owned()
         } else if text == "<<" {
@@ -228,7 +228,7 @@ impl Builder {
         self.set_key(Key::Name(name), budget)
     }
 
-    fn set_key(&mut self, new: Key, budget: &mut Budget) -> Result<(), String> {
+    fn set_key(&mut self, new: Key, budget: &mut MemoryBudget) -> Result<(), String> {
         if let Some(Frame { content: Content::Mapping { members, merged, key }, .. }) = self.stack.last_mut() {
             match &new {
                 Key::Name(name) if members.contains_key(name) => {
@@ -271,7 +271,7 @@ impl Builder {
         }
     }
 
-    fn complete(&mut self, value: Value, line: usize, budget: &mut Budget) -> Result<(), String> {
+    fn complete(&mut self, value: Value, line: usize, budget: &mut MemoryBudget) -> Result<(), String> {
         self.note_item(line);
         let Some(frame) = self.stack.last_mut() else {
             self.root = Some(value);
@@ -295,7 +295,7 @@ impl Builder {
 }
 
 /// Adds merged mappings: own keys win, then earlier mappings.
-fn merge(mut members: Map<String, Value>, merged: Vec<Value>, budget: &mut Budget) -> Result<Value, String> {
+fn merge(mut members: Map<String, Value>, merged: Vec<Value>, budget: &mut MemoryBudget) -> Result<Value, String> {
     for value in merged {
         let mappings = if let Value::Array(items) = value { items } else { vec![value] };
         for mapping in mappings {

@@ -4,11 +4,11 @@
 
 use serde_json::{Value, json};
 
-use super::budget::Budget;
-use super::yaml::{Syntax, SingleDocumentError, single};
+use super::budget::MemoryBudget;
+use super::yaml::{SingleDocumentError, Syntax, single};
 use crate::model::quote;
 
-/// What the values of one document may take, as [`Budget`] counts. Reviews of a Pod that a cluster would store take a few MiB.
+/// What the values of one document may take, as [`MemoryBudget`] counts. Reviews of a Pod that a cluster would store take a few MiB.
 const MEMORY: usize = 16 << 20;
 
 /// Reads the one document of a text.
@@ -16,7 +16,7 @@ const MEMORY: usize = 16 << 20;
 /// # Errors
 /// What is wrong with it.
 pub fn document(bytes: &[u8], form: Syntax) -> Result<Value, String> {
-    single(bytes, form, &mut Budget::new(MEMORY)).map_err(|error| match error {
+    single(bytes, form, &mut MemoryBudget::new(MEMORY)).map_err(|error| match error {
         SingleDocumentError::Invalid(broken) => format!("line {}: {}", broken.line, broken.cause),
         SingleDocumentError::None | SingleDocumentError::Several => error.to_string(),
     })

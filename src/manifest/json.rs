@@ -5,14 +5,14 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::budget::Budget;
+use super::budget::MemoryBudget;
 use super::parsed::{InvalidDocument, MAX_DEPTH, ParsedDocument};
 
 /// Reads the documents of a JSON text whose first line has the given number.
 pub(super) fn trees(
     text: &str,
     first_line: usize,
-    budget: &mut Budget,
+    budget: &mut MemoryBudget,
 ) -> (Vec<ParsedDocument>, Option<InvalidDocument>) {
     let mut reader =
         Reader { bytes: text.as_bytes(), text, offset: 0, line: first_line, item_lines: Vec::new(), budget };
@@ -45,7 +45,7 @@ struct Reader<'a> {
     offset: usize,
     line: usize,
     item_lines: Vec<usize>,
-    budget: &'a mut Budget,
+    budget: &'a mut MemoryBudget,
 }
 
 impl Reader<'_> {

@@ -3,7 +3,7 @@
 use proptest::prelude::{Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use serde_json::{Map, Value, json};
 
-use super::budget::Budget;
+use super::budget::MemoryBudget;
 use super::yaml::{SingleDocumentError, Syntax, documents, single};
 use crate::json::{normalize_numbers, to_text};
 
@@ -186,7 +186,7 @@ fn expansion_and_nesting_are_bounded() {
 
 /// What a text is charged, and whether it is read.
 fn charged(text: &str, form: Syntax, limit: usize) -> (usize, Result<Value, SingleDocumentError>) {
-    let mut budget = Budget::new(limit);
+    let mut budget = MemoryBudget::new(limit);
     let read = single(text.as_bytes(), form, &mut budget);
     (budget.used(), read)
 }

@@ -3,17 +3,17 @@
 //! A broken document is reported with line and cause; the others of the file still count, because the text is cut at
 //! lines of `---` before anything is parsed (no block can contain one at the start of a line). Scalars mean what they
 //! mean to kubectl ([`super::scalar`]); a key that occurs twice in one mapping is rejected, unlike there. Anchors,
-//! aliases and merge keys are followed ([`super::builder`]). A [`Budget`] bounds the memory of a text. Objects are
+//! aliases and merge keys are followed ([`super::builder`]). A [`MemoryBudget`] bounds the memory of a text. Objects are
 //! validated in `source::folder`.
 
 use saphyr_parser::{Event, Parser};
 use serde_json::Value;
 
-use super::budget::Budget;
+use super::budget::MemoryBudget;
 use super::builder::Builder;
-pub use super::parsed::{InvalidDocument, Document};
-use super::parsed::ParsedDocument;
 use super::json;
+use super::parsed::ParsedDocument;
+pub use super::parsed::{Document, InvalidDocument};
 
 /// Characters with a meaning in YAML that one request body may have. The scanner keeps all tokens of a list or mapping in brackets
 /// until it ends, about 300 bytes for each of these characters, since the whole could be a key.
@@ -47,7 +47,7 @@ pub enum SingleDocumentError {
 pub fn documents(bytes: &[u8], form: Syntax) -> (Vec<Document>, Vec<InvalidDocument>) {
     let mut documents = Vec::new();
     let mut broken = Vec::new();
-    let mut budget = Budget::of_file(bytes.len());
+    let mut budget = MemoryBudget::of_file(bytes.len());
     for (chunk, first_line) in Chunks::of(bytes, form) {
         read(chunk, first_line, form, &mut budget, &mut documents, &mut broken);
         if budget.is_exceeded() {
@@ -61,7 +61,7 @@ pub fn documents(bytes: &[u8], form: Syntax) -> (Vec<Document>, Vec<InvalidDocum
 ///
 /// # Errors
 /// [`SingleDocumentError`]. What follows the first error or the second document is not read.
-pub fn single(bytes: &[u8], form: Syntax, budget: &mut Budget) -> Result<Value, SingleDocumentError> {
+pub fn single(bytes: &[u8], form: Syntax, budget: &mut MemoryBudget) -> Result<Value, SingleDocumentError> {
     if form == Syntax::Yaml && bytes.iter().filter(|byte| is_indicator(**byte)).nth(MAX_INDICATORS).is_some() {
         let cause = format!("it has more than {MAX_INDICATORS} of the characters []{{}},:?&*!\"'#%; send it as JSON");
         return Err(SingleDocumentError::Invalid(InvalidDocument { line: 1, cause }));
@@ -90,7 +90,7 @@ fn read(
     chunk: &[u8],
     first_line: usize,
     form: Syntax,
-    budget: &mut Budget,
+    budget: &mut MemoryBudget,
     documents: &mut Vec<Document>,
     broken: &mut Vec<InvalidDocument>,
 ) {
@@ -117,7 +117,7 @@ fn trees(
     text: &str,
     first_line: usize,
     form: Syntax,
-    budget: &mut Budget,
+    budget: &mut MemoryBudget,
 ) -> (Vec<ParsedDocument>, Option<InvalidDocument>) {
     if form == Syntax::Json {
         return json::trees(text, first_line, budget);
@@ -218,7 +218,7 @@ fn flatten(tree: ParsedDocument, documents: &mut Vec<Document>, broken: &mut Vec
     }
 }
 
-fn yaml(text: &str, first_line: usize, budget: &mut Budget) -> (Vec<ParsedDocument>, Option<InvalidDocument>) {
+fn yaml(text: &str, first_line: usize, budget: &mut MemoryBudget) -> (Vec<ParsedDocument>, Option<InvalidDocument>) {
     let mut trees = Vec::new();
     let mut builder = Builder::default();
     for event in Parser::new_from_str(text) {

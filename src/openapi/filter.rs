@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{GROUP_VERSION_KIND, SELECTABLE_FIELDS, reachable};
-use crate::extract::prune::Part;
+use crate::extract::prune::PrunedPart;
 use crate::extract::{Extractor, Prune};
 
 /// A resource of a View, and the filter for its schema.
@@ -153,13 +153,13 @@ fn leave_out(schema: &mut Value, prune: &Prune) {
     for (name, part) in prune.parts() {
         let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
         match part {
-            Part::Whole => {
+            PrunedPart::Whole => {
                 properties.remove(name);
                 if let Some(Value::Array(required)) = schema.get_mut("required") {
                     required.retain(|held| held != name);
                 }
             }
-            Part::Inside(inside) => {
+            PrunedPart::Inside(inside) => {
                 if let Some(property) = properties.get_mut(name) {
                     leave_out(property, inside);
                 }

@@ -119,12 +119,14 @@ fn version(
     store: Option<&DesiredStore>,
     validation: Option<&CrdValidation>,
 ) -> ResourceVersion {
-    let version_result = validation.and_then(|validation| validation.versions.iter().find(|version| version.name == name));
-    let rejected = version_result.iter().flat_map(|version| &version.rejected).take(MAX_LISTED).map(|rejected| RejectedField {
-        json_path: shortened(&rejected.json_path, MAX_TEXT),
-        reason: rejected.reason.to_owned(),
-        message: shortened(&rejected.message, MAX_DESCRIPTION),
-    });
+    let version_result =
+        validation.and_then(|validation| validation.versions.iter().find(|version| version.name == name));
+    let rejected =
+        version_result.iter().flat_map(|version| &version.rejected).take(MAX_LISTED).map(|rejected| RejectedField {
+            json_path: shortened(&rejected.json_path, MAX_TEXT),
+            reason: rejected.reason.to_owned(),
+            message: shortened(&rejected.message, MAX_DESCRIPTION),
+        });
     let refused = store.iter().flat_map(|store| &store.rejected).map(|problem| RejectedField {
         json_path: shortened(&problem.written, MAX_TEXT),
         reason: problem.reason.as_str().to_owned(),

@@ -32,7 +32,7 @@ use super::stores::{FieldCacheResults, SpecProblem, absent};
 use super::synced::Synced;
 use crate::extract::prune::copies::ANNOTATIONS;
 use crate::extract::{Extractor, Prune};
-use crate::kinds::accept::{MOST_PROBLEMS, CacheLookup};
+use crate::kinds::accept::{CacheLookup, MOST_PROBLEMS};
 use crate::kinds::field_cache::object_name;
 use crate::kinds::view::{ConsumerValue, Endpoint};
 use crate::kinds::{Authorization, Consistency, View, ViewStatus, accept};

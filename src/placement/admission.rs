@@ -33,7 +33,7 @@ pub struct RuntimeScheduling {
 
 /// Why a Pod would not be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum AdmissionError {
     /// It is invalid.
     #[error("{}", aggregate(.0))]
     Invalid(Vec<Problem>),
@@ -57,7 +57,7 @@ fn aggregate(problems: &[Problem]) -> String {
 ///
 /// # Errors
 /// The API server would reject it.
-pub fn admit(mut pod: Pod, runtime: Option<&RuntimeScheduling>, options: &Options) -> Result<Pod, Refusal> {
+pub fn admit(mut pod: Pod, runtime: Option<&RuntimeScheduling>, options: &Options) -> Result<Pod, AdmissionError> {
     if pod.metadata.namespace.is_empty() {
         pod.metadata.namespace = "default".to_owned();
     }
@@ -72,7 +72,7 @@ pub fn admit(mut pod: Pod, runtime: Option<&RuntimeScheduling>, options: &Option
     }
     let problems = validate::pod(&pod, options);
     if !problems.is_empty() {
-        return Err(Refusal::Invalid(problems));
+        return Err(AdmissionError::Invalid(problems));
     }
     if options.limit_hard_anti_affinity_topology {
         limit_hard_anti_affinity(&pod)?;
@@ -106,11 +106,11 @@ pub fn add_default_tolerations(tolerations: &mut Vec<Toleration>, options: &Opti
     }
 }
 
-fn merge_runtime_class(pod: &mut Pod, runtime: &RuntimeScheduling) -> Result<(), Refusal> {
+fn merge_runtime_class(pod: &mut Pod, runtime: &RuntimeScheduling) -> Result<(), AdmissionError> {
     for (key, value) in &runtime.node_selector {
         match pod.spec.node_selector.get(key) {
             Some(own) if own != value => {
-                return Err(Refusal::Forbidden(format!(
+                return Err(AdmissionError::Forbidden(format!(
                     "pods {} is forbidden: conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; \
                      pod.spec.nodeSelector[{key}] = {own}",
                     crate::model::quote(&pod.metadata.name)
@@ -199,11 +199,11 @@ fn drop_label_keys(pod: &mut Pod) {
     }
 }
 
-fn limit_hard_anti_affinity(pod: &Pod) -> Result<(), Refusal> {
+fn limit_hard_anti_affinity(pod: &Pod) -> Result<(), AdmissionError> {
     let terms = pod.spec.pod_anti_affinity().into_iter().flat_map(|affinity| &affinity.required);
     match terms.map(|term| &term.topology_key).find(|key| *key != HOSTNAME) {
         None => Ok(()),
-        Some(key) => Err(Refusal::Forbidden(format!(
+        Some(key) => Err(AdmissionError::Forbidden(format!(
             "pods {} is forbidden: affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey {key} but only key \
              {HOSTNAME} is allowed",
             crate::model::quote(&pod.metadata.name)

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::cluster::{Cluster, NodeFacts};
 use super::condition;
 use super::domains::selected;
-use super::evaluate::{Cause, Evaluation, Rejection, Verdict, evaluate};
+use super::evaluate::{Cause, Evaluation, NodeVerdict, Rejection, evaluate};
 use super::explain::{self, Behind, Reporter};
 use super::options::{Options, Plugin};
 use super::pod::Pod;
@@ -136,11 +136,11 @@ impl Answer {
         is_conflict || self.evaluation.incoming.unparsable.is_some()
     }
 
-    fn facts(&self, verdict: &Verdict) -> Option<&NodeFacts> {
+    fn facts(&self, verdict: &NodeVerdict) -> Option<&NodeFacts> {
         self.cluster.nodes.get(verdict.node as usize)?.facts.as_deref()
     }
 
-    pub(super) fn message_of(&self, verdict: &Verdict, rejection: &Rejection) -> Cow<'static, str> {
+    pub(super) fn message_of(&self, verdict: &NodeVerdict, rejection: &Rejection) -> Cow<'static, str> {
         let taint = match rejection.cause {
             Cause::Taint(index) => self.facts(verdict).and_then(|facts| facts.taints.get(index as usize)),
             _ => None,
@@ -161,14 +161,14 @@ impl Answer {
 
     /// The verdicts in the order of a report: nodes that fit, best first; then those that fail the fewest rules; then by
     /// name.
-    fn ordered<'answer>(&'answer self, asked: impl Iterator<Item = &'answer Verdict>) -> Vec<&'answer Verdict> {
+    fn ordered<'answer>(&'answer self, asked: impl Iterator<Item = &'answer NodeVerdict>) -> Vec<&'answer NodeVerdict> {
         let rank = |verdict| {
             let rejections = self.evaluation.rejections(verdict);
             let repeated = rejections.windows(2).filter(|pair| pair[0].reason == pair[1].reason).count();
             let total: i64 = self.evaluation.scores(verdict).map(|score| score.weight * score.normalized).sum();
             (rejections.len() - repeated, rejections.len(), -total, self.cluster.name_rank(verdict.node))
         };
-        let mut ordered: Vec<(_, &Verdict)> = asked.map(|verdict| (rank(verdict), verdict)).collect();
+        let mut ordered: Vec<(_, &NodeVerdict)> = asked.map(|verdict| (rank(verdict), verdict)).collect();
         ordered.sort_unstable_by_key(|(rank, _)| *rank);
         ordered.into_iter().map(|(_, verdict)| verdict).collect()
     }
@@ -184,7 +184,7 @@ impl Answer {
     }
 
     /// The verdicts of a report in its order: on all nodes, or on those named.
-    pub(super) fn listed(&self, names: &[String]) -> Vec<&Verdict> {
+    pub(super) fn listed(&self, names: &[String]) -> Vec<&NodeVerdict> {
         let verdicts = &self.evaluation.verdicts;
         if names.is_empty() {
             return self.ordered(verdicts.iter());
@@ -194,7 +194,7 @@ impl Answer {
         self.ordered(slots.into_iter().filter_map(find).map(|index| &verdicts[index]))
     }
 
-    fn report<'answer>(&'answer self, verdict: &Verdict, reporter: &mut Reporter<'answer>) -> NodeReport {
+    fn report<'answer>(&'answer self, verdict: &NodeVerdict, reporter: &mut Reporter<'answer>) -> NodeReport {
         let scores = self.evaluation.scores(verdict).map(|score| ScoreReport {
             plugin: score.plugin.as_str().into(),
             raw: score.raw,
@@ -212,7 +212,7 @@ impl Answer {
 
     fn rejection_reports<'answer>(
         &'answer self,
-        verdict: &Verdict,
+        verdict: &NodeVerdict,
         reporter: &mut Reporter<'answer>,
     ) -> Vec<RejectionReport> {
         let report = |rejection: &Rejection| {
@@ -234,7 +234,7 @@ impl Answer {
 
     pub(super) fn behind<'answer>(
         &'answer self,
-        verdict: &Verdict,
+        verdict: &NodeVerdict,
         rejection: &Rejection,
         reporter: &mut Reporter<'answer>,
     ) -> Behind<'answer> {

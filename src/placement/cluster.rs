@@ -127,7 +127,7 @@ pub struct Cluster {
 
 /// How much is indexed, and as what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ClusterCounts {
     /// Nodes that are known.
     pub nodes: usize,
     /// Pods, whether they count or not.
@@ -140,7 +140,7 @@ pub struct Counts {
     pub terms: usize,
 }
 
-impl Counts {
+impl ClusterCounts {
     /// About how many bytes an index of so much holds: shares that together come to what a process grew by in the corpus of the
     /// benchmark, which prints both. Longer names and labels take more than is counted.
     pub fn held_bytes(&self) -> u64 {
@@ -152,8 +152,8 @@ impl Counts {
 
 impl Cluster {
     /// How much is indexed.
-    pub fn counts(&self) -> Counts {
-        Counts {
+    pub fn counts(&self) -> ClusterCounts {
+        ClusterCounts {
             nodes: self.known_nodes,
             pods: self.pod_slots.len(),
             namespaces: self.namespaces.len(),

@@ -90,7 +90,7 @@ impl Listed {
 
 /// What was found about a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct NodeVerdict {
     /// Its slot.
     pub(super) node: u32,
     /// Where its rejections begin in those of all nodes, and how many there are.
@@ -99,7 +99,7 @@ pub(super) struct Verdict {
     place: u32,
 }
 
-impl Verdict {
+impl NodeVerdict {
     /// Whether no rule rejects the node.
     pub(super) fn fits(&self) -> bool {
         self.rejections.1 == 0
@@ -133,7 +133,7 @@ pub(super) struct Evaluation {
     /// The groups that its terms select, as far as a plugin needed them.
     pub(super) selected: BTreeMap<(TermList, usize), Vec<u32>>,
     /// Sorted by slot.
-    pub(super) verdicts: Vec<Verdict>,
+    pub(super) verdicts: Vec<NodeVerdict>,
     rejections: Vec<Rejection>,
     /// How many rejections are not listed, and how many of one kind a node lists.
     pub(super) unlisted: (u64, usize),
@@ -142,13 +142,13 @@ pub(super) struct Evaluation {
 
 impl Evaluation {
     /// Why a node was not taken, in the order of the scheduler: it reports the first.
-    pub(super) fn rejections(&self, verdict: &Verdict) -> &[Rejection] {
+    pub(super) fn rejections(&self, verdict: &NodeVerdict) -> &[Rejection] {
         let (start, length) = verdict.rejections;
         self.rejections.get(start as usize..(start + length) as usize).unwrap_or_default()
     }
 
     /// Of a node that fits, by the plugins that give scores.
-    pub(super) fn scores(&self, verdict: &Verdict) -> impl Iterator<Item = Score> {
+    pub(super) fn scores(&self, verdict: &NodeVerdict) -> impl Iterator<Item = Score> {
         let place = verdict.fits().then_some(verdict.place as usize);
         self.scores.iter().filter_map(move |scores| {
             let Scores { plugin, weight, .. } = *scores;
@@ -174,7 +174,7 @@ pub(super) fn evaluate(cluster: &Cluster, pod: &Pod, options: &Options, only: Op
         let start = listed.begin();
         rules.reject(node, &slot.name, facts, &mut listed);
         let found = (count(start), count(listed.rejections.len() - start));
-        verdicts.push(Verdict { node, rejections: found, place });
+        verdicts.push(NodeVerdict { node, rejections: found, place });
         if found.1 == 0 {
             place += 1;
             for (scored, raw) in &mut scored {

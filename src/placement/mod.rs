@@ -44,7 +44,7 @@ pub mod warning;
 pub mod workload;
 
 pub use answer::Answer;
-pub use cluster::{Cluster, Counts};
+pub use cluster::{Cluster, ClusterCounts};
 pub use node::{Namespace, Node, Taint};
 pub use options::Options;
 pub use pod::{Pod, ReadError};

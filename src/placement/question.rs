@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::admission::{Refusal, RuntimeScheduling, admit};
+use super::admission::{AdmissionError, RuntimeScheduling, admit};
 use super::answer::Answer;
 use super::cluster::Cluster;
 use super::node::Taint;
@@ -43,10 +43,15 @@ impl PlacementReviewSpec {
     ///
     /// # Errors
     /// The review is invalid, or the Pod could not be created.
-    pub fn answer(&self, cluster: &Cluster, fetched: Fetched<'_>, options: &Options) -> Result<Reviewed, Refusal> {
+    pub fn answer(
+        &self,
+        cluster: &Cluster,
+        fetched: Fetched<'_>,
+        options: &Options,
+    ) -> Result<Reviewed, AdmissionError> {
         let problems = self.problems(cluster);
         if !problems.is_empty() {
-            return Err(Refusal::Invalid(problems));
+            return Err(AdmissionError::Invalid(problems));
         }
         let premised = self.what_if.as_ref().map(|what_if| apply(cluster, what_if));
         let cluster = premised.as_ref().unwrap_or(cluster);
@@ -58,22 +63,24 @@ impl PlacementReviewSpec {
                 warnings.extend(validate::warnings(&pod.spec, "spec"));
                 let missing = validate::containers(document.pointer("/spec/containers"), "spec.containers");
                 match admit(pod, fetched.runtime, options) {
-                    Err(Refusal::Invalid(problems)) => return Err(Refusal::Invalid(in_order(missing, problems))),
-                    Ok(_) if !missing.is_empty() => return Err(Refusal::Invalid(missing)),
+                    Err(AdmissionError::Invalid(problems)) => {
+                        return Err(AdmissionError::Invalid(in_order(missing, problems)));
+                    }
+                    Ok(_) if !missing.is_empty() => return Err(AdmissionError::Invalid(missing)),
                     admitted => admitted?,
                 }
             }
             (None, Some(document)) => {
                 warnings.extend(checked(self.misfits())?);
                 let workload = Workload::read(document)
-                    .map_err(|error| Refusal::Invalid(vec![invalid("spec.template", &error.to_string())]))?;
+                    .map_err(|error| AdmissionError::Invalid(vec![invalid("spec.template", &error.to_string())]))?;
                 let path = workload.template_path;
                 warnings.extend(validate::warnings(&workload.template.spec, &format!("{path}.spec")));
                 let containers = document.pointer(&format!("/{}/spec/containers", path.replace('.', "/")));
                 let missing = validate::containers(containers, &format!("{path}.spec.containers"));
                 let problems = in_order(missing, validate::template(&workload.template, path, options));
                 if !problems.is_empty() {
-                    return Err(Refusal::Invalid(problems));
+                    return Err(AdmissionError::Invalid(problems));
                 }
                 admit(workload.pod, fetched.runtime, options)?
             }
@@ -86,7 +93,7 @@ impl PlacementReviewSpec {
                     }
                     stored.clone()
                 }
-                None => return Err(Refusal::Invalid(vec![invalid("spec.podRef", "there is no such Pod")])),
+                None => return Err(AdmissionError::Invalid(vec![invalid("spec.podRef", "there is no such Pod")])),
             },
         };
         let answer = cluster.review(&pod, options);
@@ -171,8 +178,8 @@ impl PlacementReviewSpec {
 }
 
 /// Warnings about fields that do not exist.
-fn checked(misfits: Misfits) -> Result<Vec<Warning>, Refusal> {
-    if misfits.misshapen.is_empty() { Ok(misfits.unknown) } else { Err(Refusal::Invalid(misfits.misshapen)) }
+fn checked(misfits: Misfits) -> Result<Vec<Warning>, AdmissionError> {
+    if misfits.misshapen.is_empty() { Ok(misfits.unknown) } else { Err(AdmissionError::Invalid(misfits.misshapen)) }
 }
 
 /// Errors of containers follow those of metadata, and precede all others of the spec.
@@ -187,9 +194,9 @@ fn invalid(field: &str, detail: &str) -> Problem {
     Problem { reason: Reason::Invalid, field: field.to_owned(), message: format!("Invalid value: {detail}") }
 }
 
-fn read_pod(document: &Value) -> Result<Pod, Refusal> {
+fn read_pod(document: &Value) -> Result<Pod, AdmissionError> {
     use serde::Deserialize;
-    Pod::deserialize(document).map_err(|error| Refusal::Invalid(vec![invalid("spec.pod", &error.to_string())]))
+    Pod::deserialize(document).map_err(|error| AdmissionError::Invalid(vec![invalid("spec.pod", &error.to_string())]))
 }
 
 fn taint_of(taint: &super::review::NodeTaint) -> Taint {

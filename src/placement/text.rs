@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::answer::Answer;
-use super::evaluate::{Cause, Rejection, Verdict};
+use super::evaluate::{Cause, NodeVerdict, Rejection};
 use super::explain::Reporter;
 use super::reason::Reason;
 use super::review::{PlacementReview, TermReference};
@@ -92,7 +92,7 @@ impl<'answer> Writer<'answer> {
         Ok(())
     }
 
-    fn node(&mut self, verdict: &&'answer Verdict) -> Result<(), serde_json::Error> {
+    fn node(&mut self, verdict: &&'answer NodeVerdict) -> Result<(), serde_json::Error> {
         let answer = self.answer;
         let name = answer.cluster.nodes.get(verdict.node as usize).map_or("", |place| &place.name);
         self.raw("{\"name\":");
@@ -122,7 +122,7 @@ impl<'answer> Writer<'answer> {
         Ok(())
     }
 
-    fn rejection(&mut self, verdict: &Verdict, rejection: &Rejection) -> Result<(), serde_json::Error> {
+    fn rejection(&mut self, verdict: &NodeVerdict, rejection: &Rejection) -> Result<(), serde_json::Error> {
         let behind = self.answer.behind(verdict, rejection, &mut self.reporter);
         self.beginning(verdict, rejection, behind.term)?;
         if let Some(taint) = behind.taint {
@@ -143,7 +143,7 @@ impl<'answer> Writer<'answer> {
 
     fn beginning(
         &mut self,
-        verdict: &Verdict,
+        verdict: &NodeVerdict,
         rejection: &Rejection,
         term: Option<Arc<TermReference>>,
     ) -> Result<(), serde_json::Error> {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::field_validation::FieldValidation;
 use super::index::{Copies, Indexed};
 use crate::model::{Gvr, quote};
-use crate::placement::admission::{Refusal, RuntimeScheduling};
+use crate::placement::admission::{AdmissionError, RuntimeScheduling};
 use crate::placement::question::Fetched;
 use crate::placement::review::{PlacementReviewSpec, PlacementReviewStatus, PodReference};
 use crate::placement::warning::Warning;
@@ -154,8 +154,8 @@ pub fn answer(
     };
     let fetched = Fetched { stored: stored.as_ref(), runtime: known };
     let reviewed = spec.answer(&indexed.cluster, fetched, options).map_err(|refusal| match refusal {
-        Refusal::Invalid(problems) => Unanswered::Invalid(within(spec, problems)),
-        Refusal::Forbidden(message) => Unanswered::Forbidden(message),
+        AdmissionError::Invalid(problems) => Unanswered::Invalid(within(spec, problems)),
+        AdmissionError::Forbidden(message) => Unanswered::Forbidden(message),
     })?;
     let lives = copies.lives();
     let lag = lives.iter().filter(|live| live.freshness().proof().is_some()).map(|live| live.freshness().lag()).max();

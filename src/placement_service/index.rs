@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::model::quantity::Bytes;
 use crate::model::{Gvr, Version};
 use crate::placement::review::ResourceVersions;
-use crate::placement::{Cluster, Counts, Namespace, Node, Pod, ReadError};
+use crate::placement::{Cluster, ClusterCounts, Namespace, Node, Pod, ReadError};
 use crate::registry::{Account, Catalog, LoadState, Memory, NotReady, OverMemory, Registry, Resource, ResourceState};
 use crate::store::{Cursor, Object, Snapshot};
 
@@ -200,7 +200,7 @@ impl<T: Serialize> Measured for T {
 }
 
 impl LongParts {
-    /// Counts the long parts of an object instead of those that it had before. `length` is that of its JSON.
+    /// ClusterCounts the long parts of an object instead of those that it had before. `length` is that of its JSON.
     ///
     /// # Errors
     /// There is no room for them beside those of other objects.
@@ -390,7 +390,7 @@ impl State {
 /// About what an index of these copies would hold at least.
 fn expected(copies: &Copies) -> Bytes {
     let [nodes, pods, namespaces] = copies.all().map(|held| held.snapshot.len());
-    Bytes(Counts { nodes, pods, namespaces, ..Counts::default() }.held_bytes())
+    Bytes(ClusterCounts { nodes, pods, namespaces, ..ClusterCounts::default() }.held_bytes())
 }
 
 impl Index {

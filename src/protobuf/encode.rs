@@ -2,7 +2,7 @@
 
 use super::memo::Memo;
 use super::read::{self, Unencodable};
-use super::table::{Kind, Table};
+use super::table::{FieldKind, MessageTable};
 use super::tape::{Buffers, Node};
 use super::write::Writer;
 
@@ -18,7 +18,7 @@ pub struct Encoder {
 
 /// An object that has been read: its length is known and it can be written.
 pub struct Message<'e> {
-    table: &'e Table,
+    table: &'e MessageTable,
     json: &'e [u8],
     buffers: &'e Buffers,
     memo: &'e Memo,
@@ -30,7 +30,7 @@ impl Encoder {
     ///
     /// # Errors
     /// [`Unencodable`] when the bytes are no JSON, or the kind's message has no place for something in them.
-    pub fn read<'e>(&'e mut self, kind: Kind<'e>, json: &'e [u8]) -> Result<Message<'e>, Unencodable> {
+    pub fn read<'e>(&'e mut self, kind: FieldKind<'e>, json: &'e [u8]) -> Result<Message<'e>, Unencodable> {
         self.buffers.clear(KEPT);
         let root = read::read(&mut self.buffers, &mut self.memo, kind, json)?;
         Ok(Message { table: kind.table, json, buffers: &self.buffers, memo: &self.memo, root })

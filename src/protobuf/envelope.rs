@@ -15,14 +15,14 @@ const RAW: u8 = 2 << 3 | 2;
 
 /// `runtime.Unknown` around a message, whose kind it names.
 #[derive(Clone, Copy, Debug)]
-pub struct Envelope<'k> {
+pub struct ProtobufEnvelope<'k> {
     /// As in `apps/v1`.
     pub api_version: &'k str,
     /// As in `Deployment`.
     pub kind: &'k str,
 }
 
-impl Envelope<'_> {
+impl ProtobufEnvelope<'_> {
     /// How long the whole is around a message of this length.
     pub fn length(&self, message: usize) -> usize {
         MAGIC.len() + 1 + delimited_length(self.type_meta()) + 1 + delimited_length(message) + END.len()
@@ -65,7 +65,7 @@ impl ListFields {
 #[derive(Clone, Copy, Debug)]
 pub struct List<'l> {
     /// The list's apiVersion and kind.
-    pub envelope: Envelope<'l>,
+    pub envelope: ProtobufEnvelope<'l>,
     /// ListMeta as a message.
     pub metadata: &'l [u8],
     /// The numbers of the fields.

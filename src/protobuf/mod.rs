@@ -23,4 +23,4 @@ mod tests;
 
 pub use encode::{Encoder, Message};
 pub use read::{Reason, Unencodable};
-pub use table::{Kind, NoTable, Table};
+pub use table::{FieldKind, MessageTable, NoTable};

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::memo::{FieldPosition, Known, Memo};
 use super::quantity;
-use super::table::{Field, Form, Kind, MessageId, MessageType, Mode, Table, Value, opaque_zero};
+use super::table::{FieldKind, Form, MessageField, MessageId, MessageTable, MessageType, Mode, Value, opaque_zero};
 use super::tape::{Buffers, Node, Slot};
 use super::wire::{delimited_length, push_field, push_varint};
 use super::write::Writer;
@@ -100,11 +100,16 @@ fn not_a(expected: &'static str) -> Box<Unencodable> {
 }
 
 /// Reads an object.
-pub(super) fn read(buffers: &mut Buffers, memo: &mut Memo, kind: Kind<'_>, json: &[u8]) -> Result<Node, Unencodable> {
+pub(super) fn read(
+    buffers: &mut Buffers,
+    memo: &mut Memo,
+    kind: FieldKind<'_>,
+    json: &[u8],
+) -> Result<Node, Unencodable> {
     read_boxed(buffers, memo, kind, json).map_err(|error| *error)
 }
 
-fn read_boxed(buffers: &mut Buffers, memo: &mut Memo, kind: Kind<'_>, json: &[u8]) -> Read<Node> {
+fn read_boxed(buffers: &mut Buffers, memo: &mut Memo, kind: FieldKind<'_>, json: &[u8]) -> Read<Node> {
     if json.len() > MOST_JSON {
         return Err(Unencodable::new(Reason::TooLarge));
     }
@@ -127,7 +132,7 @@ fn read_boxed(buffers: &mut Buffers, memo: &mut Memo, kind: Kind<'_>, json: &[u8
 }
 
 struct Reader<'r> {
-    table: &'r Table,
+    table: &'r MessageTable,
     json: &'r [u8],
     cursor: Cursor<'r>,
     /// Whether all of the JSON is UTF-8; otherwise each string is looked at.
@@ -140,7 +145,7 @@ struct Reader<'r> {
 }
 
 impl<'r> Reader<'r> {
-    fn root(&mut self, kind: Kind<'_>) -> Read<Slot> {
+    fn root(&mut self, kind: FieldKind<'_>) -> Read<Slot> {
         self.cursor.space();
         let root = self.message(kind.message, kind.is_excerpt)?;
         self.cursor.space();
@@ -290,7 +295,7 @@ impl<'r> Reader<'r> {
     }
 
     /// A field of which the memo may know what is written.
-    fn known_or_read(&mut self, position: FieldPosition, field: &Field) -> Read<(Slot, usize)> {
+    fn known_or_read(&mut self, position: FieldPosition, field: &MessageField) -> Read<(Slot, usize)> {
         if !matches!(self.cursor.peek(), Some(b'{' | b'[')) {
             return self.field(field);
         }
@@ -318,7 +323,7 @@ impl<'r> Reader<'r> {
     }
 
     /// The position of a field and the length of its encoding.
-    fn field(&mut self, field: &Field) -> Read<(Slot, usize)> {
+    fn field(&mut self, field: &MessageField) -> Read<(Slot, usize)> {
         match field.mode {
             Mode::One | Mode::Optional => {
                 let slot = self.value(field.value)?;
@@ -330,7 +335,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    fn list(&mut self, field: &Field) -> Read<(Slot, usize)> {
+    fn list(&mut self, field: &MessageField) -> Read<(Slot, usize)> {
         if self.cursor.peek() != Some(b'[') {
             return Err(not_a("a list"));
         }
@@ -358,7 +363,7 @@ impl<'r> Reader<'r> {
         Ok((Slot { place: first, length: 0 }, sum))
     }
 
-    fn map(&mut self, field: &Field) -> Read<(Slot, usize)> {
+    fn map(&mut self, field: &MessageField) -> Read<(Slot, usize)> {
         if self.cursor.peek() != Some(b'{') {
             return Err(not_a("an object"));
         }

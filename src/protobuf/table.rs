@@ -1,7 +1,7 @@
 //! The messages of one minor version of Kubernetes, prepared for an encoder: names to fields, and the encoding of absent fields.
 //!
 //! A struct that is inline in JSON is a message of its own in protobuf. Its fields are listed here among those around it, in the order in which
-//! they are written; a [`Field`] that opens the inner message precedes them. Each message so has *parts* whose lengths are counted apart:
+//! they are written; a [`MessageField`] that opens the inner message precedes them. Each message so has *parts* whose lengths are counted apart:
 //! itself and all inner ones.
 
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ pub enum NoTable {
 
 /// How messages of one minor version are written.
 #[derive(Debug)]
-pub struct Table {
+pub struct MessageTable {
     pub(super) minor: u32,
     kinds: HashMap<String, HashMap<String, MessageId>>,
     pub(super) messages: Vec<MessageType>,
@@ -49,8 +49,8 @@ pub(super) type MessageId = u32;
 
 /// A kind whose message is known.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind<'t> {
-    pub(super) table: &'t Table,
+pub struct FieldKind<'t> {
+    pub(super) table: &'t MessageTable,
     pub(super) message: MessageId,
     /// Whether members that the message does not have are left out: an object of which only the metadata is written.
     pub(super) is_excerpt: bool,
@@ -114,7 +114,7 @@ pub(super) enum Value {
 }
 
 #[derive(Debug)]
-pub(super) struct Field {
+pub(super) struct MessageField {
     /// Empty where JSON has no name for it.
     pub(super) name: Box<str>,
     /// The name with its quotes and a colon.
@@ -133,8 +133,8 @@ pub(super) struct Field {
 pub(super) struct MessageType {
     pub(super) form: Form,
     /// In the order in which they are written.
-    pub(super) fields: Vec<Field>,
-    pub(super) parts: Vec<Part>,
+    pub(super) fields: Vec<MessageField>,
+    pub(super) parts: Vec<MessagePart>,
     /// Its slots when it is empty: those of the parts, and those of the fields.
     pub(super) empty: Box<[Slot]>,
     names: Names,
@@ -145,7 +145,7 @@ pub(super) struct MessageType {
 
 /// The part around it, the length of its tag, and its length when it is empty.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
+pub(super) struct MessagePart {
     pub(super) around: u16,
     pub(super) tag_length: u8,
     pub(super) base: u32,
@@ -157,7 +157,7 @@ impl MessageType {
     }
 
     /// The field that is expected behind another, or at first.
-    pub(super) fn expected(&self, behind: Option<usize>) -> Option<(usize, &Field)> {
+    pub(super) fn expected(&self, behind: Option<usize>) -> Option<(usize, &MessageField)> {
         let follower = self.followers.get(behind.map_or(0, |place| place + 1))?.load(Ordering::Relaxed);
         self.fields.get(usize::from(follower)).map(|field| (usize::from(follower), field))
     }
@@ -170,17 +170,17 @@ impl MessageType {
     }
 }
 
-impl Table {
+impl MessageTable {
     /// The table of a minor version of Kubernetes, parsed when it is first needed.
     ///
     /// # Errors
     /// [`NoTable`] when there is none.
-    pub fn of(minor: u32) -> Result<&'static Table, NoTable> {
-        static TABLES: [OnceLock<Result<Table, NoTable>>; (NEWEST - OLDEST + 1) as usize] =
+    pub fn of(minor: u32) -> Result<&'static MessageTable, NoTable> {
+        static TABLES: [OnceLock<Result<MessageTable, NoTable>>; (NEWEST - OLDEST + 1) as usize] =
             [const { OnceLock::new() }; _];
         let place = minor.checked_sub(OLDEST).and_then(|place| TABLES.get(place as usize));
         let table = place.ok_or(NoTable::UnknownMinor(minor))?;
-        table.get_or_init(|| Table::read(TEXT, minor)).as_ref().map_err(NoTable::clone)
+        table.get_or_init(|| MessageTable::read(TEXT, minor)).as_ref().map_err(NoTable::clone)
     }
 
     /// The text that tables are read from.
@@ -192,7 +192,7 @@ impl Table {
     ///
     /// # Errors
     /// [`NoTable::Malformed`].
-    pub fn read(text: &str, minor: u32) -> Result<Table, NoTable> {
+    pub fn read(text: &str, minor: u32) -> Result<MessageTable, NoTable> {
         let mut kinds: HashMap<String, HashMap<String, MessageId>> = HashMap::new();
         let lines = Lines::read(text, minor)?;
         let mut builder = Builder { defaults: vec![None; lines.messages.len()], lines: &lines };
@@ -206,13 +206,13 @@ impl Table {
         }
         let named = |name| lines.ids.get(name).copied();
         let (partial, list_meta) = (named("meta/v1.PartialObjectMetadata"), named("meta/v1.ListMeta"));
-        Ok(Table { minor, kinds, messages, partial, list_meta })
+        Ok(MessageTable { minor, kinds, messages, partial, list_meta })
     }
 
     /// The message of a kind.
-    pub fn kind(&self, api_version: &str, kind: &str) -> Option<Kind<'_>> {
+    pub fn kind(&self, api_version: &str, kind: &str) -> Option<FieldKind<'_>> {
         let message = *self.kinds.get(api_version)?.get(kind)?;
-        Some(Kind { table: self, message, is_excerpt: false })
+        Some(FieldKind { table: self, message, is_excerpt: false })
     }
 
     /// All kinds: apiVersion and kind.
@@ -221,13 +221,13 @@ impl Table {
     }
 
     /// PartialObjectMetadata of any object: of the object's members only the metadata is written.
-    pub fn partial(&self) -> Option<Kind<'_>> {
-        self.partial.map(|message| Kind { table: self, message, is_excerpt: true })
+    pub fn partial(&self) -> Option<FieldKind<'_>> {
+        self.partial.map(|message| FieldKind { table: self, message, is_excerpt: true })
     }
 
     /// The metadata of a list.
-    pub fn list_meta(&self) -> Option<Kind<'_>> {
-        self.list_meta.map(|message| Kind { table: self, message, is_excerpt: false })
+    pub fn list_meta(&self) -> Option<FieldKind<'_>> {
+        self.list_meta.map(|message| FieldKind { table: self, message, is_excerpt: false })
     }
 }
 
@@ -246,7 +246,7 @@ const NOBODY: u16 = u16::MAX;
 const FACTORS: u32 = 256;
 
 impl Names {
-    fn of(fields: &[Field]) -> Names {
+    fn of(fields: &[MessageField]) -> Names {
         let named: Vec<usize> = (0..fields.len()).filter(|field| !fields[*field].name.is_empty()).collect();
         let size = (named.len() * 4).next_power_of_two().max(2);
         let mut best = (usize::MAX, Names::default());
@@ -280,7 +280,7 @@ impl Names {
         (mixed.wrapping_mul(self.factor) >> self.shift) as usize
     }
 
-    fn find(&self, name: &[u8], fields: &[Field]) -> Option<usize> {
+    fn find(&self, name: &[u8], fields: &[MessageField]) -> Option<usize> {
         let mut place = self.first_place(name);
         loop {
             // There are always places of nobody.
@@ -410,7 +410,7 @@ impl Builder<'_, '_> {
         let mut message = MessageType {
             form,
             fields: Vec::new(),
-            parts: vec![Part { around: 0, tag_length: 0, base: 0 }],
+            parts: vec![MessagePart { around: 0, tag_length: 0, base: 0 }],
             empty: Box::default(),
             names: Names::default(),
             followers: Box::default(),
@@ -451,7 +451,7 @@ impl Builder<'_, '_> {
                 "skip" => Mode::Skipped,
                 "inline" => {
                     let inner = message.parts.len() as u16;
-                    message.parts.push(Part { around: part, tag_length: tag.len() as u8, base: 0 });
+                    message.parts.push(MessagePart { around: part, tag_length: tag.len() as u8, base: 0 });
                     Mode::Opens(inner)
                 }
                 _ => return Err(malformed(line.line, "an unknown mode")),
@@ -459,7 +459,7 @@ impl Builder<'_, '_> {
             let tag = if mode == Mode::Map { Tag::bytes(line.number) } else { tag };
             let key = format!("\"{name}\":").into_bytes().into_boxed_slice();
             let absent = absent.into_boxed_slice();
-            message.fields.push(Field { name: name.into(), key, tag, mode, value, part, absent });
+            message.fields.push(MessageField { name: name.into(), key, tag, mode, value, part, absent });
             if let (Mode::Opens(inner), Value::Message(inner_id)) = (mode, value) {
                 self.fields(inner_id as usize, inner, message, depth + 1)?;
             }

@@ -1,7 +1,7 @@
 //! Writing an object that was read: the bytes of its fields, appended to a buffer.
 
 use super::memo::Memo;
-use super::table::{Field, MessageType, Mode, Table, Value};
+use super::table::{MessageField, MessageTable, MessageType, Mode, Value};
 use super::tape::{Buffers, Node, Slot};
 use super::wire::{push_varint, varint_length};
 
@@ -14,7 +14,7 @@ const VALUE: u8 = 2 << 3 | 2;
 /// What an object's fields are written from.
 #[derive(Clone, Copy)]
 pub(super) struct Writer<'w> {
-    pub(super) table: &'w Table,
+    pub(super) table: &'w MessageTable,
     pub(super) json: &'w [u8],
     pub(super) buffers: &'w Buffers,
     pub(super) memo: &'w Memo,
@@ -44,7 +44,7 @@ impl Writer<'_> {
     }
 
     /// Appends a present field, with its tags.
-    pub(super) fn field(&self, field: &Field, slot: Slot, out: &mut Vec<u8>) {
+    pub(super) fn field(&self, field: &MessageField, slot: Slot, out: &mut Vec<u8>) {
         if let Some(entry) = slot.memo_entry() {
             out.extend_from_slice(self.memo.encoded(entry));
             return;

@@ -14,9 +14,9 @@ use http::Response;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::protobuf::envelope::{END, Envelope, List, ListFields, begin_event};
+use crate::protobuf::envelope::{END, List, ListFields, ProtobufEnvelope, begin_event};
 use crate::protobuf::table::{NEWEST, OLDEST};
-use crate::protobuf::{Encoder, Kind, Table, Unencodable};
+use crate::protobuf::{Encoder, FieldKind, MessageTable, Unencodable};
 use crate::query::Selection;
 use crate::registry::{Catalog, Resource, ResourceOrigin};
 use crate::store::{Object, Snapshot};
@@ -36,8 +36,8 @@ const LOG_EVERY: Duration = Duration::from_secs(1);
 const LONGEST_LOGGED: usize = 512;
 
 /// The messages of the source's version.
-pub(crate) fn table(catalog: &Catalog) -> Option<&'static Table> {
-    u32::try_from(catalog.version.minor()).ok().and_then(|minor| Table::of(minor).ok())
+pub(crate) fn table(catalog: &Catalog) -> Option<&'static MessageTable> {
+    u32::try_from(catalog.version.minor()).ok().and_then(|minor| MessageTable::of(minor).ok())
 }
 
 /// What writing a list holds between two pieces: a slot for each value of the last object, its texts, its JSON, and fields that
@@ -69,8 +69,8 @@ pub(crate) fn offered(catalog: &Catalog, resource: &Resource) -> Protobuf {
 /// How objects of one resource are written in one form.
 #[derive(Clone)]
 pub(crate) struct Objects {
-    table: &'static Table,
-    kind: Kind<'static>,
+    table: &'static MessageTable,
+    kind: FieldKind<'static>,
     api_version: String,
     name: String,
     list_name: String,
@@ -159,12 +159,12 @@ impl Objects {
     }
 
     fn list<'l>(&'l self, metadata: &'l [u8]) -> List<'l> {
-        let envelope = Envelope { api_version: &self.api_version, kind: &self.list_name };
+        let envelope = ProtobufEnvelope { api_version: &self.api_version, kind: &self.list_name };
         List { envelope, metadata, fields: self.fields }
     }
 
-    fn envelope(&self) -> Envelope<'_> {
-        Envelope { api_version: &self.api_version, kind: &self.name }
+    fn envelope(&self) -> ProtobufEnvelope<'_> {
+        ProtobufEnvelope { api_version: &self.api_version, kind: &self.name }
     }
 
     /// A single object.
@@ -253,19 +253,19 @@ pub(crate) fn meets_unencodable(
 
 /// A document of ours: its fields are those of every version.
 pub(crate) fn document(api_version: &str, kind: &str, json: &[u8]) -> Option<Vec<u8>> {
-    let message = Table::of(NEWEST).ok()?.kind(api_version, kind)?;
-    enclosed(message, &Envelope { api_version, kind }, json)
+    let message = MessageTable::of(NEWEST).ok()?.kind(api_version, kind)?;
+    enclosed(message, &ProtobufEnvelope { api_version, kind }, json)
 }
 
 /// A document of discovery. The oldest ones name a kind and no version, in protobuf too.
 pub(crate) fn discovery(document: &Value) -> Option<Vec<u8>> {
     let text = |name: &str| document[name].as_str().unwrap_or_default();
-    let message = Table::of(NEWEST).ok()?.kind("v1", text("kind"))?;
-    let envelope = Envelope { api_version: text("apiVersion"), kind: text("kind") };
+    let message = MessageTable::of(NEWEST).ok()?.kind("v1", text("kind"))?;
+    let envelope = ProtobufEnvelope { api_version: text("apiVersion"), kind: text("kind") };
     enclosed(message, &envelope, &json_bytes(document))
 }
 
-fn enclosed(kind: Kind<'_>, envelope: &Envelope<'_>, json: &[u8]) -> Option<Vec<u8>> {
+fn enclosed(kind: FieldKind<'_>, envelope: &ProtobufEnvelope<'_>, json: &[u8]) -> Option<Vec<u8>> {
     let mut encoder = Encoder::default();
     let message = encoder.read(kind, json).ok()?;
     let mut out = Vec::with_capacity(envelope.length(message.length()));

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::column::{ColumnKind, write_cell};
 use super::encode::{LONG, MOST_READ, Shown, Unfinished, write_string, write_value};
 use super::table::{Columns, Include};
-use super::yaml::Writer;
+use super::yaml::YamlWriter;
 use crate::model::Version;
 use crate::printer::RowCondition;
 use crate::store::Object;
@@ -204,7 +204,7 @@ impl Unfinished for JsonRow {
 /// A row on its way to YAML, as an item of a list.
 pub(crate) struct YamlRow {
     row: Row,
-    part: Option<Writer>,
+    part: Option<YamlWriter>,
 }
 
 impl YamlRow {
@@ -241,7 +241,7 @@ impl Unfinished for YamlRow {
             read += length;
             let mut json = Vec::with_capacity(length);
             self.row.write_part(&part, &mut json);
-            self.part = Some(Writer::new(json, indent));
+            self.part = Some(YamlWriter::new(json, indent));
         }
     }
 }

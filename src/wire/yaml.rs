@@ -6,14 +6,14 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::encode::{CHUNK, Envelope, Left, Unfinished, json_bytes, write_string};
-pub(crate) use crate::yaml::Writer;
+pub(crate) use crate::yaml::YamlWriter;
 pub use crate::yaml::from_json;
 use crate::yaml::{MOST_VALUES, VALUE_COST};
 
 /// A JSON document as YAML, in pieces, and the memory that it takes until it is written, in bytes.
 pub fn document(json: Vec<u8>) -> (impl Iterator<Item = Bytes> + Send, u64) {
     let length = json.len() as u64;
-    let writer = Writer::new(json, 0);
+    let writer = YamlWriter::new(json, 0);
     let values = writer.values() as u64;
     let mut writer = Some(writer);
     let pieces = std::iter::from_fn(move || {
@@ -59,11 +59,11 @@ fn has_list_before(members: &Map<String, Value>, key: &str) -> bool {
 /// Begins an item of a list whose JSON text this is.
 pub fn begin_item(json: Vec<u8>, out: &mut Vec<u8>) -> Left {
     out.extend_from_slice(b"- ");
-    super::encode::begin(Item(Writer::new(json, 2)), out)
+    super::encode::begin(Item(YamlWriter::new(json, 2)), out)
 }
 
 /// An item of a list, with its line break.
-struct Item(Writer);
+struct Item(YamlWriter);
 
 impl Unfinished for Item {
     fn fill(&mut self, most: usize, out: &mut Vec<u8>) -> bool {

@@ -18,13 +18,13 @@ mod tests;
 use serde_json::Value;
 
 pub(crate) use bounds::{DEEPEST, MOST_VALUES, VALUE_COST};
-pub(crate) use writer::Writer;
+pub(crate) use writer::YamlWriter;
 
 /// A JSON document in the style of kubectl, at once: for documents that are small. Bytes that are no JSON, which a store never holds, come out as
 /// they are.
 pub fn from_json(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len());
-    let mut writer = Writer::new(json.to_vec(), 0);
+    let mut writer = YamlWriter::new(json.to_vec(), 0);
     writer.fill(usize::MAX, &mut out);
     if writer.is_valid() {
         out.push(b'\n');
@@ -36,7 +36,7 @@ pub fn from_json(json: &[u8]) -> Vec<u8> {
 pub fn go_yaml(value: &Value) -> String {
     let indent = if value.is_string() { go_yaml::INDENT } else { 0 };
     let mut out = Vec::new();
-    Writer::in_style(value.to_string().into_bytes(), indent, style::Style::GoYaml).fill(usize::MAX, &mut out);
+    YamlWriter::in_style(value.to_string().into_bytes(), indent, style::Style::GoYaml).fill(usize::MAX, &mut out);
     out.push(b'\n');
     String::from_utf8(out).expect("YAML that is written of texts must be UTF-8")
 }

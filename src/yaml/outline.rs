@@ -6,7 +6,7 @@ use crate::json::cursor::Cursor;
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     Object,
     List,
     Text,
@@ -14,17 +14,17 @@ pub(super) enum Kind {
     Plain,
 }
 
-impl Kind {
+impl ValueKind {
     /// Whether lines for its members or items follow.
     pub(super) fn is_container(self) -> bool {
-        matches!(self, Kind::Object | Kind::List)
+        matches!(self, ValueKind::Object | ValueKind::List)
     }
 }
 
 /// A value of a document.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Node {
-    pub(super) kind: Kind,
+pub(super) struct OutlineNode {
+    pub(super) kind: ValueKind,
     /// Where its key begins and ends, quotes included; empty in lists.
     pub(super) key: (usize, usize),
     /// Where it begins and ends.
@@ -34,13 +34,13 @@ pub(super) struct Node {
 }
 
 /// The values of a document in the order in which they begin.
-pub(super) struct Outline(pub(super) Vec<Node>);
+pub(super) struct Outline(pub(super) Vec<OutlineNode>);
 
 impl Outline {
     /// Finds them in one pass.
     pub(super) fn of(json: &[u8], style: Style) -> Result<Outline, SyntaxError> {
         let mut cursor = Cursor::new(json);
-        let mut nodes: Vec<Node> = Vec::new();
+        let mut nodes: Vec<OutlineNode> = Vec::new();
         // The containers that are open: their nodes.
         let mut open: Vec<usize> = Vec::new();
         cursor.space();
@@ -51,11 +51,11 @@ impl Outline {
                 whole.space();
                 whole.skip_value(0)?;
                 let value = (start, whole.position());
-                return Ok(Outline(vec![Node { kind: Kind::Plain, key: (0, 0), value, after: 1 }]));
+                return Ok(Outline(vec![OutlineNode { kind: ValueKind::Plain, key: (0, 0), value, after: 1 }]));
             }
             let mut key = (0, 0);
             if let Some(&container) = open.last() {
-                let is_object = nodes[container].kind == Kind::Object;
+                let is_object = nodes[container].kind == ValueKind::Object;
                 if cursor.closes(if is_object { b'}' } else { b']' }) {
                     nodes[container].value.1 = cursor.position();
                     nodes[container].after = nodes.len();
@@ -80,23 +80,23 @@ impl Outline {
             }
             let start = cursor.position();
             let kind = match cursor.peek() {
-                Some(b'{') if open.len() < style.deepest() => Kind::Object,
-                Some(b'[') if open.len() < style.deepest() => Kind::List,
-                Some(b'"') => Kind::Text,
-                _ => Kind::Plain,
+                Some(b'{') if open.len() < style.deepest() => ValueKind::Object,
+                Some(b'[') if open.len() < style.deepest() => ValueKind::List,
+                Some(b'"') => ValueKind::Text,
+                _ => ValueKind::Plain,
             };
             let after = nodes.len() + 1;
-            if matches!(kind, Kind::Object | Kind::List) {
+            if matches!(kind, ValueKind::Object | ValueKind::List) {
                 cursor.advance();
-                if !cursor.closes(if kind == Kind::Object { b'}' } else { b']' }) {
+                if !cursor.closes(if kind == ValueKind::Object { b'}' } else { b']' }) {
                     open.push(nodes.len());
-                    nodes.push(Node { kind, key, value: (start, start), after });
+                    nodes.push(OutlineNode { kind, key, value: (start, start), after });
                     continue;
                 }
-                nodes.push(Node { kind: Kind::Plain, key, value: (start, cursor.position()), after });
+                nodes.push(OutlineNode { kind: ValueKind::Plain, key, value: (start, cursor.position()), after });
             } else {
                 cursor.skip_value(open.len())?;
-                nodes.push(Node { kind, key, value: (start, cursor.position()), after });
+                nodes.push(OutlineNode { kind, key, value: (start, cursor.position()), after });
             }
             if open.is_empty() {
                 return Ok(Outline(nodes));

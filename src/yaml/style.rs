@@ -1,7 +1,7 @@
 //! How values are written as YAML.
 
 use super::bounds::{DEEPEST, MOST_VALUES};
-use super::outline::Kind;
+use super::outline::ValueKind;
 use super::{go_yaml, kubectl};
 
 /// A style.
@@ -31,10 +31,10 @@ impl Style {
     }
 
     /// The column of the value of a member whose object is at column `indent`.
-    pub(super) fn below(self, kind: Kind, indent: usize) -> usize {
+    pub(super) fn below(self, kind: ValueKind, indent: usize) -> usize {
         match (self, kind) {
-            (Style::Kubectl, Kind::List) => indent,
-            (Style::Kubectl, Kind::Object | Kind::Text | Kind::Plain) => indent + 2,
+            (Style::Kubectl, ValueKind::List) => indent,
+            (Style::Kubectl, ValueKind::Object | ValueKind::Text | ValueKind::Plain) => indent + 2,
             (Style::GoYaml, _) => go_yaml::below(indent),
         }
     }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::line::break_line;
-use super::outline::{Kind, Node, Outline};
+use super::outline::{Outline, OutlineNode, ValueKind};
 use super::style::Style;
 
 /// What is being written, from the outside in.
@@ -18,7 +18,7 @@ enum Open {
 }
 
 /// A document on its way to YAML.
-pub(crate) struct Writer {
+pub(crate) struct YamlWriter {
     json: Vec<u8>,
     /// `None`: these bytes are no JSON.
     outline: Option<Outline>,
@@ -28,15 +28,15 @@ pub(crate) struct Writer {
     stack: Vec<Open>,
 }
 
-impl Writer {
+impl YamlWriter {
     /// In the style of kubectl. The first line begins where the output ends; the others are indented by `indent`.
-    pub(crate) fn new(json: Vec<u8>, indent: usize) -> Writer {
-        Writer::in_style(json, indent, Style::Kubectl)
+    pub(crate) fn new(json: Vec<u8>, indent: usize) -> YamlWriter {
+        YamlWriter::in_style(json, indent, Style::Kubectl)
     }
 
-    pub(super) fn in_style(json: Vec<u8>, indent: usize, style: Style) -> Writer {
+    pub(super) fn in_style(json: Vec<u8>, indent: usize, style: Style) -> YamlWriter {
         let outline = Outline::of(&json, style).ok();
-        Writer { json, outline, indent, style, is_begun: false, stack: Vec::new() }
+        YamlWriter { json, outline, indent, style, is_begun: false, stack: Vec::new() }
     }
 
     /// Whether the bytes are JSON. If not, they come out as they are.
@@ -108,7 +108,7 @@ struct Page<'w> {
 }
 
 impl<'w> Page<'w> {
-    fn node(self, node: usize) -> Node {
+    fn node(self, node: usize) -> OutlineNode {
         self.outline.0[node]
     }
 
@@ -121,7 +121,7 @@ impl<'w> Page<'w> {
 /// Begins a value where the output is; returns what is left to be written of it.
 fn begin(page: Page<'_>, node: usize, indent: usize, out: &mut Vec<u8>) -> Option<Open> {
     match page.node(node).kind {
-        Kind::Object => {
+        ValueKind::Object => {
             let members = page.outline.children(node).map(|child| {
                 let (start, end) = page.node(child).key;
                 (text_of(&page.json[start..end]), child)
@@ -135,9 +135,9 @@ fn begin(page: Page<'_>, node: usize, indent: usize, out: &mut Vec<u8>) -> Optio
             members.dedup_by(|later, earlier| later.0 == earlier.0);
             Some(Open::Members { members: members.into_iter(), indent, is_first: true })
         }
-        Kind::List => Some(Open::Items { left: node + 1..page.node(node).after, indent, is_first: true }),
-        Kind::Text => begin_text(page.style, text_of(page.bytes(node)), indent, out),
-        Kind::Plain => {
+        ValueKind::List => Some(Open::Items { left: node + 1..page.node(node).after, indent, is_first: true }),
+        ValueKind::Text => begin_text(page.style, text_of(page.bytes(node)), indent, out),
+        ValueKind::Plain => {
             match page.bytes(node) {
                 inside @ [b'{' | b'[', ..] => page.style.write_flow(inside, out),
                 literal => page.style.write_literal(literal, out),

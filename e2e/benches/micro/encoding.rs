@@ -8,7 +8,7 @@ use bytes::Bytes;
 use criterion::{Criterion, Throughput};
 use e2e::corpus::shirts::OBJECTS_A_COLOR;
 use fieldcache::model::{Gvr, Scope, Version};
-use fieldcache::protobuf::{Encoder, Table, table};
+use fieldcache::protobuf::{Encoder, MessageTable, table};
 use fieldcache::query::{FieldTerm, Listing, Selection, State};
 use fieldcache::registry::{Resource, ResourceOrigin};
 use fieldcache::selector::FieldOperator;
@@ -72,7 +72,7 @@ pub(crate) fn measure(criterion: &mut Criterion) {
     let pods: Vec<Bytes> = (0..256).map(samples::pod).collect();
     let mut pods = pods.iter().cycle();
     let mut pod = || pods.next().expect("there must be pods");
-    let table = Table::of(table::NEWEST).expect("the newest table must be readable");
+    let table = MessageTable::of(table::NEWEST).expect("the newest table must be readable");
     let kind = table.kind("v1", "Pod").expect("the kind must have a message");
     let (mut encoder, mut out) = (Encoder::default(), Vec::new());
     group.bench_function("pods in protobuf, measured", |bencher| {

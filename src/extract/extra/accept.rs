@@ -28,7 +28,7 @@ pub struct FieldRequest {
 /// What is known of one version of the resource.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetResource<'a> {
-    /// Its plan without extra fields: the labels that it offers already.
+    /// Its extractor without extra fields, with the labels that it has already.
     pub plan: &'a Extractor,
     /// Its schema without references; `None` if it is unknown: then every path is accepted.
     pub schema: Option<&'a Value>,
@@ -103,7 +103,7 @@ pub fn accept(requests: &[FieldRequest], subject: &TargetResource<'_>) -> Accept
     outcome
 }
 
-/// How many of the fields a plan can take, from the first on, and the plan with them. Each field makes the plan larger, so a few
+/// How many of the fields an extractor can take, from the first on, and the extractor with them. Each field makes it larger, so a few
 /// attempts find the last one.
 fn fitting(plan: &Extractor, fields: &[ExtraField]) -> (usize, Extractor) {
     if let Ok(whole) = plan.with_extra(fields) {

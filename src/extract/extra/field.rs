@@ -9,7 +9,7 @@ use crate::extract::trie::{Step, is_many};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtraField {
     field: Field,
-    /// Shared with the plans.
+    /// Shared with the extractors.
     steps: Arc<[Step]>,
 }
 
@@ -29,7 +29,7 @@ impl ExtraField {
         is_many(&self.steps)
     }
 
-    /// The field as a plan has it.
+    /// The field as an extractor has it.
     pub fn field(&self) -> &Field {
         &self.field
     }

@@ -1,4 +1,4 @@
-//! The extra fields of one resource, with the plan that has them.
+//! The extra fields of one resource, with the extractor that has them.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ pub struct ExtraFields(Option<Arc<Extended>>);
 #[derive(Debug, PartialEq, Eq)]
 struct Extended {
     fields: Vec<ExtraField>,
-    /// The plan without them.
+    /// The extractor without them.
     own: Extractor,
-    /// The plan with them.
+    /// The extractor with them.
     whole: Extractor,
 }
 
 impl ExtraFields {
-    /// Fields of the plan `own`, and `whole`, which is that plan with them.
+    /// Fields of the extractor `own`, and `whole`, which is that extractor with them.
     pub(super) fn new(fields: Vec<ExtraField>, own: Extractor, whole: Extractor) -> ExtraFields {
         ExtraFields(Some(Arc::new(Extended { fields, own, whole })))
     }
 
-    /// A plan with these fields.
+    /// An extractor with these fields.
     ///
     /// A field is left out if the resource itself has a field of its name by now: the resource's own field takes precedence.
     ///
     /// # Errors
-    /// [`TooComplex`], if the plan is another one than the one for which they were accepted.
+    /// [`TooComplex`], if the extractor is another one than the one for which they were accepted.
     pub fn extend(&self, plan: &Extractor) -> Result<Extractor, TooComplex> {
         let Some(extended) = &self.0 else { return Ok(plan.clone()) };
         if extended.own == *plan {

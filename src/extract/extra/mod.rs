@@ -6,7 +6,7 @@
 
 mod accept;
 mod dialect;
-pub(in crate::extract) mod field;
+pub(super) mod field;
 mod fields;
 mod problem;
 mod walk;

@@ -6,7 +6,7 @@
 //! - `[]` is `[0]`.
 
 use super::template::{
-    ComparisonOperator, Filter, InvalidTemplate, JsonPath, List, Literal, MAX_LEVELS, PathNode, Slice, SliceEnd, Test,
+    ComparisonOperator, Filter, InvalidTemplate, JsonPath, Literal, MAX_LEVELS, PathNode, Slice, SliceEnd, Steps, Test,
     Word,
 };
 use super::unquote::unquote;
@@ -22,13 +22,13 @@ impl JsonPath {
 }
 
 /// All actions of a template without the braces around it.
-fn actions(text: &str, levels: usize) -> Result<Vec<List>, InvalidTemplate> {
+fn actions(text: &str, levels: usize) -> Result<Vec<Steps>, InvalidTemplate> {
     let template = format!("{{{text}}}");
     let mut rest = &*template;
     let mut actions = Vec::new();
     // Text between actions is only printed.
     while let Some((_, inside)) = rest.split_once('{') {
-        let mut list = List::new();
+        let mut list = Steps::new();
         rest = action(inside, &mut list, levels)?;
         list.shrink_to_fit();
         actions.push(list);
@@ -37,12 +37,12 @@ fn actions(text: &str, levels: usize) -> Result<Vec<List>, InvalidTemplate> {
 }
 
 /// The first action of a text in braces. What follows it must only be valid.
-fn first_action(text: &str, levels: usize) -> Result<List, InvalidTemplate> {
+fn first_action(text: &str, levels: usize) -> Result<Steps, InvalidTemplate> {
     Ok(actions(text, levels)?.into_iter().next().unwrap_or_default())
 }
 
 /// Reads an action after its opening brace, and returns the text after the closing one.
-fn action<'t>(text: &'t str, list: &mut List, levels: usize) -> Result<&'t str, InvalidTemplate> {
+fn action<'t>(text: &'t str, list: &mut Steps, levels: usize) -> Result<&'t str, InvalidTemplate> {
     let mut rest = text;
     loop {
         if let Some(after) = rest.strip_prefix('}') {
@@ -82,7 +82,7 @@ fn is_terminator(letter: char) -> bool {
     matches!(letter, ' ' | '\t' | '\r' | '\n' | '.' | ',' | '[' | ']' | '$' | '@' | '{' | '}')
 }
 
-fn field<'t>(text: &'t str, list: &mut List) -> &'t str {
+fn field<'t>(text: &'t str, list: &mut Steps) -> &'t str {
     let mut letters = text.char_indices();
     let mut end = text.len();
     while let Some((place, letter)) = letters.next() {
@@ -98,7 +98,7 @@ fn field<'t>(text: &'t str, list: &mut List) -> &'t str {
     rest
 }
 
-fn word<'t>(text: &'t str, list: &mut List) -> &'t str {
+fn word<'t>(text: &'t str, list: &mut Steps) -> &'t str {
     let (word, rest) = text.split_at(text.find(is_terminator).unwrap_or(text.len()));
     list.push(match word {
         "true" => PathNode::Literal(Literal::Bool(true)),
@@ -110,7 +110,7 @@ fn word<'t>(text: &'t str, list: &mut List) -> &'t str {
     rest
 }
 
-fn number<'t>(text: &'t str, list: &mut List) -> Result<&'t str, InvalidTemplate> {
+fn number<'t>(text: &'t str, list: &mut Steps) -> Result<&'t str, InvalidTemplate> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let rest = digits.trim_start_matches(|letter: char| letter == '.' || letter.is_ascii_digit());
     let number = &text[..text.len() - rest.len()];
@@ -126,7 +126,7 @@ fn number<'t>(text: &'t str, list: &mut List) -> Result<&'t str, InvalidTemplate
 }
 
 /// Reads from the opening quote on.
-fn quote<'t>(text: &'t str, mark: char, list: &mut List) -> Result<&'t str, InvalidTemplate> {
+fn quote<'t>(text: &'t str, mark: char, list: &mut Steps) -> Result<&'t str, InvalidTemplate> {
     let mut before = mark;
     for (place, letter) in text.char_indices().skip(1) {
         if letter == '\n' {
@@ -143,7 +143,7 @@ fn quote<'t>(text: &'t str, mark: char, list: &mut List) -> Result<&'t str, Inva
 }
 
 /// Reads from behind the opening bracket on.
-fn bracket<'t>(text: &'t str, list: &mut List, levels: usize) -> Result<&'t str, InvalidTemplate> {
+fn bracket<'t>(text: &'t str, list: &mut Steps, levels: usize) -> Result<&'t str, InvalidTemplate> {
     let (inside, rest) = text.split_once(']').ok_or(InvalidTemplate::Bracket)?;
     if inside.contains('\n') {
         return Err(InvalidTemplate::Bracket);
@@ -184,7 +184,7 @@ fn slice(text: &str) -> Option<Slice> {
 }
 
 /// Reads from behind `[?(` on.
-fn filter<'t>(text: &'t str, list: &mut List, levels: usize) -> Result<&'t str, InvalidTemplate> {
+fn filter<'t>(text: &'t str, list: &mut Steps, levels: usize) -> Result<&'t str, InvalidTemplate> {
     if levels >= MAX_LEVELS {
         return Err(InvalidTemplate::Levels);
     }

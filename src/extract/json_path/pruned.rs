@@ -1,7 +1,7 @@
 //! Whether a template reads what is pruned.
 
-use super::template::{JsonPath, List, PathNode, Test};
-use crate::extract::prune::{Part, Prune};
+use super::template::{JsonPath, PathNode, Steps, Test};
+use crate::extract::prune::{Prune, PrunedPart};
 
 impl JsonPath {
     /// Whether it looks at what is left out of objects, or may.
@@ -12,11 +12,11 @@ impl JsonPath {
 
 /// Whether a list looks at what is left out. `places` are those in the pruned paths to which the values may belong; elements of a list
 /// belong to the place of the list.
-fn looks(list: &List, places: &mut Vec<&Prune>) -> bool {
+fn looks(list: &Steps, places: &mut Vec<&Prune>) -> bool {
     for node in list {
         match node {
             PathNode::Field(name) => {
-                let parts: Vec<&Part> = places.iter().filter_map(|place| place.part(name)).collect();
+                let parts: Vec<&PrunedPart> = places.iter().filter_map(|place| place.part(name)).collect();
                 let Some(inside) = insides(parts) else { return true };
                 *places = inside;
             }
@@ -58,10 +58,10 @@ fn looks(list: &List, places: &mut Vec<&Prune>) -> bool {
 }
 
 /// What is left out inside of these; `None` when one of them is left out as a whole.
-fn insides(parts: Vec<&Part>) -> Option<Vec<&Prune>> {
+fn insides(parts: Vec<&PrunedPart>) -> Option<Vec<&Prune>> {
     let inside = parts.into_iter().map(|part| match part {
-        Part::Whole => None,
-        Part::Inside(inside) => Some(inside),
+        PrunedPart::Whole => None,
+        PrunedPart::Inside(inside) => Some(inside),
     });
     inside.collect()
 }

@@ -4,7 +4,7 @@
 //! a filter that only tests whether there are values uses the input of the step that failed.
 
 use super::compare::{Scalar, compares};
-use super::template::{Filter, JsonPath, List, Literal, PathNode, Slice, SliceEnd, Test, Word};
+use super::template::{Filter, JsonPath, Literal, PathNode, Slice, SliceEnd, Steps, Test, Word};
 use crate::json::tree::{NodeId, NodeKind, Tree};
 
 /// Searches in one object, and how many values they may visit together.
@@ -96,7 +96,7 @@ impl<'t, 'b> Search<'t, 'b> {
     }
 
     /// From the values that come into a list to those that come out of it; with an error, to those that client-go returns with it.
-    fn follow<'p>(&mut self, list: &'p List, found: &mut Vec<FoundValue<'p>>) -> Result<(), Fault> {
+    fn follow<'p>(&mut self, list: &'p Steps, found: &mut Vec<FoundValue<'p>>) -> Result<(), Fault> {
         for node in list {
             self.visit(1 + found.len())?;
             match node {

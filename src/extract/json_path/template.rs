@@ -8,11 +8,11 @@ pub(crate) const MAX_LEVELS: usize = 8;
 /// Braces in the text end and begin actions. Only the results of the first action are shown, but an error in any of them is an error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonPath {
-    pub(super) actions: Vec<List>,
+    pub(super) actions: Vec<Steps>,
 }
 
 /// Steps from one set of values to the next.
-pub(in crate::extract) type List = Vec<PathNode>;
+pub(in crate::extract) type Steps = Vec<PathNode>;
 
 /// One step.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +28,7 @@ pub(in crate::extract) enum PathNode {
     /// Elements of a list that pass.
     Filter(Box<Filter>),
     /// The results of each, one after another.
-    Union(Vec<List>),
+    Union(Vec<Steps>),
     /// A literal of the template.
     Literal(Literal),
     /// `range`, with which an API server's results depend on the past.
@@ -81,7 +81,7 @@ pub(in crate::extract) enum SliceEnd {
 /// `[?(left operator right)]`.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::extract) struct Filter {
-    pub(in crate::extract) left: List,
+    pub(in crate::extract) left: Steps,
     pub(in crate::extract) test: Test,
 }
 
@@ -91,9 +91,9 @@ pub(in crate::extract) enum Test {
     /// That it has results.
     Exists,
     /// That its only result compares so with the only result of another list.
-    Compares(ComparisonOperator, List),
+    Compares(ComparisonOperator, Steps),
     /// An operator that does not exist, which is noticed when there is a result on both sides.
-    Unknown(List),
+    Unknown(Steps),
 }
 
 /// An operator.
@@ -143,7 +143,7 @@ pub enum InvalidTemplate {
 }
 
 impl JsonPath {
-    pub(in crate::extract) fn actions(&self) -> &[List] {
+    pub(in crate::extract) fn actions(&self) -> &[Steps] {
         &self.actions
     }
 }

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use super::{Part, Prune};
+use super::{Prune, PrunedPart};
 
 /// Annotations that hold a copy of the object, of its spec, or a digest of it.
 pub const ANNOTATIONS: [&str; 11] = [
@@ -89,8 +89,8 @@ fn of_field<'p>(prune: &'p Prune, name: &str) -> Option<Copies<'p>> {
     }
     match name.split_at_checked(2)? {
         ("f:", member) => match prune.part(member) {
-            Some(Part::Whole) => None,
-            Some(Part::Inside(prune)) => Some(Copies::Fields(prune)),
+            Some(PrunedPart::Whole) => None,
+            Some(PrunedPart::Inside(prune)) => Some(Copies::Fields(prune)),
             None => Some(Copies::None),
         },
         ("k:", keys) => {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Options, asked, required};
-use crate::placement::admission::{Refusal, RuntimeScheduling, admit};
+use crate::placement::admission::{AdmissionError, RuntimeScheduling, admit};
 use crate::placement::pod::{Pod, Toleration};
 
 fn tolerations(pod: &Pod) -> Value {
@@ -96,7 +96,7 @@ fn a_runtime_class_merges_its_constraints() {
     assert_eq!(tolerations(&pod), expected, "the narrower of two goes");
     let conflict = admit(asked(json!({"nodeSelector": {"runtime": "kata"}})), Some(&runtime), &Options::default());
     let message = "pods \"\" is forbidden: conflict: runtimeClass.scheduling.nodeSelector[runtime] = gvisor; pod.spec.nodeSelector[runtime] = kata";
-    assert_eq!(conflict.unwrap_err(), Refusal::Forbidden(message.to_owned()));
+    assert_eq!(conflict.unwrap_err(), AdmissionError::Forbidden(message.to_owned()));
 }
 
 #[test]

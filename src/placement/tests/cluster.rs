@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Options, asked, cluster, fitting, labelled, namespace, node, required, review, running, term};
-use crate::placement::cluster::Counts;
+use crate::placement::cluster::ClusterCounts;
 use crate::placement::{Cluster, Namespace, Node, Pod};
 
 #[test]
@@ -82,11 +82,11 @@ fn pods_of_a_template_are_one_group_and_their_terms_are_held_once() {
         .collect();
     let nodes: Vec<Node> = (0..5).map(|index| node(&format!("n{index}"), &[])).collect();
     let mut cluster = cluster(&nodes, &pods);
-    assert_eq!(cluster.counts(), Counts { nodes: 5, pods: 50, namespaces: 1, groups: 1, terms: 1 });
+    assert_eq!(cluster.counts(), ClusterCounts { nodes: 5, pods: 50, namespaces: 1, groups: 1, terms: 1 });
     cluster.upsert_pod(&running("default/p0", "n0", &["app=y"], spec.clone()));
     assert_eq!(
         cluster.counts(),
-        Counts { nodes: 5, pods: 50, namespaces: 1, groups: 2, terms: 1 },
+        ClusterCounts { nodes: 5, pods: 50, namespaces: 1, groups: 2, terms: 1 },
         "another label, another group"
     );
     cluster.upsert_pod(&running("other/p0", "n0", &["app=x"], spec));
@@ -95,7 +95,11 @@ fn pods_of_a_template_are_one_group_and_their_terms_are_held_once() {
         cluster.remove_pod("default", &pod.metadata.name);
     }
     cluster.remove_pod("other", "p0");
-    assert_eq!(cluster.counts(), Counts { nodes: 5, pods: 0, namespaces: 1, groups: 0, terms: 0 }, "nothing is left");
+    assert_eq!(
+        cluster.counts(),
+        ClusterCounts { nodes: 5, pods: 0, namespaces: 1, groups: 0, terms: 0 },
+        "nothing is left"
+    );
 }
 
 #[test]

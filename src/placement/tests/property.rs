@@ -86,7 +86,7 @@ fn check(cluster: &Cluster, world: &World, pod: &Pod, options: &Options) -> Resu
     prop_assert_eq!(&found, &expected);
     prop_assert_eq!(answer.total(), world.nodes.len() as u64);
     prop_assert_eq!(answer.feasible(), expected.values().filter(|node| node.reasons.is_empty()).count() as u64);
-    // Counts are of first reasons.
+    // ClusterCounts are of first reasons.
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for first in expected.values().filter_map(|node| node.reasons.first()) {
         *counts.entry((*first).to_owned()).or_insert(0) += 1;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Options, asked, labelled, required};
-use crate::placement::admission::{Refusal, admit};
+use crate::placement::admission::{AdmissionError, admit};
 use crate::placement::node::Taint;
 use crate::placement::pod::Pod;
 use crate::placement::validate::{self, pod, taints, template};
@@ -264,7 +264,7 @@ fn a_merged_key_must_not_be_in_the_selector_too() {
         let spec = required("podAffinity", json!([term]));
         let found = match admit(labelled(labels, spec.clone()), None, &Options::default()) {
             Ok(_) => Vec::new(),
-            Err(Refusal::Invalid(problems)) => problems.iter().map(ToString::to_string).collect(),
+            Err(AdmissionError::Invalid(problems)) => problems.iter().map(ToString::to_string).collect(),
             Err(other) => panic!("{why}: {other}"),
         };
         assert_eq!(found, expected, "{why}");
@@ -446,7 +446,7 @@ fn several_faults_are_told_at_once_and_in_order() {
     );
     bad.metadata.name = "p".to_owned();
     let refusal = admit(bad, None, &Options::default()).unwrap_err();
-    let Refusal::Invalid(found) = &refusal else { panic!("{refusal}") };
+    let AdmissionError::Invalid(found) = &refusal else { panic!("{refusal}") };
     let fields: Vec<&str> = found.iter().map(|problem| problem.field.as_str()).collect();
     let term = "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey";
     assert_eq!(fields, ["metadata.labels", "spec.nodeSelector", term, "spec.tolerations[0].operator"]);

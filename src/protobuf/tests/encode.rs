@@ -1,7 +1,7 @@
 //! Objects to bytes.
 
-use crate::protobuf::envelope::{END, Envelope, List, ListFields, begin_event};
-use crate::protobuf::{Encoder, Reason, Table};
+use crate::protobuf::envelope::{END, List, ListFields, ProtobufEnvelope, begin_event};
+use crate::protobuf::{Encoder, MessageTable, Reason};
 
 use super::{refused, written, written_in};
 
@@ -66,7 +66,7 @@ fn fields_belong_to_minor_versions() {
 
 #[test]
 fn texts_that_are_no_utf8_are_replaced_as_go_does() {
-    let kind = Table::of(36).unwrap().kind("v1", "ConfigMap").unwrap();
+    let kind = MessageTable::of(36).unwrap().kind("v1", "ConfigMap").unwrap();
     let mut encoder = Encoder::default();
     let mut out = Vec::new();
     encoder.read(kind, b"{\"data\":{\"a\":\"x\xffy\"}}").unwrap().write(&mut out);
@@ -96,7 +96,7 @@ fn memory_has_an_end() {
 
 #[test]
 fn an_excerpt_is_the_metadata_of_anything() {
-    let kind = Table::of(36).unwrap().partial().unwrap();
+    let kind = MessageTable::of(36).unwrap().partial().unwrap();
     let mut encoder = Encoder::default();
     let (mut excerpt, mut whole) = (Vec::new(), Vec::new());
     let json = br#"{"spec":[{"a":1}],"metadata":{"name":"n"},"any":null}"#;
@@ -113,7 +113,7 @@ fn an_excerpt_is_the_metadata_of_anything() {
 #[test]
 fn what_stands_around_a_message_is_as_long_as_announced() {
     for length in [0, 1, 127, 128, 20_000] {
-        let envelope = Envelope { api_version: "apps/v1", kind: "Deployment" };
+        let envelope = ProtobufEnvelope { api_version: "apps/v1", kind: "Deployment" };
         let mut out = Vec::new();
         envelope.begin(length, &mut out);
         assert_eq!(out.len() + length + END.len(), envelope.length(length));
@@ -157,7 +157,7 @@ fn objects_have_no_influence_on_the_next_ones() {
         "{}",
     ];
     let mut encoder = Encoder::default();
-    let kind = Table::of(36).unwrap().kind("v1", "Pod").unwrap();
+    let kind = MessageTable::of(36).unwrap().kind("v1", "Pod").unwrap();
     for (place, raw) in raws.iter().enumerate() {
         let others: Vec<_> =
             raws.iter().cycle().skip(place).take(place % 7).map(|raw| format!(r#"{{"fieldsV1":{raw}}}"#)).collect();

@@ -15,8 +15,8 @@ use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::extract::Prune;
 use crate::json::cursor::bytes_read_so_far;
 use crate::model::Version;
-use crate::protobuf::envelope::{END, Envelope, begin_event};
-use crate::protobuf::{Encoder, Table};
+use crate::protobuf::envelope::{END, ProtobufEnvelope, begin_event};
+use crate::protobuf::{Encoder, MessageTable};
 use crate::registry::views::{ViewDefinition, ViewPart};
 use crate::wire::body::Body;
 
@@ -28,7 +28,7 @@ pub(super) const METADATA_LIST: &str = "application/vnd.kubernetes.protobuf;as=P
                              application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 pub(super) const METADATA: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
                         application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
-const KUBECTL: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,\
+const KUBECTL: &str = "application/json;as=MessageTable;v=v1;g=meta.k8s.io,application/json;as=MessageTable;v=v1beta1;g=meta.k8s.io,\
                        application/json";
 pub(super) const VIEW: &str = "/apis/view.fieldcache.dev/v1alpha1/views/pruned/proxy";
 
@@ -47,8 +47,8 @@ pub(super) fn encoded(json: &[u8]) -> Vec<u8> {
     let object: Value = serde_json::from_slice(json).unwrap();
     let (api_version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
     let mut encoder = Encoder::default();
-    let message = encoder.read(Table::of(36).unwrap().kind(api_version, kind).unwrap(), json).unwrap();
-    let envelope = Envelope { api_version, kind };
+    let message = encoder.read(MessageTable::of(36).unwrap().kind(api_version, kind).unwrap(), json).unwrap();
+    let envelope = ProtobufEnvelope { api_version, kind };
     let mut out = Vec::new();
     envelope.begin(message.length(), &mut out);
     message.write(&mut out);
@@ -86,7 +86,7 @@ async fn clients_are_sent_what_they_prefer_of_what_there_is() {
     let (pod, shirt) = ("/api/v1/namespaces/a/pods/p", &*format!("{SHIRTS}/x"));
     let (json, yaml, proto) = ("application/json", "application/yaml", PROTOBUF);
     let partial = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-    let table = "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1";
+    let table = "application/vnd.kubernetes.protobuf;as=MessageTable;g=meta.k8s.io;v=v1";
     for (path, accept, expected) in [
         (PODS, TYPED, proto),
         (pod, TYPED, proto),
@@ -103,7 +103,7 @@ async fn clients_are_sent_what_they_prefer_of_what_there_is() {
         (PODS, "application/vnd.kubernetes.protobuf;q=0.1,application/json", json),
         (PODS, "application/yaml,application/vnd.kubernetes.protobuf;q=0.9", yaml),
         (PODS, table, "406"),
-        (PODS, "application/vnd.kubernetes.protobuf;as=Table;g=meta.k8s.io;v=v1,application/json", json),
+        (PODS, "application/vnd.kubernetes.protobuf;as=MessageTable;g=meta.k8s.io;v=v1,application/json", json),
         // Custom resources have messages of their metadata alone.
         (SHIRTS, TYPED, json),
         (shirt, TYPED, json),

@@ -13,7 +13,7 @@ use super::{ALL_SHIRTS, Fixture, Stored, pods};
 use crate::extract::Prune;
 use crate::model::{Gvr, Key, Version};
 use crate::protobuf::table::{NEWEST, OLDEST};
-use crate::protobuf::{Encoder, Table};
+use crate::protobuf::{Encoder, MessageTable};
 use crate::registry::views::{ViewDefinition, ViewPart};
 use crate::registry::{Catalog, Group, LoadState, Resource, VersionInfo};
 use crate::server::Settings;
@@ -255,7 +255,7 @@ async fn bookmarks_have_a_protobuf_form_in_every_version_of_a_kind() {
 fn metadata_alone_has_a_protobuf_form_in_every_kind() {
     let mut encoder = Encoder::default();
     for minor in OLDEST..=NEWEST {
-        let (table, mut objects) = (Table::of(minor).unwrap(), 0);
+        let (table, mut objects) = (MessageTable::of(minor).unwrap(), 0);
         for (api_version, name) in table.kinds() {
             let kind = table.kind(api_version, name).unwrap();
             let json = br#"{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"},"resourceVersion":"7"}}"#;

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use e2e::control_plane::ControlPlane;
 use e2e::http::{Answer, Client, Request};
 use e2e::versions::Kubernetes;
-use fieldcache::placement::admission::Refusal;
+use fieldcache::placement::admission::AdmissionError;
 use fieldcache::placement::question::Fetched;
 use fieldcache::placement::review::PlacementReviewSpec;
 use fieldcache::placement::unknown::Misfits;
@@ -80,10 +80,10 @@ fn ours(document: &Value) -> Result<Outcome> {
             let warnings = reviewed.warnings.into_iter().map(upstream).collect();
             Ok(Outcome { causes: Vec::new(), warnings, stored: Some(reviewed.answer.pod().clone()) })
         }
-        Err(Refusal::Invalid(problems)) => {
+        Err(AdmissionError::Invalid(problems)) => {
             Ok(Outcome { causes: causes(&problems), warnings: BTreeSet::new(), stored: None })
         }
-        Err(refusal @ Refusal::Forbidden(_)) => bail!("{refusal}"),
+        Err(refusal @ AdmissionError::Forbidden(_)) => bail!("{refusal}"),
     }
 }
 
@@ -194,7 +194,7 @@ async fn pod_templates_are_judged_unmerged_as_by_kube_apiserver() -> Result<()> 
         let reviewed = spec.answer(&Cluster::default(), Fetched::default(), &Options::default());
         let of_template = |problem: &Problem| problem.field.starts_with("spec.template.");
         let causes_here = match &reviewed {
-            Err(Refusal::Invalid(problems)) if problems.iter().all(of_template) => causes(problems),
+            Err(AdmissionError::Invalid(problems)) if problems.iter().all(of_template) => causes(problems),
             // Those of the pod that would be made of it.
             _ => Vec::new(),
         };

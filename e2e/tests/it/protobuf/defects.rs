@@ -5,7 +5,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use e2e::components::KUBERNETES_VERSION;
-use fieldcache::protobuf::{Encoder, Table};
+use fieldcache::protobuf::{Encoder, MessageTable};
 use serde_json::Value;
 
 use super::judge::{self, Judge};
@@ -184,8 +184,8 @@ pub(super) fn altered(message: &[u8], path: &[u64], alter: fn(&mut Vec<Field>)) 
 /// The text of the table, with another line in a message.
 pub(super) fn text_with(message: &str, before: &str, after: &str) -> Result<String> {
     let head = format!("\nmessage {message} ");
-    let start = Table::text().find(&head).with_context(|| format!("there is no message {message}"))?;
-    let (ahead, of_message) = Table::text().split_at(start);
+    let start = MessageTable::text().find(&head).with_context(|| format!("there is no message {message}"))?;
+    let (ahead, of_message) = MessageTable::text().split_at(start);
     let end = of_message[1..].find("\nmessage ").map_or(of_message.len(), |end| end + 1);
     let changed = of_message[..end].replacen(&format!("\n{before}"), &format!("\n{after}"), 1);
     ensure!(changed != of_message[..end], "{message} has no {before:?}");
@@ -227,7 +227,7 @@ fn found_by<'c>(cases: &'c [Case], defect: &Defect) -> Result<Option<&'c Case>> 
     let minor = KUBERNETES_VERSION.split('.').nth(1).context("a version must have a minor")?.parse()?;
     match defect.alteration {
         Alteration::Line(message, before, after) => {
-            let table = Table::read(&text_with(message, before, after)?, minor)?;
+            let table = MessageTable::read(&text_with(message, before, after)?, minor)?;
             let mut encoder = Encoder::default();
             let mut is_same = |case: &Case| {
                 let ours = encoded(&mut encoder, &table, &case.api_version, &case.kind, &case.json);

@@ -5,7 +5,7 @@ use e2e::control_plane::ControlPlane;
 use e2e::fieldcache::Fieldcache;
 use e2e::fuzz::{self, Found, Fuzz};
 use e2e::versions::Kubernetes;
-use fieldcache::protobuf::Table;
+use fieldcache::protobuf::MessageTable;
 
 use super::defects::{Alteration, DEFECTS, Defect, Field, line, text_with};
 use super::spoiled::{Place, Spoiler, Spoiling};
@@ -104,7 +104,7 @@ async fn planted_errors_are_found_in_fuzzed_objects() -> Result<()> {
     for defect in DEFECTS.iter().filter(|defect| !HIDDEN.contains(&defect.name)).chain(&SHOWN) {
         // Errors in bytes are planted where an object made by hand has them.
         if let Alteration::Line(message, before, after) = defect.alteration {
-            let table = Table::read(&text_with(message, before, after)?, minor)?;
+            let table = MessageTable::read(&text_with(message, before, after)?, minor)?;
             spoilings.push((defect.name, kind_of(message), Spoiling::Table(Box::new(table))));
         }
     }
@@ -117,7 +117,7 @@ async fn planted_errors_are_found_in_fuzzed_objects() -> Result<()> {
     let fieldcache = Fieldcache::serve_cluster(control_plane.kubeconfig(), &[]).await?;
     let planted = spoilings.len();
     for kind in ["v1/Pod"].into_iter().chain(KINDS.map(|(_, kind)| kind)) {
-        spoilings.push(("nothing", kind, Spoiling::Table(Box::new(Table::read(Table::text(), minor)?))));
+        spoilings.push(("nothing", kind, Spoiling::Table(Box::new(MessageTable::read(MessageTable::text(), minor)?))));
     }
     let mut missed = Vec::new();
     for (name, kind, spoiling) in spoilings {

@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail, ensure};
 use e2e::components::KUBERNETES_VERSION;
-use fieldcache::protobuf::envelope::{END, Envelope};
-use fieldcache::protobuf::{Encoder, Table};
+use fieldcache::protobuf::envelope::{END, ProtobufEnvelope};
+use fieldcache::protobuf::{Encoder, MessageTable};
 
 use judge::Generated;
 
@@ -28,16 +28,16 @@ const SEED: u64 = 42;
 const OF_EACH_KIND: usize = 60;
 
 /// The table of the version that the judge is built of.
-fn table() -> Result<&'static Table> {
+fn table() -> Result<&'static MessageTable> {
     let minor = KUBERNETES_VERSION.split('.').nth(1).context("a version must have a minor")?;
-    Ok(Table::of(minor.parse()?)?)
+    Ok(MessageTable::of(minor.parse()?)?)
 }
 
 /// An object's whole answer.
-fn encoded(encoder: &mut Encoder, table: &Table, api_version: &str, kind: &str, json: &[u8]) -> Result<Vec<u8>> {
+fn encoded(encoder: &mut Encoder, table: &MessageTable, api_version: &str, kind: &str, json: &[u8]) -> Result<Vec<u8>> {
     let message = table.kind(api_version, kind).with_context(|| format!("{api_version} {kind} has no message"))?;
     let message = encoder.read(message, json)?;
-    let envelope = Envelope { api_version, kind };
+    let envelope = ProtobufEnvelope { api_version, kind };
     let mut out = Vec::new();
     envelope.begin(message.length(), &mut out);
     let start = out.len();

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use fieldcache::protobuf::Encoder;
-use fieldcache::protobuf::envelope::{Envelope, List, ListFields, begin_event};
+use fieldcache::protobuf::envelope::{List, ListFields, ProtobufEnvelope, begin_event};
 use serde_json::{Value, json};
 
 use super::judge::Judge;
@@ -116,7 +116,7 @@ fn metadata_of_any_object_is_written_as_upstream_writes_it() -> Result<()> {
             let expected = judge.object(partial.to_string().as_bytes())?;
             let message = encoder.read(table()?.partial().context("the table must have it")?, json.as_bytes())?;
             let mut ours = Vec::new();
-            let envelope = Envelope { api_version, kind: "PartialObjectMetadata" };
+            let envelope = ProtobufEnvelope { api_version, kind: "PartialObjectMetadata" };
             envelope.begin(message.length(), &mut ours);
             message.write(&mut ours);
             ours.extend_from_slice(&fieldcache::protobuf::envelope::END);
@@ -131,7 +131,7 @@ fn listed(api_version: &str, kind: &str, fields: ListFields, meta: &str, items: 
     let mut encoder = Encoder::default();
     let mut metadata = Vec::new();
     encoder.read(table()?.list_meta().context("the table must have it")?, meta.as_bytes())?.write(&mut metadata);
-    let list = List { envelope: Envelope { api_version, kind }, metadata: &metadata, fields };
+    let list = List { envelope: ProtobufEnvelope { api_version, kind }, metadata: &metadata, fields };
     let item = match fields {
         ListFields::USUAL => table()?.kind("v1", "Pod"),
         _ => table()?.partial(),

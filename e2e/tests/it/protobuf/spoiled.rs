@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use e2e::http::{Client, Endpoint, Lines, Next, Request};
-use fieldcache::protobuf::{Encoder, Table};
+use fieldcache::protobuf::{Encoder, MessageTable};
 use futures::stream;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode};
@@ -44,7 +44,7 @@ pub(super) enum Place {
 /// What is wrong with what is sent.
 pub(super) enum Spoiling {
     /// Single objects are encoded with this table.
-    Table(Box<Table>),
+    Table(Box<MessageTable>),
     /// Fields are altered where a path leads.
     Bytes { place: Place, form: &'static str, path: &'static [u64], alter: fn(&mut Vec<Field>) },
     /// The name of single objects in JSON.
