@@ -9,7 +9,8 @@
 //! - All watches together hold at most `--max-unread-bytes`. Beyond it [`slowest`] decides which of them end: their HTTP/2
 //!   stream is reset, or their connection closed, which frees their bytes. The client resumes from its last event, as after
 //!   any lost connection. Until the bytes are free, no watch of which something is unread is continued, and a quarter past the
-//!   bound none at all: tens of thousands of watches would otherwise make pieces faster than the slowest are ended.
+//!   bound only those of users whose watches hold little ([`FIRST`]): tens of thousands of watches would otherwise make
+//!   pieces faster than the slowest are ended, and a user with few watches would wait among the thousands of another one.
 //! - All other responses together may hold as much again. Each takes its [`Share`] before it is sent, and a request
 //!   whose response finds none is rejected with 429. Responses that were begun are not ended, because their client would
 //!   repeat the request. They end when their reader has taken nothing for two minutes (`write_timeout`, `stream_timeout`).
@@ -39,6 +40,10 @@ const WATCH_AHEAD: u64 = 64 << 10;
 /// The same of another answer: two pieces, so that one is made while the other one is sent.
 const LIST_AHEAD: u64 = 128 << 10;
 
+/// The part of the bound that the watches of one user may have unread while all watches are held back, as long as all of them hold less than
+/// twice the bound. Of the default it is 4 MiB.
+const FIRST: u64 = 64;
+
 /// The most that a response which is streamed holds: what it may be ahead, and the piece that is made.
 pub const STREAMED: u64 = LIST_AHEAD + (64 << 10);
 
@@ -63,15 +68,54 @@ pub struct Unread {
     taken: AtomicU64,
     ended: AtomicU64,
     answers: Mutex<Answers>,
-    /// Tasks of watches that wait until enough is free, by the number of the meter: one for each watch at most.
-    waiting: Mutex<HashMap<u64, Waker>>,
-    /// Whether there are some.
+    users: Mutex<Users>,
+    /// Whether watches wait until enough is free.
     is_awaited: AtomicBool,
     meters: AtomicU64,
     /// What responses other than watches may hold.
     responses: Arc<Shares<User>>,
     /// The same of small ones: rejections are among them, so they need room when there is none for others.
     small: Arc<Shares<User>>,
+}
+
+/// Users that have watches.
+#[derive(Debug, Default)]
+struct Users {
+    known: HashMap<User, Weak<UserUnread>>,
+    /// With so many, those without watches are removed.
+    most: usize,
+}
+
+/// The watches of one user.
+#[derive(Debug, Default)]
+struct UserUnread {
+    /// Unread bytes of all of them.
+    bytes: AtomicU64,
+    /// Tasks of watches that wait until enough is free, by the number of the meter: one for each watch at most.
+    waiting: Mutex<HashMap<u64, Waker>>,
+    is_awaited: AtomicBool,
+}
+
+impl UserUnread {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Waker>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait(&self, meter: u64, waker: Waker) {
+        self.lock().insert(meter, waker);
+        self.is_awaited.store(true, Ordering::SeqCst);
+    }
+
+    fn wake(&self) {
+        if self.is_awaited.load(Ordering::SeqCst) {
+            let waiting = {
+                let mut waiting = self.lock();
+                self.is_awaited.store(false, Ordering::SeqCst);
+                std::mem::take(&mut *waiting)
+            };
+            waiting.into_values().for_each(Waker::wake);
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -85,6 +129,8 @@ struct Answers {
 pub struct Meter {
     unread: Arc<Unread>,
     user: User,
+    /// `None` where it is no watch.
+    watches: Option<Arc<UserUnread>>,
     number: u64,
     ahead: u64,
     is_watch: bool,
@@ -100,6 +146,8 @@ pub struct Meter {
 pub struct Answer {
     unread: Arc<Unread>,
     user: User,
+    /// `None` where it is no watch.
+    watches: Option<Arc<UserUnread>>,
     number: u64,
     is_watch: bool,
     bytes: AtomicU64,
@@ -133,7 +181,7 @@ impl Unread {
             taken: AtomicU64::new(0),
             ended: AtomicU64::new(0),
             answers: Mutex::default(),
-            waiting: Mutex::default(),
+            users: Mutex::default(),
             is_awaited: AtomicBool::new(false),
             meters: AtomicU64::new(0),
             responses: Arc::new(Shares::new(most.0, STREAMED)),
@@ -167,7 +215,26 @@ impl Unread {
         let ahead = if is_watch { WATCH_AHEAD } else { LIST_AHEAD };
         let number = self.meters.fetch_add(1, Ordering::Relaxed);
         let has_waited = AtomicBool::new(false);
-        Meter { unread: self.clone(), user: user.clone(), number, ahead, is_watch, has_waited, answer: None, share }
+        let (unread, watches) = (self.clone(), is_watch.then(|| self.watches_of(user)));
+        Meter { unread, user: user.clone(), watches, number, ahead, is_watch, has_waited, answer: None, share }
+    }
+
+    fn watches_of(&self, user: &User) -> Arc<UserUnread> {
+        let mut users = self.lock_users();
+        if let Some(known) = users.known.get(user).and_then(Weak::upgrade) {
+            return known;
+        }
+        if users.known.len() >= users.most {
+            users.known.retain(|_, known| known.strong_count() > 0);
+            users.most = 2 * users.known.len().max(32);
+        }
+        let new = Arc::<UserUnread>::default();
+        users.known.insert(user.clone(), Arc::downgrade(&new));
+        new
+    }
+
+    fn lock_users(&self) -> MutexGuard<'_, Users> {
+        self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Unread bytes of watches.
@@ -186,31 +253,28 @@ impl Unread {
     }
 
     /// Whether a watch of which nothing is unread can make a piece.
-    fn has_room(&self) -> bool {
-        self.bytes() <= self.most.saturating_add(self.most / 4)
+    fn has_room(&self, user: &UserUnread) -> bool {
+        let bytes = self.bytes();
+        bytes <= self.most.saturating_add(self.most / 4)
+            || (bytes < self.most.saturating_mul(2) && user.bytes.load(Ordering::SeqCst) < self.most / FIRST)
     }
 
-    /// So many bytes of watches have become free.
-    fn freed(&self, bytes: u64) {
+    /// So many bytes of watches of this user have become free.
+    fn freed(&self, user: &UserUnread, bytes: u64) {
         let before = self.watches.fetch_sub(bytes, Ordering::SeqCst);
+        let of_user = user.bytes.fetch_sub(bytes, Ordering::SeqCst);
         if before.saturating_sub(bytes) <= self.most {
             self.wake_waiting();
+        } else if of_user.saturating_sub(bytes) < self.most / FIRST {
+            user.wake();
         }
     }
 
     fn wake_waiting(&self) {
-        if self.is_awaited.load(Ordering::SeqCst) {
-            let waiting = {
-                let mut waiting = self.lock_waiting();
-                self.is_awaited.store(false, Ordering::SeqCst);
-                std::mem::take(&mut *waiting)
-            };
-            waiting.into_values().for_each(Waker::wake);
+        if self.is_awaited.swap(false, Ordering::SeqCst) {
+            let users: Vec<Arc<UserUnread>> = self.lock_users().known.values().filter_map(Weak::upgrade).collect();
+            users.iter().for_each(|user| user.wake());
         }
-    }
-
-    fn lock_waiting(&self) -> MutexGuard<'_, HashMap<u64, Waker>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_too_much(&self) -> bool {
@@ -268,21 +332,18 @@ impl Unread {
 impl Meter {
     /// Whether there is room among all watches. Otherwise the task is woken when there is.
     fn has_room_among_all(&self, context: &Context<'_>) -> bool {
-        let unread = &self.unread;
-        if !self.is_watch || unread.has_room() {
+        let (unread, Some(user)) = (&self.unread, &self.watches) else { return true };
+        if unread.has_room(user) {
             return true;
         }
         if unread.is_too_much() {
             unread.end_slowest();
         }
         self.has_waited.store(true, Ordering::Relaxed);
-        {
-            let mut waiting = unread.lock_waiting();
-            waiting.insert(self.number, context.waker().clone());
-            unread.is_awaited.store(true, Ordering::SeqCst);
-        }
+        user.wait(self.number, context.waker().clone());
+        unread.is_awaited.store(true, Ordering::SeqCst);
         // Bytes may have become free in between.
-        unread.has_room()
+        unread.has_room(user)
     }
 
     /// Whether the next piece can be made: not too much is unread. Otherwise the task is woken when something has been read.
@@ -323,7 +384,8 @@ impl Meter {
         }
         answer.bytes.fetch_add(length, Ordering::SeqCst);
         self.unread.total.fetch_add(length, Ordering::Relaxed);
-        if self.is_watch {
+        if let Some(user) = &self.watches {
+            user.bytes.fetch_add(length, Ordering::SeqCst);
             self.unread.watches.fetch_add(length, Ordering::SeqCst);
             if self.unread.is_too_much() {
                 self.unread.end_slowest();
@@ -340,13 +402,14 @@ impl Meter {
 
 impl Answer {
     fn new(meter: &Meter, share: Option<Share>, context: &Context<'_>) -> Arc<Answer> {
-        let Meter { unread, user, is_watch, .. } = meter;
+        let Meter { unread, user, watches, is_watch, .. } = meter;
         let mut answers = unread.lock();
         let number = answers.next;
         answers.next += 1;
         let answer = Arc::new(Answer {
             unread: unread.clone(),
             user: user.clone(),
+            watches: watches.clone(),
             number,
             is_watch: *is_watch,
             bytes: AtomicU64::new(0),
@@ -375,8 +438,8 @@ impl Answer {
 
 impl Drop for Meter {
     fn drop(&mut self) {
-        if self.has_waited.load(Ordering::Relaxed) {
-            self.unread.lock_waiting().remove(&self.number);
+        if let Some(user) = self.watches.as_ref().filter(|_| self.has_waited.load(Ordering::Relaxed)) {
+            user.lock().remove(&self.number);
         }
     }
 }
@@ -404,8 +467,8 @@ impl Drop for Piece {
         let (length, answer) = (self.bytes.len() as u64, &self.answer);
         answer.bytes.fetch_sub(length, Ordering::SeqCst);
         answer.unread.total.fetch_sub(length, Ordering::Relaxed);
-        if answer.is_watch {
-            answer.unread.freed(length);
+        if let Some(user) = &answer.watches {
+            answer.unread.freed(user, length);
         }
         answer.progress.store(answer.unread.taken.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
         if answer.waits.swap(false, Ordering::SeqCst) {

@@ -401,6 +401,11 @@ impl Cluster {
         }
     }
 
+    /// Whether a node has a label with this key.
+    pub(super) fn has_topology(&self, key: &str) -> bool {
+        self.topologies.keys(&self.nodes).contains(key)
+    }
+
     pub(super) fn topology(&self, key: &str) -> Arc<Topology> {
         self.topologies.get(key, || Topology::new(&self.nodes, key))
     }

@@ -91,14 +91,20 @@ pub(super) fn selected(cluster: &Cluster, term: &PodTerm) -> Vec<u32> {
     cluster.groups.matching(term, &cluster.coverage(term))
 }
 
+/// Groups of all terms together that a review remembers: 4 MiB. Each Pod can be a group of its own, and 256 terms can select all of them.
+const MOST_SELECTED: usize = 1 << 20;
+
 /// All tables of a review.
 #[derive(Debug, Default)]
 pub(super) struct Domains {
     tables: Vec<Table>,
     /// Whether no pod that meets all required affinity terms runs in any domain.
     pub(super) is_first_of_group: bool,
-    /// The groups that the incoming pod's terms select, by list and index, so that reports of terms need no second search.
+    /// The groups that the incoming pod's terms select, by list and index, so that reports of terms need no second search; [`MOST_SELECTED`]
+    /// in all.
     pub(super) selected: BTreeMap<(TermList, usize), Vec<u32>>,
+    /// How many groups these are.
+    held: usize,
 }
 
 impl Domains {
@@ -115,6 +121,13 @@ impl Domains {
             self.tables.push(Table::new(cluster, key));
             self.tables.len() - 1
         })
+    }
+
+    fn remember(&mut self, term: (TermList, usize), groups: &[u32]) {
+        if self.held + groups.len() <= MOST_SELECTED {
+            self.held += groups.len();
+            self.selected.insert(term, groups.to_vec());
+        }
     }
 
     /// Whether InterPodAffinity gives scores at all.
@@ -141,7 +154,7 @@ impl Domains {
         let mut by_all: Option<Vec<u32>> = None;
         for (index, term) in terms.iter().enumerate() {
             let groups = selected(cluster, term);
-            self.selected.insert((TermList::RequiredAffinity, index), groups.clone());
+            self.remember((TermList::RequiredAffinity, index), &groups);
             by_all = Some(match by_all {
                 None => groups,
                 Some(earlier) => {
@@ -173,7 +186,7 @@ impl Domains {
             for group in &groups {
                 close(anti_affinity, topology, *group, places.of(*group), index);
             }
-            self.selected.insert((TermList::RequiredAntiAffinity, index as usize), groups);
+            self.remember((TermList::RequiredAntiAffinity, index as usize), &groups);
         }
     }
 
@@ -189,7 +202,7 @@ impl Domains {
                 for group in &groups {
                     table.add(places.of(*group), weight);
                 }
-                self.selected.insert((list, index), groups);
+                self.remember((list, index), &groups);
             }
         }
     }
@@ -213,6 +226,10 @@ impl Domains {
                 Effect::RequiredAffinity => continue,
                 Effect::Preferred(weight) => Some(weight),
             };
+            // Keys that no node has as a label close and score nothing, and any Pod can name such a key.
+            if !cluster.has_topology(&entry.carried.term.topology_key) {
+                continue;
+            }
             let position = self.position(cluster, &entry.carried.term.topology_key);
             let table = &mut self.tables[position];
             for (group, times) in &entry.groups {

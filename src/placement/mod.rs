@@ -50,5 +50,5 @@ pub use options::Options;
 pub use pod::{Pod, ReadError};
 pub use reason::{Kind, Reason};
 pub use review::PlacementReview;
-pub use term::{TermList, Unparsable};
+pub use term::{MOST_TERMS, TermList, Unparsable, too_many_terms};
 pub use toleration::{Eviction, eviction, tolerates};

@@ -11,6 +11,7 @@ use super::node::Taint;
 use super::options::Options;
 use super::pod::Pod;
 use super::review::{PlacementReviewSpec, WhatIf};
+use super::term::too_many_terms;
 use super::unknown::{Misfits, of_pod, of_workload};
 use super::validate;
 use super::warning::Warning;
@@ -96,6 +97,10 @@ impl PlacementReviewSpec {
                 None => return Err(AdmissionError::Invalid(vec![invalid("spec.podRef", "there is no such Pod")])),
             },
         };
+        if let Some(message) = too_many_terms(&pod.spec) {
+            let field = if self.document_path().is_some() { "spec.affinity" } else { "spec.podRef" };
+            return Err(AdmissionError::Invalid(vec![invalid(field, &message)]));
+        }
         let answer = cluster.review(&pod, options);
         Ok(Reviewed { answer, warnings })
     }

@@ -332,6 +332,19 @@ pub enum TermList {
     PreferredAntiAffinity,
 }
 
+/// Terms of one Pod that a review evaluates at most, of affinity to nodes and to Pods together. kube-apiserver has no bound but the size of an
+/// object, some 8,500 terms; each is compared with all groups of Pods or all nodes. Pods in clusters have a handful.
+pub const MOST_TERMS: usize = 256;
+
+/// Why a Pod is not evaluated; `None`: it is.
+pub fn too_many_terms(spec: &pod::PodSpec) -> Option<String> {
+    let of_nodes = spec.required_node_affinity().map_or(0, |required| required.node_selector_terms.len());
+    let of_pods: usize = TermList::ALL.iter().map(|list| list.written(spec).len()).sum();
+    let terms = of_nodes + spec.preferred_node_affinity().len() + of_pods;
+    (terms > MOST_TERMS)
+        .then(|| format!("the Pod has {terms} terms of affinity, and a review evaluates at most {MOST_TERMS}"))
+}
+
 impl TermList {
     /// All four.
     pub const ALL: [TermList; 4] = [

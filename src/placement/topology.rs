@@ -3,7 +3,7 @@
 //! Computed when first needed and cached until a node's labels change, which is rare while pods come and go all the
 //! time. Clones of the index share the cache. A node without the label is in no domain.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use imbl::Vector;
@@ -53,6 +53,8 @@ const MAX_KEYS: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Topologies {
     made: Mutex<HashMap<Box<str>, Arc<Topology>>>,
+    /// Keys of all labels of nodes.
+    keys: OnceLock<HashSet<Box<str>>>,
     /// By slot of a node: how many nodes have a lesser name. Thousands of names are long to sort for every report.
     name_ranks: OnceLock<Vec<u32>>,
 }
@@ -70,6 +72,19 @@ impl Topologies {
             made.insert(key.into(), Arc::clone(&topology));
         }
         topology
+    }
+
+    /// The keys of all labels that nodes have.
+    pub(super) fn keys(&self, nodes: &Vector<NodeSlot>) -> &HashSet<Box<str>> {
+        self.keys.get_or_init(|| {
+            let mut keys: HashSet<Box<str>> = HashSet::new();
+            for facts in nodes.iter().filter_map(|place| place.facts.as_ref()) {
+                for (key, _) in facts.labels.iter().filter(|(key, _)| !keys.contains(*key)).collect::<Vec<_>>() {
+                    keys.insert(key.into());
+                }
+            }
+            keys
+        })
     }
 
     /// By slot of a node: its place in the order of their names.

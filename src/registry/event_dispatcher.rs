@@ -8,7 +8,7 @@
 //! One writer calls [`EventDispatcher::route`] for each published snapshot, after readers can see it. Which subscriptions a change touches is
 //! `subscribe::subscription_index`; what it means to one is `subscribe::transition`; what is written of it is kept in [`super::dispatched_event`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
@@ -16,7 +16,7 @@ use std::task::{Poll, Waker};
 use crate::model::Version;
 use crate::query::{CompactSelection, Selection};
 use crate::store::{Cursor, Snapshot};
-use crate::subscribe::subscription_index::{Stand, SubscriptionId, SubscriptionIndex};
+use crate::subscribe::subscription_index::{Stand, SubscriptionId, SubscriptionIndex, Touched};
 
 use super::dispatched_event::{DispatchedEvent, MOST_HELD_BYTES};
 
@@ -54,7 +54,7 @@ struct Table {
     /// The selections of all subscriptions, each once, and how many subscriptions have it.
     selections: HashMap<Arc<CompactSelection>, usize>,
     /// Those who want to know of every snapshot, with or without changes.
-    attentive: Vec<SubscriptionId>,
+    attentive: BTreeSet<SubscriptionId>,
 }
 
 #[derive(Debug, Default)]
@@ -100,10 +100,6 @@ impl Mail {
         if self.overflowed {
             return self.news();
         }
-        // Who stands at two values of one object is touched twice.
-        if self.pending.last().is_some_and(|last| last.place == routed.place) {
-            return None;
-        }
         self.bytes += routed.bytes();
         if self.pending.len() == MOST_PENDING || (self.bytes > MOST_PENDING_BYTES && !self.pending.is_empty()) {
             return self.overflow();
@@ -135,17 +131,17 @@ impl EventDispatcher {
             None => readers.extend(table.held().filter_map(|held| lock(&held.0).overflow())),
             Some(changes) if table.is_empty() => drop(changes),
             Some(changes) => {
-                let mut touched = Vec::new();
+                let mut touched = Touched::default();
                 let mut place = before.end;
                 for change in changes {
                     touched.clear();
                     table.routes.touched(change, &mut touched);
-                    if !touched.is_empty() {
+                    if !touched.ids().is_empty() {
                         if self.held.load(Ordering::Relaxed) > MOST_HELD_BYTES {
                             readers.extend(table.held().filter_map(|held| lock(&held.0).empty()));
                         }
                         let routed = Arc::new(DispatchedEvent::new(place, change.clone(), &self.held));
-                        let boxes = touched.iter().filter_map(|id| table.mailbox(*id));
+                        let boxes = touched.ids().iter().filter_map(|id| table.mailbox(*id));
                         readers.extend(boxes.filter_map(|held| lock(&held.0).put(&routed)));
                     }
                     place = place.advanced(1);
@@ -188,7 +184,7 @@ impl EventDispatcher {
         let stand = table.routes.insert(id, selection);
         let selection = table.shared(compact);
         if attentive {
-            table.attentive.push(id);
+            table.attentive.insert(id);
         }
         drop(table);
         Subscription { router: self.clone(), id, mailbox, selection, stand }
@@ -328,7 +324,7 @@ impl Drop for Subscription {
         let mut table = lock(&self.router.table);
         table.routes.remove(self.id, &self.stand);
         table.release(&self.selection);
-        table.attentive.retain(|held| *held != self.id);
+        table.attentive.remove(&self.id);
         if let Some(place) = table.boxes.get_mut(self.id as usize) {
             *place = None;
         }

@@ -9,8 +9,8 @@
 #![expect(clippy::disallowed_methods, reason = "this file is where folder mode reads the disk")]
 
 use std::collections::{BTreeMap, HashSet};
-use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -182,7 +182,13 @@ impl Scan<'_> {
         let stamp = Stamp::of(&facts);
         let file = match self.known.get(relative) {
             Some((known, file)) if *known == stamp => file.clone(),
-            _ => File { bytes: Arc::from(std::fs::read(path)?), modified: facts.mtime() },
+            _ => {
+                let Some(bytes) = read_bounded(path)? else {
+                    self.problem(relative, format!("larger than {MAX_FILE} bytes, not read"));
+                    return Ok(());
+                };
+                File { bytes: Arc::from(bytes), modified: facts.mtime() }
+            }
         };
         if stamp.is_settled(self.now) {
             self.found.insert(relative.to_owned(), (stamp, file.clone()));
@@ -194,6 +200,17 @@ impl Scan<'_> {
     fn problem(&mut self, file: &str, cause: String) {
         self.problems.push(FolderProblem { file: file.to_owned(), line: 1, cause });
     }
+}
+
+/// The bytes of a file; `None` if there are more than [`MAX_FILE`], whatever the system says of its length: it says 0 of files that the
+/// kernel makes when they are read, to which a link can point, and a file can grow. Does not wait for bytes that are not there yet.
+fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let mut bytes = Vec::new();
+    // Not one byte more: some files of the kernel can only be read in multiples of eight bytes.
+    let read = file.take(MAX_FILE + 4096).read_to_end(&mut bytes)?;
+    Ok((read as u64 <= MAX_FILE).then_some(bytes))
 }
 
 /// Hidden files and what editors leave beside a file.

@@ -5,7 +5,7 @@
 //! stands there is touched and asks [`super::transition`], which decides. A selection that only excludes has no anchor and is touched
 //! by every change. Of texts only hashes are held: who is touched for nothing finds that out. Whom to wake, and what they have not been told yet, is the registry's.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
 use crate::extract::FieldRef;
@@ -21,7 +21,106 @@ pub type SubscriptionId = u32;
 const MOST_VALUES: usize = 64;
 
 /// Subscriptions by the hash of one text. Two texts of one hash cost a look at a change that concerns somebody else.
-type ByHash = HashMap<u64, Vec<SubscriptionId>, BuildHasherDefault<Hashed>>;
+type ByHash = HashMap<u64, Subscribers, BuildHasherDefault<Hashed>>;
+
+/// Subscriptions in one place of the index.
+///
+/// Most places have one or a few, for which a list is smallest. Places with many are sets: thousands of watches of one place can end at once,
+/// and a search through a list for each of them would be quadratic.
+#[derive(Debug)]
+enum Subscribers {
+    Few(Vec<SubscriptionId>),
+    Many(BTreeSet<SubscriptionId>),
+}
+
+/// The longest list.
+const MOST_FEW: usize = 32;
+
+impl Default for Subscribers {
+    fn default() -> Subscribers {
+        Subscribers::Few(Vec::new())
+    }
+}
+
+impl Subscribers {
+    fn insert(&mut self, id: SubscriptionId) {
+        match self {
+            Subscribers::Few(list) if list.len() < MOST_FEW => {
+                list.reserve_exact(usize::from(list.is_empty()));
+                list.push(id);
+            }
+            Subscribers::Few(list) => *self = Subscribers::Many(list.drain(..).chain([id]).collect()),
+            Subscribers::Many(set) => _ = set.insert(id),
+        }
+    }
+
+    fn remove(&mut self, id: SubscriptionId) {
+        match self {
+            Subscribers::Few(list) => {
+                if let Some(place) = list.iter().position(|held| *held == id) {
+                    list.swap_remove(place);
+                }
+            }
+            Subscribers::Many(set) => {
+                set.remove(&id);
+                if set.is_empty() {
+                    *self = Subscribers::default();
+                }
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Subscribers::Few(list) => list.len(),
+            Subscribers::Many(set) => set.len(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The subscriptions that one change touches, each once: an object can have many of the values that one subscription stands under.
+#[derive(Debug, Default)]
+pub struct Touched {
+    ids: Vec<SubscriptionId>,
+    /// A bit for each subscription in `ids`.
+    seen: Vec<u64>,
+}
+
+impl Touched {
+    /// Each subscription once.
+    pub fn ids(&self) -> &[SubscriptionId] {
+        &self.ids
+    }
+
+    /// Forgets all of them.
+    pub fn clear(&mut self) {
+        for id in self.ids.drain(..) {
+            self.seen[id as usize / 64] = 0;
+        }
+    }
+
+    fn add(&mut self, id: SubscriptionId) {
+        let (word, bit) = (id as usize / 64, 1 << (id % 64));
+        if word >= self.seen.len() {
+            self.seen.resize(word + 1, 0);
+        }
+        if self.seen[word] & bit == 0 {
+            self.seen[word] |= bit;
+            self.ids.push(id);
+        }
+    }
+
+    fn extend(&mut self, subscribers: &Subscribers) {
+        match subscribers {
+            Subscribers::Few(list) => list.iter().for_each(|id| self.add(*id)),
+            Subscribers::Many(set) => set.iter().for_each(|id| self.add(*id)),
+        }
+    }
+}
 
 /// Takes a hash for what it is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,7 +182,7 @@ pub struct SubscriptionIndex {
     labels: HashMap<u64, Label, BuildHasherDefault<Hashed>>,
     namespaces: ByHash,
     /// Touched by every change.
-    rest: Vec<SubscriptionId>,
+    rest: Subscribers,
 }
 
 /// Subscriptions that need a label.
@@ -91,7 +190,7 @@ pub struct SubscriptionIndex {
 struct Label {
     values: ByHash,
     /// Whatever its value.
-    present: Vec<SubscriptionId>,
+    present: Subscribers,
 }
 
 /// The narrowest part of a selection.
@@ -172,20 +271,13 @@ impl SubscriptionIndex {
     /// Adds a subscription; the same number again only after [`SubscriptionIndex::remove`].
     pub fn insert(&mut self, id: SubscriptionId, selection: &Selection) -> Stand {
         let stand = self.stand(selection);
-        self.at(&stand, |held| {
-            held.reserve_exact(usize::from(held.is_empty()));
-            held.push(id);
-        });
+        self.at(&stand, |held| held.insert(id));
         stand
     }
 
     /// Takes a subscription away that was added and stands here.
     pub fn remove(&mut self, id: SubscriptionId, stand: &Stand) {
-        self.at(stand, |held| {
-            if let Some(place) = held.iter().position(|held| *held == id) {
-                held.swap_remove(place);
-            }
-        });
+        self.at(stand, |held| held.remove(id));
         self.sweep(stand);
     }
 
@@ -212,7 +304,7 @@ impl SubscriptionIndex {
         Stand { map, texts }
     }
 
-    fn at(&mut self, stand: &Stand, mut change: impl FnMut(&mut Vec<SubscriptionId>)) {
+    fn at(&mut self, stand: &Stand, mut change: impl FnMut(&mut Subscribers)) {
         let by_hash = match stand.map {
             Map::Nowhere => return,
             Map::Rest => return change(&mut self.rest),
@@ -240,7 +332,7 @@ impl SubscriptionIndex {
     fn sweep(&mut self, stand: &Stand) {
         let sweep = |map: &mut ByHash| {
             for text in &stand.texts {
-                if map.get(text).is_some_and(Vec::is_empty) {
+                if map.get(text).is_some_and(Subscribers::is_empty) {
                     map.remove(text);
                 }
             }
@@ -268,9 +360,9 @@ impl SubscriptionIndex {
         }
     }
 
-    /// Adds to `touched` whoever may be concerned; some may come twice.
-    pub fn touched(&self, change: &Change, touched: &mut Vec<SubscriptionId>) {
-        touched.extend_from_slice(&self.rest);
+    /// Adds to `touched` the subscriptions that a change may concern.
+    pub fn touched(&self, change: &Change, touched: &mut Touched) {
+        touched.extend(&self.rest);
         let (before, after) = (change.before.as_ref(), change.after.as_ref());
         // The name and the namespace of an object never change.
         if let Some(object) = after.or(before) {
@@ -287,7 +379,7 @@ impl SubscriptionIndex {
 
     /// By what an object has and `known` has not: what stayed the same has been looked up. Labels and values are sorted, so both
     /// objects are walked once.
-    fn touched_by_values(&self, object: &Object, known: Option<&Object>, touched: &mut Vec<SubscriptionId>) {
+    fn touched_by_values(&self, object: &Object, known: Option<&Object>, touched: &mut Touched) {
         for (index, values) in &self.fields {
             let mut known = known.into_iter().flat_map(|known| known.values(*index)).peekable();
             for value in object.values(*index) {
@@ -309,7 +401,7 @@ impl SubscriptionIndex {
                     self.extend(touched, &label.values, value);
                 }
                 if held.is_none() {
-                    touched.extend_from_slice(&label.present);
+                    touched.extend(&label.present);
                 }
             }
         }
@@ -320,12 +412,12 @@ impl SubscriptionIndex {
         self.rest.len()
     }
 
-    fn extend(&self, touched: &mut Vec<SubscriptionId>, map: &ByHash, text: &str) {
+    fn extend(&self, touched: &mut Touched, map: &ByHash, text: &str) {
         // Most maps are empty, and hashing costs more than asking.
         if !map.is_empty()
             && let Some(held) = map.get(&self.hash(text))
         {
-            touched.extend_from_slice(held);
+            touched.extend(held);
         }
     }
 }

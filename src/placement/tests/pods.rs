@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use super::{
     Options, asked, cluster, fitting, labelled, namespace, node, reasons, report, required, review, running, term,
 };
+use crate::placement::domains::Domains;
+use crate::placement::incoming::Incoming;
 use crate::placement::pod::Pod;
 
 const HOST: &str = "kubernetes.io/hostname";
@@ -225,6 +227,21 @@ fn anti_affinity_of_existing_pods_closes_domains_for_others() {
         4,
         "a guard in no domain closes none"
     );
+}
+
+#[test]
+fn terms_of_others_about_labels_that_no_node_has_make_no_tables() {
+    let other = |number: usize| {
+        let spec = required("podAntiAffinity", json!([term("app=web", &format!("made-up-{number}"))]));
+        running(&format!("default/other-{number}"), "n1", &[], spec)
+    };
+    let mut pods: Vec<_> = (0..100).map(other).collect();
+    pods.push(running("default/zonal", "n1", &[], required("podAntiAffinity", json!([term("app=web", "zone")]))));
+    let cluster = cluster(&nodes(), &pods);
+    let incoming = Incoming::new(&labelled(&["app=web"], json!({})), &Options::default());
+    let domains = Domains::new(&cluster, &incoming, &Options::default());
+    let keys: Vec<&str> = domains.tables().iter().map(|table| &*table.key).collect();
+    assert_eq!(keys, ["zone"]);
 }
 
 #[test]

@@ -86,6 +86,28 @@ fn a_template_stands_for_the_next_pod_of_its_workload() {
 }
 
 #[test]
+fn a_pod_of_very_many_terms_is_not_evaluated() {
+    let terms = |number: usize| {
+        let preferred = vec![json!({"weight": 1, "podAffinityTerm": term("app=web", "zone")}); number - 1];
+        json!({"spec": {"affinity": {
+            "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 1, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]}}
+            ]},
+            "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred},
+        }}})
+    };
+    ask(&nodes(), json!({"pod": terms(256)})).unwrap();
+    let message = "Invalid value: the Pod has 257 terms of affinity, and a review evaluates at most 256";
+    let many = ask(&nodes(), json!({"pod": terms(257)})).unwrap_err();
+    assert_eq!(many, format!("spec.affinity: {message}"));
+    let stored: Pod = serde_json::from_value(terms(257)).unwrap();
+    let fetched = Fetched { stored: Some(&stored), ..Fetched::default() };
+    let by_reference = spec(json!({"podRef": {"namespace": "default", "name": "p"}}));
+    let refused = by_reference.answer(&nodes(), fetched, &Options::default()).unwrap_err();
+    assert_eq!(refused.to_string(), format!("spec.podRef: {message}"));
+}
+
+#[test]
 fn premises_change_a_copy_and_nothing_else() {
     let cluster = nodes();
     let pod = json!({"spec": required("podAntiAffinity", json!([term("app=web", "kubernetes.io/hostname")]))});

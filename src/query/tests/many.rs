@@ -15,7 +15,7 @@ use crate::store::slots::SlotSet;
 use crate::store::tests::record_of_many;
 use crate::store::text_reads;
 use crate::store::{HistoryLimits, IndexLimits, Part, Store};
-use crate::subscribe::subscription_index::SubscriptionIndex;
+use crate::subscribe::subscription_index::{SubscriptionIndex, Touched};
 use crate::subscribe::{Transition, transition};
 
 const VALUES: [&str; 6] = ["", "a", "b", "6", "9", "longer"];
@@ -224,10 +224,10 @@ proptest! {
         let mut routes = SubscriptionIndex::default();
         routes.insert(7, &selection);
         for change in snapshot.changes(snapshot.since(version).unwrap()).unwrap() {
-            let mut touched = Vec::new();
+            let mut touched = Touched::default();
             routes.touched(change, &mut touched);
             let told = transition(&selection, change);
-            prop_assert!(told.is_none() || touched.contains(&7), "a change is routed to whom it concerns: {:?}", change);
+            prop_assert!(told.is_none() || touched.ids().contains(&7), "a change is routed to whom it concerns: {:?}", change);
             match told {
                 Some(Transition::Added(object)) => prop_assert!(seen.insert(object.key().to_owned())),
                 Some(Transition::Deleted(object)) => prop_assert!(seen.remove(object.key())),

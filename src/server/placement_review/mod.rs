@@ -26,7 +26,7 @@ use crate::flow_control::user::User;
 use crate::manifest::yaml::Syntax;
 use crate::model::Gvr;
 use crate::placement::review::{KIND, PlacementReview, PlacementReviewSpec};
-use crate::placement::{Options, Pod};
+use crate::placement::{Options, Pod, too_many_terms};
 use crate::placement_service::answer::{self, Outcome, Runtime, Unanswered};
 use crate::placement_service::decode::{self, DecodeError, Decoded, MOST_OF_REFERENCE, PARSED_INLINE};
 use crate::placement_service::field_validation::FieldValidation;
@@ -34,6 +34,7 @@ use crate::placement_service::index::{Copies, Held, Indexed, MissingCopy};
 use crate::registry::upstream::UpstreamBody;
 use crate::registry::{Catalog, NotReady, OverMemory};
 use crate::request::ResourcePath;
+use crate::selector::{Problem, Reason};
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 use crate::wire::negotiate::{Offer, Protobuf, negotiate};
@@ -230,6 +231,14 @@ fn event_message(
     let Some(pod) = stored else { return Ok(String::new()) };
     if !pod.spec.node_name.is_empty() {
         return Ok(format!("the Pod is bound to {}, {NO_EVENT}", pod.spec.node_name));
+    }
+    if let Some(message) = too_many_terms(&pod.spec) {
+        let message = format!("Invalid value: {message}");
+        return Err(Unanswered::Invalid(vec![Problem {
+            reason: Reason::Invalid,
+            field: "spec.podRef".to_owned(),
+            message,
+        }]));
     }
     let answer = indexed.cluster.review(&pod, options);
     Ok(match answer.feasible() {

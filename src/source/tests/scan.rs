@@ -56,6 +56,19 @@ fn directories_inside_each_other_are_read_to_a_bound() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_link_to_an_endless_file_is_read_to_a_bound() {
+    let directory = Directory::new();
+    // The system says that it is empty, and makes bytes for as long as it is read.
+    std::os::unix::fs::symlink("/proc/self/pagemap", directory.0.join("a.yaml")).unwrap();
+    directory.write("b.yaml", "");
+    let (files, problems) = scan(&directory.0).unwrap();
+    assert_eq!(files.into_keys().collect::<Vec<_>>(), ["b.yaml"]);
+    let [problem] = &problems[..] else { panic!("{problems:?}") };
+    assert_eq!((&*problem.file, &*problem.cause), ("a.yaml", "larger than 268435456 bytes, not read"));
+}
+
+#[test]
 fn manifests_are_found_and_leftovers_are_not() {
     let directory = Directory::new();
     for path in [

@@ -10,10 +10,10 @@ use proptest::{option, prop_assert, prop_assert_eq, proptest};
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Key, Version};
 use crate::query::{CompactSelection, FieldTerm, Selection};
-use crate::selector::{FieldOperator, LabelSelector};
+use crate::selector::{FieldExpressionOperator, FieldOperator, LabelSelector};
 use crate::store::tests::{record, record_of_many};
 use crate::store::{Change, HistoryLimits, IndexLimits, Store};
-use crate::subscribe::subscription_index::{Stand, SubscriptionId, SubscriptionIndex};
+use crate::subscribe::subscription_index::{Stand, SubscriptionId, SubscriptionIndex, Touched};
 use crate::subscribe::{Transition, transition};
 
 const VALUES: [&str; 4] = ["", "a", "b", "c"];
@@ -80,9 +80,11 @@ fn changes(steps: &[Step]) -> Vec<Change> {
 }
 
 fn touched(routes: &SubscriptionIndex, change: &Change) -> BTreeSet<SubscriptionId> {
-    let mut touched = Vec::new();
+    let mut touched = Touched::default();
     routes.touched(change, &mut touched);
-    touched.into_iter().collect()
+    let ids: BTreeSet<SubscriptionId> = touched.ids().iter().copied().collect();
+    assert_eq!(ids.len(), touched.ids().len(), "each once");
+    ids
 }
 
 proptest! {
@@ -155,6 +157,36 @@ fn a_change_touches_only_those_at_its_values() {
     for (id, (selection, why)) in (0..).zip(&rows) {
         assert_eq!(found.contains(&id), !why.is_empty(), "{why}: {selection:?}");
     }
+}
+
+#[test]
+fn thousands_of_subscriptions_with_many_values_are_touched_once_and_leave_nothing_behind() {
+    let values: Vec<String> = (0..64).map(|number| format!("v{number}")).collect();
+    let labels = LabelSelector::parse(&format!("app in ({})", values.join(","))).unwrap();
+    let by_label = Selection { labels, ..Selection::default() };
+    let in_values =
+        FieldTerm { field: FieldRef::Field(FieldIndex(0)), operator: FieldExpressionOperator::In(values.clone()) };
+    let by_field = Selection { fields: vec![in_values], ..Selection::default() };
+    let mut routes = SubscriptionIndex::default();
+    let stands: Vec<(SubscriptionId, Stand)> =
+        (0..10_000).map(|id| (id, routes.insert(id, if id % 2 == 0 { &by_label } else { &by_field }))).collect();
+    let mut store = Store::new(HistoryLimits::default());
+    store.replace(&[], Version::new(1));
+    let held: Vec<&'static str> = values.into_iter().map(|value| &*value.leak()).collect();
+    store.apply(&record_of_many("a/x", 2, &[("app", "v7")], &[held, vec![]]));
+    let snapshot = store.snapshot();
+    let change = (*snapshot.changes(snapshot.since(Version::new(1)).unwrap()).unwrap().next().unwrap()).clone();
+    let mut found = Touched::default();
+    for round in 0..2 {
+        routes.touched(&change, &mut found);
+        assert_eq!(found.ids().len(), stands.len(), "each once, round {round}");
+        found.clear();
+    }
+    for (id, stand) in &stands {
+        routes.remove(*id, stand);
+    }
+    routes.touched(&change, &mut found);
+    assert_eq!(found.ids(), [0; 0]);
 }
 
 #[test]

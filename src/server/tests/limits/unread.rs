@@ -111,6 +111,9 @@ fn a_waiting_watch_is_woken_when_the_last_ended_one_is_gone_although_the_bound_i
     let context = Context::from_waker(&waker);
     let [mut ended, mut next, waiting] = ["ended", "next", "waiting"].map(|name| unread.meter(&user(name), true, None));
     let count = |meter: &mut Meter, bytes: usize| meter.count(bytes::Bytes::from(vec![0; bytes]), &context).unwrap();
+    // A user of whom nothing is unread would not wait.
+    let mut other = unread.meter(&user("waiting"), true, None);
+    let _other = count(&mut other, 20);
     let (read, rest) = (count(&mut ended, 900), count(&mut ended, 101));
     assert!(ended.answer().is_some_and(|answer| answer.is_ended()));
     // Its client reads meanwhile, so the other bytes exceed the bound by more than is known.
@@ -123,6 +126,34 @@ fn a_waiting_watch_is_woken_when_the_last_ended_one_is_gone_although_the_bound_i
     assert!(woken.0.load(Ordering::Relaxed) > before, "the watch that waits is not woken");
     assert!(waiting.is_ready(&context), "the bound is exceeded by less than a quarter");
     assert!(!next.answer().unwrap().is_ended());
+}
+
+#[test]
+fn watches_of_a_user_of_whom_little_is_unread_go_on_beside_those_of_others_that_fill_the_bound() {
+    let unread = Arc::new(Unread::new(Bytes(64_000)));
+    let woken: Arc<Woken> = Arc::default();
+    let waker = Waker::from(woken.clone());
+    let context = Context::from_waker(&waker);
+    let count = |meter: &mut Meter, bytes: usize| meter.count(bytes::Bytes::from(vec![0; bytes]), &context).unwrap();
+    let meters = |name: &str, number: usize| -> Vec<Meter> {
+        (0..number).map(|_| unread.meter(&user(name), true, None)).collect()
+    };
+    // Their readers read, so none of them ends for long, and new ones take their place.
+    let (mut heavy, mut light) = (meters("heavy", 81), meters("light", 3));
+    let held: Vec<_> = heavy.iter_mut().take(80).map(|meter| count(meter, 1_001)).collect();
+    assert!(unread.bytes() > 80_000, "{} bytes", unread.bytes());
+    assert!(!heavy[80].is_ready(&context), "past a quarter above the bound");
+    let [first, second, third] = &mut light[..] else { unreachable!() };
+    assert!(first.is_ready(&context), "nothing of this user is unread");
+    let taken = count(first, 600);
+    assert!(second.is_ready(&context), "600 of 1,000 bytes");
+    let _second = count(second, 600);
+    assert!(!third.is_ready(&context), "it has its part");
+    let before = woken.0.load(Ordering::Relaxed);
+    drop(taken);
+    assert!(woken.0.load(Ordering::Relaxed) > before, "a reader of the same user has read");
+    assert!(third.is_ready(&context));
+    drop(held);
 }
 
 async fn serve(unread_bytes: u64) -> (Fixture, Running) {
