@@ -102,8 +102,9 @@ pub(super) async fn answer(
     // Before its copy is looked at: one that ends is kept for the watches that are open.
     let open = resource.live.open_watch();
     let snapshot = read::snapshot(&resource.live, server.settings.patience.min(context.timeout)).await?;
-    let meets_unencodable = |objects| protobuf::meets_unencodable(resource, &snapshot, &selection, objects);
-    if shape.encoded().is_some_and(meets_unencodable) {
+    if let Some(objects) = shape.encoded()
+        && protobuf::meets_unencodable(resource, &snapshot, &selection, objects).await
+    {
         agreed = negotiate(context.headers, Offer::Watch, offered.without())?;
         shape = Shape::new(server, context, resource, agreed.form, None)?;
     }

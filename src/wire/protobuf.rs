@@ -18,6 +18,7 @@ use crate::protobuf::envelope::{END, List, ListFields, ProtobufEnvelope, begin_e
 use crate::protobuf::table::{NEWEST, OLDEST};
 use crate::protobuf::{Encoder, FieldKind, MessageTable, Unencodable};
 use crate::query::Selection;
+use crate::query::work::give_way;
 use crate::registry::{Catalog, Resource, ResourceOrigin};
 use crate::store::{Object, Snapshot};
 
@@ -223,32 +224,42 @@ pub(crate) fn single(
     objects.single(json).inspect_err(|error| log(resource, object.key(), error)).ok()
 }
 
+/// Bytes of objects, as JSON, that are encoded between two turns.
+const BYTES_OF_A_TURN: usize = 64 << 10;
+
 /// Whether a watch of this selection would meet an object that another watch could not send in protobuf, and that still has no protobuf
-/// form as it is shown here.
-pub(crate) fn meets_unencodable(
+/// form as it is shown here. Other work takes its turns in between: each of these objects can have megabytes.
+pub(crate) async fn meets_unencodable(
     resource: &Resource,
     snapshot: &Snapshot,
     selection: &Selection,
     objects: &Objects,
 ) -> bool {
     let noted = resource.live.unencodable();
-    let (mut encoder, mut json) = (Encoder::default(), Vec::new());
-    noted.iter().any(|key| {
+    let (mut encoder, mut json, mut read) = (Encoder::default(), Vec::new(), 0);
+    for key in &noted {
         let Some(object) = snapshot.get(key) else {
             resource.live.forget_unencodable(key);
-            return false;
+            continue;
         };
-        let Some(object) = Some(object).filter(|object| selection.matches(object)).cloned() else { return false };
-        let Some(object) = resource.show(object) else { return false };
+        let Some(object) = Some(object).filter(|object| selection.matches(object)).cloned() else { continue };
+        read += object.length();
+        let Some(object) = resource.show(object) else { continue };
         json.clear();
         Shown::as_is(&object).write_item(&mut json);
-        let is_unencodable = objects.item_length(&mut encoder, &json).is_err();
+        if objects.item_length(&mut encoder, &json).is_err() {
+            return true;
+        }
         // A View can leave out what has no protobuf form, and so does metadata.
-        if !is_unencodable && objects.name == resource.kind && resource.is_shown_whole() {
+        if objects.name == resource.kind && resource.is_shown_whole() {
             resource.live.forget_unencodable(key);
         }
-        is_unencodable
-    })
+        if read >= BYTES_OF_A_TURN {
+            read = 0;
+            give_way().await;
+        }
+    }
+    false
 }
 
 /// A document of ours: its fields are those of every version.

@@ -1,6 +1,7 @@
 //! Objects that do not fit their messages: responses that show them are sent as JSON, and no others.
 
 use std::collections::BTreeMap;
+use std::future::{Future as _, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -140,6 +141,27 @@ async fn what_is_not_shown_decides_nothing() {
         let frame = Frames::open(&fixture, &path, TYPED).await.next().await.unwrap();
         assert!(frame.windows(5).any(|text| text == b"ADDED"), "{path}: {}", frame.escape_ascii());
     }
+    // Long objects that other watches could not send are encoded one in a turn.
+    let watch = format!("{views}pruned/proxy{PODS}?watch=true");
+    let before = polls_of(&fixture, &watch).await;
+    for name in ["l1", "l2", "l3"] {
+        put(&mut fixture, name, &json!({"inventedLater": 1, "nodeName": "n".repeat(100 << 10)}));
+        fixture.pods.resource.live.note_unencodable(&format!("a/{name}"));
+    }
+    let after = polls_of(&fixture, &watch).await;
+    assert!(after >= before + 3, "{before} polls before, {after} after");
+}
+
+/// How often a request is polled until its response begins.
+async fn polls_of(fixture: &Fixture, path: &str) -> usize {
+    let mut asked = pin!(fixture.ask(Method::GET, path, &[("accept", TYPED)]));
+    let mut polls = 0;
+    let response = poll_fn(|context| {
+        polls += 1;
+        asked.as_mut().poll(context)
+    });
+    assert_eq!(response.await.headers()["content-type"], "application/vnd.kubernetes.protobuf;stream=watch", "{path}");
+    polls
 }
 
 /// It is not held against a resource for ever.
