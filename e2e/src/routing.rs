@@ -12,7 +12,7 @@ use fieldcache::extract::Extractor;
 use fieldcache::model::{Record, Version};
 use fieldcache::query::{FieldTerm, Selection};
 use fieldcache::registry::event_dispatcher::{EventDispatcher, Mailed, Subscription};
-use fieldcache::selector::FieldOperator;
+use fieldcache::selector::Operator;
 use fieldcache::store::{HistoryLimits, Snapshot, Store, Trust};
 
 use crate::corpus::shirts::Shirts;
@@ -52,7 +52,7 @@ impl Routing {
             let object = shirts.stored(index);
             let value = object["spec"]["serial"].as_str().unwrap_or_default().to_owned();
             let field = plan.resolve("spec.serial").context("the corpus has serial numbers")?;
-            let term = FieldTerm::new(field, FieldOperator::Equals, value);
+            let term = FieldTerm::new(field, Operator::equal_to(value));
             selections.push(Selection { fields: vec![term], ..Selection::default() });
             store.list(&read(&plan, object.to_string())?);
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::model::Gvr;
 use crate::request::RequestInfo;
 use crate::request::info::{Incomplete, LONGEST_SELECTOR, MOST_REQUIREMENTS};
-use crate::selector::{FieldRequirement, LabelOperator, LabelRequirement};
+use crate::selector::{FieldRequirement, LabelRequirement};
 
 /// A request as authorizers see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,13 +141,10 @@ impl Attributes {
 }
 
 fn are_few(fields: &[FieldRequirement], labels: &[LabelRequirement]) -> bool {
-    let of_field = |field: &FieldRequirement| field.label.len() + field.value.len();
+    let of_field =
+        |field: &FieldRequirement| field.label.len() + field.operator.listed().iter().map(String::len).sum::<usize>();
     let of_label = |label: &LabelRequirement| {
-        let values = match &label.operator {
-            LabelOperator::In(values) | LabelOperator::NotIn(values) => values.as_slice(),
-            _ => &[],
-        };
-        label.key.len() + values.iter().map(|value| value.len() + VALUE_BYTES).sum::<usize>()
+        label.key.len() + label.operator.listed().iter().map(|value| value.len() + VALUE_BYTES).sum::<usize>()
     };
     let bytes = fields.iter().map(of_field).sum::<usize>() + labels.iter().map(of_label).sum::<usize>();
     fields.len() + labels.len() <= MOST_REQUIREMENTS && bytes <= LONGEST_SELECTOR

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::attributes::{Attributes, ResourceAttributes};
 use super::identity::Identity;
-use crate::selector::{FieldOperator, LabelOperator};
+use crate::selector::{Dialect, Operator};
 
 /// The result of a TokenReview.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,6 +118,16 @@ pub fn access_answer(review: &Value) -> AccessAnswer {
     AccessAnswer::Denied(reason(&status["reason"]))
 }
 
+/// `None` for operators that reviews lack. Without the requirement, the review is about more objects, not fewer.
+fn requirement(key: &str, operator: &Operator) -> Option<Value> {
+    let name = Some(operator.name()).filter(|name| name.is_in(Dialect::Requirement))?;
+    let mut requirement = json!({ "key": key, "operator": name.as_str() });
+    if !operator.listed().is_empty() {
+        requirement["values"] = json!(operator.listed());
+    }
+    Some(requirement)
+}
+
 fn resource_attributes(verb: &str, resource: &ResourceAttributes) -> Value {
     let mut about = Map::new();
     put(&mut about, "namespace", &resource.namespace);
@@ -127,38 +137,9 @@ fn resource_attributes(verb: &str, resource: &ResourceAttributes) -> Value {
     put(&mut about, "resource", &resource.resource);
     put(&mut about, "subresource", &resource.subresource);
     put(&mut about, "name", &resource.name);
-    let fields: Vec<Value> = resource
-        .fields
-        .iter()
-        .map(|field| {
-            let operator = match field.operator {
-                FieldOperator::Equals => "In",
-                FieldOperator::NotEquals => "NotIn",
-            };
-            json!({ "key": field.label, "operator": operator, "values": [field.value] })
-        })
-        .collect();
-    let labels: Vec<Value> = resource
-        .labels
-        .iter()
-        .filter_map(|label| {
-            let requirement = |operator: &str, values: &[String]| {
-                let mut requirement = json!({ "key": label.key, "operator": operator });
-                if !values.is_empty() {
-                    requirement["values"] = json!(values);
-                }
-                requirement
-            };
-            match &label.operator {
-                LabelOperator::In(values) => Some(requirement("In", values)),
-                LabelOperator::NotIn(values) => Some(requirement("NotIn", values)),
-                LabelOperator::Exists => Some(requirement("Exists", &[])),
-                LabelOperator::DoesNotExist => Some(requirement("DoesNotExist", &[])),
-                // Reviews have no operator for these. Without the requirement, the review is about more objects, not fewer.
-                LabelOperator::GreaterThan(_) | LabelOperator::LessThan(_) => None,
-            }
-        })
-        .collect();
+    let fields = resource.fields.iter().filter_map(|field| requirement(&field.label, &field.operator));
+    let labels = resource.labels.iter().filter_map(|label| requirement(&label.key, &label.operator));
+    let (fields, labels): (Vec<Value>, Vec<Value>) = (fields.collect(), labels.collect());
     for (key, requirements) in [("fieldSelector", fields), ("labelSelector", labels)] {
         if !requirements.is_empty() {
             about.insert(key.to_owned(), json!({ "requirements": requirements }));

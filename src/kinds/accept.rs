@@ -7,12 +7,12 @@
 use serde_json::Value;
 
 use super::field_cache::FieldCacheSpec;
-use super::selectors::{FieldSelector, LabelSelector, Operator};
+use super::selectors::{FieldSelector, LabelSelector};
 use super::view::{Authorization, ViewSpec};
 use crate::extract::Extractor;
 use crate::extract::extra::{self, FieldRequest};
 use crate::extract::prune;
-use crate::selector::{self, FieldExpression, LabelSelection, field, wire};
+use crate::selector::{self, Dialect, FieldExpression, FieldRequirement, LabelSelection, wire};
 
 /// Why something is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -180,17 +180,16 @@ pub fn scope(spec: &FieldCacheSpec, plan: &Extractor) -> Result<(String, String)
             );
             problems.push(problem(format!("{place}.key"), Reason::FieldNotSelectable, message));
         }
-        let operator = match (requirement.operator, &requirement.values[..]) {
-            (Operator::In, [_]) => "=",
-            (Operator::NotIn, [_]) => "!=",
-            _ => {
+        let is_known = requirement.operator.is_in(Dialect::FieldText) && requirement.values.len() == 1;
+        match requirement.operator.with_values(requirement.values.clone()) {
+            Ok(operator) if is_known => {
+                terms.push(FieldRequirement { label: requirement.key.clone(), operator }.to_string());
+            }
+            Ok(_) | Err(_) => {
                 let message = "the API server knows In and NotIn with exactly one value";
                 problems.push(problem(place, Reason::InvalidSelector, message));
-                continue;
             }
-        };
-        let value = requirement.values.first().map(String::as_str).unwrap_or_default();
-        terms.push(format!("{}{operator}{}", requirement.key, field::escape_value(value)));
+        }
     }
     if problems.is_empty() { Ok((labels.to_string(), terms.join(","))) } else { Err(problems) }
 }

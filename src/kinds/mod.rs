@@ -37,7 +37,7 @@ pub use field_cache::{ExtraField, FieldCache, FieldCacheSpec, FieldCacheStatus, 
 pub use selectable_resource::{
     FieldOrigin, OpenApi, RejectedField, ResourceVersion, SelectableField, SelectableResource, SelectableResourceStatus,
 };
-pub use selectors::{FieldRequirement, FieldSelector, LabelRequirement, LabelSelector, Operator};
+pub use selectors::{FieldRequirement, FieldSelector, LabelRequirement, LabelSelector};
 pub use view::{
     Authorization, Consistency, Consumer, ConsumerField, ConsumerValue, Endpoint, View, ViewResource, ViewSpec,
     ViewStatus,

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::selector::{Dialect, OperatorName};
+
 /// Selects objects by their labels. All parts must hold; an empty selector selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -44,7 +46,9 @@ pub struct LabelRequirement {
     pub key: String,
     /// How the value relates to values: In (one of them), NotIn (none of them, or no such label), Exists (any value),
     /// DoesNotExist (no such label).
-    pub operator: Operator,
+    #[serde(with = "operator_name")]
+    #[schemars(schema_with = "label_operators")]
+    pub operator: OperatorName,
     /// For In and NotIn the values, at least one; for Exists and DoesNotExist none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), inner(length(max = 63)), extend("x-kubernetes-list-type" = "atomic"))]
@@ -76,25 +80,42 @@ pub struct FieldRequirement {
     pub key: String,
     /// How the value relates to values: In (one of them), NotIn (none of them), Exists (not empty), DoesNotExist (empty). Of
     /// a field with several values In and Exists ask for some of them, NotIn and DoesNotExist for none.
-    pub operator: Operator,
+    #[serde(with = "operator_name")]
+    #[schemars(schema_with = "field_operators")]
+    pub operator: OperatorName,
     /// For In and NotIn the values, at least one, compared as text; for Exists and DoesNotExist none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 1024)), extend("x-kubernetes-list-type" = "atomic"))]
     pub values: Vec<String>,
 }
 
-/// How a value relates to others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Operator {
-    /// It is one of them.
-    In,
-    /// It is none of them.
-    NotIn,
-    /// There is one.
-    Exists,
-    /// There is none.
-    DoesNotExist,
+/// An operator under its name in Views and FieldCaches.
+mod operator_name {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::selector::{Dialect, OperatorName};
+
+    pub(super) fn serialize<S: Serializer>(operator: &OperatorName, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(operator.as_str())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OperatorName, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let unknown = || D::Error::custom(format!("{name} is no operator of selectors"));
+        OperatorName::read(&name, Dialect::View).ok_or_else(unknown)
+    }
 }
 
-// Written out: a comment on each variant would make a derived schema a choice of constants, which structural schemas lack.
-super::string_enum::string_enum!(Operator, ["In", "NotIn", "Exists", "DoesNotExist"]);
+fn operators_of(dialect: Dialect) -> schemars::Schema {
+    let names: Vec<&str> = OperatorName::all_in(dialect).map(OperatorName::as_str).collect();
+    schemars::json_schema!({"type": "string", "enum": names})
+}
+
+fn label_operators(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    operators_of(Dialect::Requirement)
+}
+
+fn field_operators(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    operators_of(Dialect::View)
+}

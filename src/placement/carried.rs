@@ -11,7 +11,7 @@ use imbl::{HashMap, OrdMap, Vector};
 use super::labels::Labels;
 use super::pod::Pod;
 use super::term::{PodTerm, TermList, selects};
-use crate::selector::{LabelOperator, LabelSelection};
+use crate::selector::{LabelSelection, TestedValues};
 
 /// What a carried term does to an incoming pod that it matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,9 +77,11 @@ impl CarriedTerm {
     fn anchors(&self, position: usize) -> Vec<String> {
         let LabelSelection::Matching(selector) = &self.term.selection else { return Vec::new() };
         match selector.requirements.get(position) {
-            Some(requirement) => match &requirement.operator {
-                LabelOperator::In(values) => values.iter().map(|value| anchor_text(&requirement.key, value)).collect(),
-                _ => Vec::new(),
+            Some(requirement) => match requirement.operator.values() {
+                TestedValues::Listed(values) if !requirement.operator.is_negative() => {
+                    values.iter().map(|value| anchor_text(&requirement.key, value)).collect()
+                }
+                TestedValues::Listed(_) | TestedValues::Any | TestedValues::Accepted => Vec::new(),
             },
             None => Vec::new(),
         }

@@ -14,7 +14,7 @@ use super::options::Options;
 use super::pod::PodAffinityTerm;
 use super::review::TermReference;
 use super::term::{NAME_FIELD, NodeTerm, PodTerm, TermFault, TermList};
-use crate::selector::{LabelOperator, LabelSelection};
+use crate::selector::LabelSelection;
 
 /// A label selector as text; none when it selects nothing.
 pub(super) fn selection_text(selection: &LabelSelection) -> Option<String> {
@@ -252,10 +252,9 @@ pub(super) fn negative_namespace_selectors(incoming: &Incoming, options: &Option
     }
     let only_excludes = |term: &PodTerm| match &term.namespace_selection {
         LabelSelection::Nothing | LabelSelection::Everything => false,
-        LabelSelection::Matching(selector) => selector
-            .requirements
-            .iter()
-            .all(|requirement| matches!(requirement.operator, LabelOperator::NotIn(_) | LabelOperator::DoesNotExist)),
+        LabelSelection::Matching(selector) => {
+            selector.requirements.iter().all(|requirement| requirement.operator.is_negative())
+        }
     };
     let lists = [
         (TermList::RequiredAffinity, &incoming.required_affinity),

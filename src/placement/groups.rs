@@ -15,7 +15,7 @@ use roaring::{MultiOps, RoaringBitmap};
 
 use super::labels::Labels;
 use super::term::PodTerm;
-use crate::selector::{LabelOperator, LabelSelection};
+use crate::selector::{LabelSelection, TestedValues};
 
 /// What the pods of a group have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -245,23 +245,21 @@ impl Groups {
                 let set_of = |value: &String| postings?.values.get(&**value).map(|set| &**set);
                 values.iter().filter_map(set_of).collect()
             };
-            match &requirement.operator {
-                LabelOperator::In(values) => match &sets(values)[..] {
+            let is_negative = requirement.operator.is_negative();
+            match requirement.operator.values() {
+                TestedValues::Listed(values) if is_negative => sets(values).into_iter().for_each(|set| found -= set),
+                TestedValues::Listed(values) => match &sets(values)[..] {
                     [one] => found &= *one,
                     some => found &= some.iter().copied().union(),
                 },
-                LabelOperator::NotIn(values) => sets(values).into_iter().for_each(|set| found -= set),
-                LabelOperator::Exists => match postings {
+                TestedValues::Any => match postings {
+                    Some(postings) if is_negative => found -= &*postings.present,
                     Some(postings) => found &= &*postings.present,
+                    None if is_negative => {}
                     None => found.clear(),
                 },
-                LabelOperator::DoesNotExist => {
-                    if let Some(postings) = postings {
-                        found -= &*postings.present;
-                    }
-                }
                 // Numbers do not occur in selectors of pods; should they, each group is looked at.
-                LabelOperator::GreaterThan(_) | LabelOperator::LessThan(_) => {
+                TestedValues::Accepted => {
                     let holds = |number: &u32| {
                         let group = self.get(*number);
                         group.is_some_and(|group| requirement.matches(group.key.labels.get(&requirement.key)))

@@ -13,7 +13,7 @@ use super::labels::Labels;
 use super::pod;
 use crate::model::quote;
 use crate::selector::syntax::{label_key_faults, label_value_faults};
-use crate::selector::{LabelOperator, LabelRequirement, LabelSelection, LabelSelector};
+use crate::selector::{Dialect, LabelRequirement, LabelSelection, LabelSelector, OperandError, OperatorName};
 
 /// A term that cannot be parsed: where, and why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,56 +38,37 @@ pub(super) fn all_hold(requirements: &[LabelRequirement], labels: &Labels) -> bo
     requirements.iter().all(|requirement| requirement.matches(labels.get(&requirement.key)))
 }
 
-/// Which operators a requirement may have.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Operators {
-    /// metav1.LabelSelector: no numbers.
-    Labels,
-    /// Node selector terms.
-    Nodes,
-}
-
-fn requirement(written: &pod::Requirement, operators: Operators, path: &str) -> Result<LabelRequirement, Unparsable> {
+fn requirement(written: &pod::Requirement, dialect: Dialect, path: &str) -> Result<LabelRequirement, Unparsable> {
     let refused = |member: &str, message: String| Err(Unparsable { path: format!("{path}.{member}"), message });
     let pod::Requirement { key, operator, values } = written;
-    let set = || values.iter().cloned().collect::<BTreeSet<String>>().into_iter().collect::<Vec<String>>();
-    let numbers = operators == Operators::Nodes;
-    let bound = || match &values[..] {
-        [value] => value.parse::<i64>().map_err(|_| {
-            format!("Invalid value: {}: for 'Gt', 'Lt' operators, the value must be an integer", quote(value))
-        }),
-        _ => Err("Invalid value: for 'Gt', 'Lt' operators, exactly one value is required".to_owned()),
+    let Some(name) = OperatorName::read(operator, dialect) else {
+        let message = if dialect == Dialect::NodeSelector {
+            let supported: Vec<String> = OperatorName::all_in(dialect).map(|name| quote(name.as_str())).collect();
+            format!("Unsupported value: {}: supported values: {}", quote(operator), supported.join(", "))
+        } else {
+            format!("{} is not a valid label selector operator", quote(operator))
+        };
+        return refused("operator", message);
     };
-    let operator = match &**operator {
-        "In" | "NotIn" if values.is_empty() => {
-            return refused(
-                "values",
-                "Invalid value: for 'in', 'notin' operators, values set can't be empty".to_owned(),
-            );
-        }
-        "In" => LabelOperator::In(set()),
-        "NotIn" => LabelOperator::NotIn(set()),
-        "Exists" | "DoesNotExist" if !values.is_empty() => {
-            let message = "Invalid value: values set must be empty for exists and does not exist";
-            return refused("values", message.to_owned());
-        }
-        "Exists" => LabelOperator::Exists,
-        "DoesNotExist" => LabelOperator::DoesNotExist,
-        "Gt" | "Lt" if numbers => match bound() {
-            Ok(bound) if operator == "Gt" => LabelOperator::GreaterThan(bound),
-            Ok(bound) => LabelOperator::LessThan(bound),
-            Err(message) => return refused("values", message),
-        },
-        unknown => {
-            let message = if numbers {
-                format!(
-                    "Unsupported value: {}: supported values: \"In\", \"NotIn\", \"Exists\", \"DoesNotExist\", \"Gt\", \"Lt\"",
-                    quote(unknown)
-                )
-            } else {
-                format!("{} is not a valid label selector operator", quote(unknown))
+    let operator = match name.with_values(values.clone()) {
+        Ok(operator) => operator,
+        Err(error) => {
+            let message = match error {
+                OperandError::Missing => {
+                    "Invalid value: for 'in', 'notin' operators, values set can't be empty".to_owned()
+                }
+                OperandError::Forbidden => {
+                    "Invalid value: values set must be empty for exists and does not exist".to_owned()
+                }
+                OperandError::NotOne => {
+                    "Invalid value: for 'Gt', 'Lt' operators, exactly one value is required".to_owned()
+                }
+                OperandError::NotInteger(value) => {
+                    let quoted = quote(&value);
+                    format!("Invalid value: {quoted}: for 'Gt', 'Lt' operators, the value must be an integer")
+                }
             };
-            return refused("operator", message);
+            return refused("values", message);
         }
     };
     if let Some(fault) = label_key_faults(key).first() {
@@ -107,11 +88,11 @@ pub(super) fn selection(written: Option<&pod::LabelSelector>, path: &str) -> Res
     let mut requirements = Vec::new();
     for (key, value) in &written.match_labels {
         let equality = pod::Requirement { key: key.clone(), operator: "In".to_owned(), values: vec![value.clone()] };
-        requirements.push(requirement(&equality, Operators::Labels, &format!("{path}.matchLabels[{key}]"))?);
+        requirements.push(requirement(&equality, Dialect::Requirement, &format!("{path}.matchLabels[{key}]"))?);
     }
     for (index, expression) in written.match_expressions.iter().enumerate() {
         let path = format!("{path}.matchExpressions[{index}]");
-        requirements.push(requirement(expression, Operators::Labels, &path)?);
+        requirements.push(requirement(expression, Dialect::Requirement, &path)?);
     }
     Ok(if requirements.is_empty() {
         LabelSelection::Everything
@@ -175,7 +156,7 @@ impl NodeTerm {
     fn parse(written: &pod::NodeSelectorTerm, path: &str) -> Result<NodeTerm, Unparsable> {
         let mut labels = Vec::new();
         for (index, expression) in written.match_expressions.iter().enumerate() {
-            labels.push(requirement(expression, Operators::Nodes, &format!("{path}.matchExpressions[{index}]"))?);
+            labels.push(requirement(expression, Dialect::NodeSelector, &format!("{path}.matchExpressions[{index}]"))?);
         }
         let mut fields = Vec::new();
         for (index, field) in written.match_fields.iter().enumerate() {

@@ -12,7 +12,7 @@ use std::cmp::Ordering;
 use super::selection::{FieldTerm, Selection};
 use crate::extract::FieldRef;
 use crate::model::FieldIndex;
-use crate::selector::{FieldExpressionOperator, LabelOperator, LabelRequirement};
+use crate::selector::{LabelRequirement, Operand, Operator, OperatorName, SortedValues};
 use crate::store::Object;
 
 /// Up to so many texts are searched in an object one by one. Of more requirements, its labels are walked once instead.
@@ -35,39 +35,15 @@ impl Selects for Selection {
 pub struct CompactSelection {
     /// All keys and values, one after the other.
     text: Box<str>,
-    /// The requirements, in the order of [`Code`]; a text is the number of bytes at which it ends.
+    /// The requirements. Each begins with the place of its operator in [`OperatorName::ALL`] and, for fields, the field. What follows are for
+    /// labels the key; then the operand: two halves of a number, or the count of a list and its values. A text is the number of bytes at
+    /// which it ends.
     codes: Box<[u32]>,
     has_namespace: bool,
     /// How many requirements are on labels. They come first, in the order of their keys.
     labels: u32,
     /// How many are on fields.
     fields: u32,
-}
-
-/// What stands at the begin of a requirement. What follows it, in codes: for labels the key; for the two bounds two halves of a
-/// number, for sets the count of values and the values.
-#[repr(u32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Code {
-    In,
-    NotIn,
-    Exists,
-    DoesNotExist,
-    GreaterThan,
-    LessThan,
-}
-
-impl Code {
-    fn read(code: u32) -> Code {
-        match code {
-            0 => Code::In,
-            1 => Code::NotIn,
-            2 => Code::Exists,
-            3 => Code::DoesNotExist,
-            4 => Code::GreaterThan,
-            _ => Code::LessThan,
-        }
-    }
 }
 
 /// The field of a requirement is in the upper half of its code.
@@ -85,6 +61,15 @@ fn number_of(field: FieldRef) -> u32 {
         FieldRef::Empty => EMPTY,
         FieldRef::Field(index) => FIRST_FIELD + u32::from(index.0),
     }
+}
+
+fn code(name: OperatorName) -> u32 {
+    name as u32
+}
+
+/// The operator of a code: variants are numbered in the order of [`OperatorName::ALL`].
+fn name(code: u32) -> OperatorName {
+    OperatorName::ALL.get((code & CODE) as usize).copied().unwrap_or(OperatorName::In)
 }
 
 #[derive(Default)]
@@ -112,17 +97,17 @@ impl Writer {
         self.codes.extend([(bits >> 32) as u32, bits as u32]);
     }
 
-    fn field(&mut self, term: &FieldTerm) {
-        let (code, values) = match &term.operator {
-            FieldExpressionOperator::In(values) => (Code::In, Some(values)),
-            FieldExpressionOperator::NotIn(values) => (Code::NotIn, Some(values)),
-            FieldExpressionOperator::Exists => (Code::Exists, None),
-            FieldExpressionOperator::DoesNotExist => (Code::DoesNotExist, None),
-        };
-        self.codes.push(code as u32 | (number_of(term.field) << FIELD_SHIFT));
-        if let Some(values) = values {
-            self.set(values);
+    fn operand(&mut self, operator: &Operator) {
+        match operator.operand() {
+            Operand::None => {}
+            Operand::Values(values) => self.set(values),
+            Operand::Number(number) => self.number(number),
         }
+    }
+
+    fn field(&mut self, term: &FieldTerm) {
+        self.codes.push(code(term.operator.name()) | (number_of(term.field) << FIELD_SHIFT));
+        self.operand(&term.operator);
     }
 }
 
@@ -136,30 +121,9 @@ impl CompactSelection {
         let mut requirements: Vec<&LabelRequirement> = selection.labels.requirements.iter().collect();
         requirements.sort_by(|left, right| left.key.cmp(&right.key));
         for requirement in requirements {
-            let mut begin = |code: Code| {
-                writer.codes.push(code as u32);
-                writer.text(&requirement.key);
-            };
-            match &requirement.operator {
-                LabelOperator::In(values) => {
-                    begin(Code::In);
-                    writer.set(values);
-                }
-                LabelOperator::NotIn(values) => {
-                    begin(Code::NotIn);
-                    writer.set(values);
-                }
-                LabelOperator::Exists => begin(Code::Exists),
-                LabelOperator::DoesNotExist => begin(Code::DoesNotExist),
-                LabelOperator::GreaterThan(bound) => {
-                    begin(Code::GreaterThan);
-                    writer.number(*bound);
-                }
-                LabelOperator::LessThan(bound) => {
-                    begin(Code::LessThan);
-                    writer.number(*bound);
-                }
-            }
+            writer.codes.push(code(requirement.operator.name()));
+            writer.text(&requirement.key);
+            writer.operand(&requirement.operator);
         }
         selection.fields.iter().for_each(|term| writer.field(term));
         CompactSelection {
@@ -216,65 +180,39 @@ impl<'s> Reader<'s> {
         ((u64::from(high) << 32) | u64::from(low)).cast_signed()
     }
 
-    fn label<'o>(&mut self, value: impl FnOnce(&str) -> Option<&'o str>) -> bool {
-        let code = Code::read(self.code().unwrap_or_default());
-        let value = value(self.text());
-        let number = || value.and_then(|value| value.parse::<i64>().ok());
-        match code {
-            Code::In => {
-                let set = self.set();
-                value.is_some_and(|value| set.has(value))
-            }
-            Code::NotIn => {
-                let set = self.set();
-                value.is_none_or(|value| !set.has(value))
-            }
-            Code::Exists => value.is_some(),
-            Code::DoesNotExist => value.is_none(),
-            Code::GreaterThan => {
-                let bound = self.number();
-                number().is_some_and(|number| number > bound)
-            }
-            Code::LessThan => {
-                let bound = self.number();
-                number().is_some_and(|number| number < bound)
-            }
+    fn operand(&mut self, name: OperatorName) -> Operand<Set<'s>> {
+        match name.operand() {
+            Operand::None => Operand::None,
+            Operand::Values(()) => Operand::Values(self.set()),
+            Operand::Number(_) => Operand::Number(self.number()),
         }
+    }
+
+    fn label<'o>(&mut self, value: impl FnOnce(&str) -> Option<&'o str>) -> bool {
+        let name = name(self.code().unwrap_or_default());
+        let value = value(self.text());
+        let operand = self.operand(name);
+        value.is_some_and(|value| name.accepts(&operand, value)) != name.is_negative()
     }
 
     fn field(&mut self, code: u32, object: &Object) -> bool {
-        match code >> FIELD_SHIFT {
-            NAME => self.values(code, std::iter::once(object.name())),
-            NAMESPACE => self.values(code, std::iter::once(object.namespace())),
-            EMPTY => self.values(code, std::iter::once("")),
+        let name = name(code);
+        let operand = self.operand(name);
+        let accepts = |value: &str| name.accepts_of_field(&operand, value);
+        let (is_found, is_unknown) = match code >> FIELD_SHIFT {
+            NAME => (accepts(object.name()), false),
+            NAMESPACE => (accepts(object.namespace()), false),
+            EMPTY => (accepts(""), false),
             field => {
                 let index = FieldIndex(u16::try_from(field - FIRST_FIELD).unwrap_or(u16::MAX));
-                let operator = Code::read(code & CODE);
-                let matches = match operator {
-                    Code::In if object.has_many_texts() => self.set().meets(object, index),
-                    Code::NotIn if object.has_many_texts() => !self.set().meets(object, index),
-                    _ => self.values(code, object.values(index)),
+                let is_found = match &operand {
+                    Operand::Values(set) if name.lists_values() && object.has_many_texts() => set.meets(object, index),
+                    Operand::None | Operand::Values(_) | Operand::Number(_) => object.values(index).any(accepts),
                 };
-                let holds_without_values = matches!(operator, Code::NotIn | Code::DoesNotExist);
-                matches && !(holds_without_values && object.has_unknown(index))
+                (is_found, object.has_unknown(index))
             }
-        }
-    }
-
-    /// Whether the values of a field are as required: see [`FieldExpressionOperator::matches`].
-    fn values<'o>(&mut self, code: u32, mut values: impl Iterator<Item = &'o str>) -> bool {
-        match Code::read(code & CODE) {
-            Code::In => {
-                let set = self.set();
-                values.any(|value| set.has(value))
-            }
-            Code::NotIn => {
-                let set = self.set();
-                !values.any(|value| set.has(value))
-            }
-            Code::Exists => values.any(|value| !value.is_empty()),
-            Code::DoesNotExist | Code::GreaterThan | Code::LessThan => values.all(str::is_empty),
-        }
+        };
+        is_found != name.is_negative() && !(name.is_negative() && is_unknown)
     }
 }
 
@@ -302,7 +240,9 @@ impl Set<'_> {
             object.values(field).any(|value| self.has(value))
         }
     }
+}
 
+impl SortedValues for Set<'_> {
     fn has(&self, wanted: &str) -> bool {
         let (mut low, mut high) = (0, self.ends.len());
         while low < high {

@@ -2,7 +2,7 @@
 
 use super::selection::FieldTerm;
 use crate::extract::{Field, FieldRef};
-use crate::selector::{FieldExpressionOperator, LabelRequirement};
+use crate::selector::LabelRequirement;
 
 /// What one set of a plan stands for.
 #[derive(Clone, Copy, Debug)]
@@ -26,18 +26,7 @@ impl Operand<'_> {
                     // It has no set, so it is in no plan.
                     FieldRef::Empty => "?",
                 };
-                match &term.operator {
-                    FieldExpressionOperator::In(values) => match &values[..] {
-                        [value] => format!("{label}={value}"),
-                        values => format!("{label} in ({})", values.join(",")),
-                    },
-                    FieldExpressionOperator::NotIn(values) => match &values[..] {
-                        [value] => format!("{label}!={value}"),
-                        values => format!("{label} notin ({})", values.join(",")),
-                    },
-                    FieldExpressionOperator::Exists => label.to_owned(),
-                    FieldExpressionOperator::DoesNotExist => format!("!{label}"),
-                }
+                term.operator.text(label, |value| value.into()).to_string()
             }
         }
     }

@@ -22,7 +22,7 @@ use super::selection::{FieldTerm, Selection};
 use super::work::Work;
 use crate::extract::{Field, FieldRef};
 use crate::model::{FieldIndex, Key};
-use crate::selector::{FieldExpressionOperator, LabelOperator, LabelRequirement};
+use crate::selector::{LabelRequirement, Operator, TestedValues};
 use crate::store::postings::{Posting, Postings};
 use crate::store::slots::SlotSet;
 use crate::store::{Part, Snapshot};
@@ -98,10 +98,12 @@ enum Lists<'a> {
     Namespaces(&'a [String]),
     FieldIn(FieldIndex, &'a [String]),
     FieldPresent(FieldIndex),
+    /// All values of the field that the operator accepts.
+    FieldAccepted(FieldIndex, &'a Operator),
     LabelIn(&'a str, &'a [String]),
     LabelPresent(&'a str),
-    /// All values of the key that satisfy the requirement.
-    LabelCompared(&'a LabelRequirement),
+    /// All values of the key that the operator accepts.
+    LabelAccepted(&'a str, &'a Operator),
 }
 
 impl<'a> Lists<'a> {
@@ -116,11 +118,15 @@ impl<'a> Lists<'a> {
                 let values = postings.field_values(field);
                 Box::new(values.map(|(value, posting)| (!value.is_empty()).then_some(posting)))
             }
+            Lists::FieldAccepted(field, operator) => {
+                let values = postings.field_values(field);
+                Box::new(values.map(|(value, posting)| operator.accepts_of_field(value).then_some(posting)))
+            }
             Lists::LabelIn(key, values) => Box::new(values.iter().map(move |value| postings.label(key, value))),
             Lists::LabelPresent(key) => Box::new(postings.labelled(key).into_iter().map(Some)),
-            Lists::LabelCompared(requirement) => {
-                let values = postings.label_values(&requirement.key);
-                Box::new(values.map(|(value, posting)| requirement.matches(Some(value)).then_some(posting)))
+            Lists::LabelAccepted(key, operator) => {
+                let values = postings.label_values(key);
+                Box::new(values.map(|(value, posting)| operator.accepts(value).then_some(posting)))
             }
         }
     }
@@ -227,18 +233,15 @@ impl<'a> Plan<'a> {
             self.nothing |= !term.holds_for_nothing_there();
             return;
         }
-        let (set, includes) = match &term.operator {
+        let includes = !term.operator.is_negative();
+        let (set, includes) = match term.operator.values() {
             // Cluster-scoped objects alone have no namespace, and a store holds one scope.
-            FieldExpressionOperator::In(values) if is_no_namespace(term, values) => {
-                (self.not_empty(term, work).await, false)
+            TestedValues::Listed(values) if is_no_namespace(term, values) => {
+                (self.not_empty(term, work).await, !includes)
             }
-            FieldExpressionOperator::NotIn(values) if is_no_namespace(term, values) => {
-                (self.not_empty(term, work).await, true)
-            }
-            FieldExpressionOperator::In(values) => (self.some_of(term, values, namespace, work).await, true),
-            FieldExpressionOperator::NotIn(values) => (self.some_of(term, values, namespace, work).await, false),
-            FieldExpressionOperator::Exists => (self.not_empty(term, work).await, true),
-            FieldExpressionOperator::DoesNotExist => (self.not_empty(term, work).await, false),
+            TestedValues::Listed(values) => (self.some_of(term, values, namespace, work).await, includes),
+            TestedValues::Any => (self.not_empty(term, work).await, includes),
+            TestedValues::Accepted => (self.accepted(term, work).await, includes),
         };
         let part = match term.field {
             FieldRef::Field(index) => Some(Part::Field(index)),
@@ -263,6 +266,23 @@ impl<'a> Plan<'a> {
             FieldRef::Empty => Lists::None,
         };
         Set::union(lists, self.snapshot.postings(), about, work).await
+    }
+
+    /// Objects with a value that the operator accepts. Every value is looked at: an index of values has no order.
+    async fn accepted(&self, term: &'a FieldTerm, work: &mut Work) -> Set<'a> {
+        let about = Operand::Field(term);
+        if let FieldRef::Field(index) = term.field {
+            return Set::union(Lists::FieldAccepted(index, &term.operator), self.snapshot.postings(), about, work)
+                .await;
+        }
+        let mut slots = RoaringBitmap::new();
+        for (slot, object) in self.snapshot.range(Bound::Unbounded) {
+            if term.matches(object) != term.operator.is_negative() {
+                slots.insert(slot);
+            }
+            work.did(STEPS_OF_LOOKUP).await;
+        }
+        Set::made(slots, about)
     }
 
     /// Adds a set that must hold, or must not. What of an object is not indexed is in no set of the index, so the object stays in
@@ -329,13 +349,12 @@ impl<'a> Plan<'a> {
 
     async fn add_label(&mut self, requirement: &'a LabelRequirement, work: &mut Work) {
         let key = &*requirement.key;
-        let (lists, includes) = match &requirement.operator {
-            LabelOperator::In(values) => (Lists::LabelIn(key, values), true),
-            LabelOperator::NotIn(values) => (Lists::LabelIn(key, values), false),
-            LabelOperator::Exists => (Lists::LabelPresent(key), true),
-            LabelOperator::DoesNotExist => (Lists::LabelPresent(key), false),
-            LabelOperator::GreaterThan(_) | LabelOperator::LessThan(_) => (Lists::LabelCompared(requirement), true),
+        let lists = match requirement.operator.values() {
+            TestedValues::Listed(values) => Lists::LabelIn(key, values),
+            TestedValues::Any => Lists::LabelPresent(key),
+            TestedValues::Accepted => Lists::LabelAccepted(key, &requirement.operator),
         };
+        let includes = !requirement.operator.is_negative();
         let set = Set::union(lists, self.snapshot.postings(), Operand::Label(requirement), work).await;
         self.add(set, includes, Some(Part::Labels), work).await;
     }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::extract::FieldRef;
-use crate::selector::{FieldExpressionOperator, FieldOperator, LabelOperator, LabelRequirement, LabelSelector};
+use crate::selector::{LabelRequirement, LabelSelector, Operator, OperatorName, TestedValues};
 use crate::store::Object;
 
 /// A requirement on a field whose label has been resolved by the resource's plan: one of a request, which knows one value, or one of
@@ -13,7 +13,7 @@ pub struct FieldTerm {
     /// The field.
     pub field: FieldRef,
     /// How its values compare.
-    pub operator: FieldExpressionOperator,
+    pub operator: Operator,
 }
 
 /// A selection over one resource. All parts must hold; the default selects everything.
@@ -58,22 +58,9 @@ impl Selection {
         const TEXT: usize = size_of::<String>() + 16;
         let texts = |values: &[String]| values.iter().map(|value| TEXT + value.len()).sum::<usize>();
         let labels = self.labels.requirements.iter().map(|requirement| {
-            let values = match &requirement.operator {
-                LabelOperator::In(values) | LabelOperator::NotIn(values) => texts(values),
-                LabelOperator::Exists
-                | LabelOperator::DoesNotExist
-                | LabelOperator::GreaterThan(_)
-                | LabelOperator::LessThan(_) => 0,
-            };
-            size_of_val(requirement) + TEXT + requirement.key.len() + values
+            size_of_val(requirement) + TEXT + requirement.key.len() + texts(requirement.operator.listed())
         });
-        let fields = self.fields.iter().map(|term| {
-            let values = match &term.operator {
-                FieldExpressionOperator::In(values) | FieldExpressionOperator::NotIn(values) => texts(values),
-                FieldExpressionOperator::Exists | FieldExpressionOperator::DoesNotExist => 0,
-            };
-            size_of_val(term) + values
-        });
+        let fields = self.fields.iter().map(|term| size_of_val(term) + texts(term.operator.listed()));
         labels.sum::<usize>() + fields.sum::<usize>()
     }
 
@@ -98,29 +85,17 @@ impl Selection {
     /// selection is planned, compared and kept.
     #[must_use]
     pub fn simplified(mut self) -> Selection {
-        let mut bounds: HashMap<String, (Option<i64>, Option<i64>)> = HashMap::new();
-        for requirement in &self.labels.requirements {
-            match requirement.operator {
-                LabelOperator::GreaterThan(bound) => {
-                    let (lower, _) = bounds.entry(requirement.key.clone()).or_default();
-                    *lower = Some(lower.map_or(bound, |held| held.max(bound)));
-                }
-                LabelOperator::LessThan(bound) => {
-                    let (_, upper) = bounds.entry(requirement.key.clone()).or_default();
-                    *upper = Some(upper.map_or(bound, |held| held.min(bound)));
-                }
-                LabelOperator::In(_)
-                | LabelOperator::NotIn(_)
-                | LabelOperator::Exists
-                | LabelOperator::DoesNotExist => {}
+        let mut bounds: HashMap<(&str, OperatorName), Operator> = HashMap::new();
+        for LabelRequirement { key, operator } in &self.labels.requirements {
+            let bound = bounds.get(&(key.as_str(), operator.name())).unwrap_or(operator);
+            if let Some(narrower) = operator.narrower(bound) {
+                bounds.insert((key, operator.name()), narrower);
             }
         }
         // The narrowest bounds of a label say all that the others say.
-        let is_narrowest = |requirement: &LabelRequirement| match (&requirement.operator, bounds.get(&requirement.key))
-        {
-            (LabelOperator::GreaterThan(bound), Some((lower, _))) => Some(*bound) == *lower,
-            (LabelOperator::LessThan(bound), Some((_, upper))) => Some(*bound) == *upper,
-            _ => true,
+        let is_narrowest = |requirement: &LabelRequirement| {
+            let LabelRequirement { key, operator } = requirement;
+            bounds.get(&(key.as_str(), operator.name())).is_none_or(|narrowest| narrowest == operator)
         };
         let mut seen = HashSet::new();
         let requirements = self.labels.requirements.iter();
@@ -135,31 +110,33 @@ impl Selection {
     fn simplify_fields(&mut self) {
         let mut fields: Vec<FieldTerm> = Vec::new();
         let mut places: HashMap<(FieldRef, bool), usize> = HashMap::new();
-        let mut seen: HashSet<(FieldRef, FieldExpressionOperator)> = HashSet::new();
+        let mut seen: HashSet<(FieldRef, Operator)> = HashSet::new();
         for term in self.fields.drain(..) {
             if !seen.insert((term.field, term.operator.clone())) {
                 continue;
             }
             let is_one = matches!(term.field, FieldRef::Name | FieldRef::Namespace | FieldRef::Empty);
-            let mergeable = match &term.operator {
+            let mergeable = match term.operator.values() {
                 // Objects without a namespace are found by a set of its own.
-                FieldExpressionOperator::NotIn(values)
-                    if term.field == FieldRef::Namespace && values.iter().any(String::is_empty) =>
+                TestedValues::Listed(values)
+                    if term.operator.is_negative()
+                        && term.field == FieldRef::Namespace
+                        && values.iter().any(String::is_empty) =>
                 {
                     None
                 }
-                FieldExpressionOperator::NotIn(_) => Some(false),
+                TestedValues::Listed(_) if term.operator.is_negative() => Some(false),
                 // What has one value has one of both sets.
-                FieldExpressionOperator::In(_) if is_one => Some(true),
-                _ => None,
+                TestedValues::Listed(_) if is_one => Some(true),
+                TestedValues::Listed(_) | TestedValues::Any | TestedValues::Accepted => None,
             };
             let Some(key) = mergeable.map(|is_in| (term.field, is_in)) else {
                 fields.push(term);
                 continue;
             };
             match (places.get(&key).map(|place| &mut fields[*place].operator), term.operator) {
-                (Some(FieldExpressionOperator::NotIn(held)), FieldExpressionOperator::NotIn(more)) => held.extend(more),
-                (Some(FieldExpressionOperator::In(held)), FieldExpressionOperator::In(more)) => {
+                (Some(Operator::NotIn(held)), Operator::NotIn(more)) => held.extend(more),
+                (Some(Operator::In(held)), Operator::In(more)) => {
                     held.retain(|value| more.contains(value));
                 }
                 (_, operator) => {
@@ -169,7 +146,7 @@ impl Selection {
             }
         }
         for term in &mut fields {
-            if let FieldExpressionOperator::NotIn(values) = &mut term.operator {
+            if let Operator::NotIn(values) = &mut term.operator {
                 values.sort_unstable();
                 values.dedup();
             }
@@ -180,51 +157,38 @@ impl Selection {
 
 impl FieldTerm {
     /// A term of a request.
-    pub fn new(field: FieldRef, operator: FieldOperator, value: impl Into<String>) -> FieldTerm {
-        let values = vec![value.into()];
-        let operator = match operator {
-            FieldOperator::Equals => FieldExpressionOperator::In(values),
-            FieldOperator::NotEquals => FieldExpressionOperator::NotIn(values),
-        };
+    pub fn new(field: FieldRef, operator: Operator) -> FieldTerm {
         FieldTerm { field, operator }
     }
 
     /// The one value that it asks for, if it asks for exactly one.
     pub fn equals(&self) -> Option<&str> {
-        match &self.operator {
-            FieldExpressionOperator::In(values) => match &values[..] {
-                [value] => Some(value),
-                _ => None,
-            },
-            _ => None,
-        }
+        self.operator.demanded()
     }
 
     /// On a many-valued field `In` means "some value", `NotIn` means "no value". Nothing holds for an object whose values are not known.
     pub fn matches(&self, object: &Object) -> bool {
         match self.field {
-            FieldRef::Name => self.operator.matches(|found| found(object.name())),
-            FieldRef::Namespace => self.operator.matches(|found| found(object.namespace())),
+            FieldRef::Name => self.operator.matches_field(|found| found(object.name())),
+            FieldRef::Namespace => self.operator.matches_field(|found| found(object.namespace())),
             // One of few values is looked for among all, several of them among many values one by one.
             FieldRef::Field(index) => {
-                let matches = match &self.operator {
-                    FieldExpressionOperator::In(values) if object.has_many_texts() => {
-                        values.iter().any(|value| object.has_value(index, value))
+                let matches = match self.operator.values() {
+                    TestedValues::Listed(values) if object.has_many_texts() => {
+                        values.iter().any(|value| object.has_value(index, value)) != self.operator.is_negative()
                     }
-                    FieldExpressionOperator::NotIn(values) if object.has_many_texts() => {
-                        !values.iter().any(|value| object.has_value(index, value))
+                    TestedValues::Listed(_) | TestedValues::Any | TestedValues::Accepted => {
+                        self.operator.matches_field(|found| object.values(index).any(found))
                     }
-                    operator => operator.matches(|found| object.values(index).any(found)),
                 };
-                let holds_without_values = self.operator.matches(|_| false);
-                matches && !(holds_without_values && object.has_unknown(index))
+                matches && !(self.operator.is_negative() && object.has_unknown(index))
             }
-            FieldRef::Empty => self.operator.matches(|found| found("")),
+            FieldRef::Empty => self.operator.matches_field(|found| found("")),
         }
     }
 
     /// Whether it holds for an object that lacks the field, which for [`FieldRef::Empty`] is every object.
     pub fn holds_for_nothing_there(&self) -> bool {
-        self.operator.matches(|found| found(""))
+        self.operator.matches_field(|found| found(""))
     }
 }

@@ -12,7 +12,7 @@ use super::work::at_once;
 use super::{ContinueToken, Explanation, FieldTerm, Hits, Listing, Plan, Selection, State, Work};
 use crate::extract::{Field, FieldRef};
 use crate::model::{FieldIndex, Record, Version};
-use crate::selector::{FieldOperator, FieldSelector, LabelSelector};
+use crate::selector::{FieldSelector, LabelSelector, OperatorName};
 use crate::store::tests::record;
 use crate::store::{HistoryLimits, Object, Snapshot, Store};
 
@@ -22,8 +22,8 @@ fn store(records: Vec<Record>) -> Store {
     store
 }
 
-fn term(field: FieldRef, operator: FieldOperator, value: &str) -> FieldTerm {
-    FieldTerm::new(field, operator, value)
+fn term(field: FieldRef, operator: OperatorName, value: &str) -> FieldTerm {
+    FieldTerm::new(field, operator.with_values(vec![value.to_owned()]).unwrap())
 }
 
 fn names(listing: Listing) -> Vec<String> {
@@ -54,7 +54,7 @@ fn a_plan_starts_with_the_smallest_list() {
     let selection = Selection {
         namespace: Some("a".to_owned()),
         labels: LabelSelector::parse("tier=web,app=shop,!old").unwrap(),
-        fields: vec![term(FieldRef::Field(FieldIndex(0)), FieldOperator::Equals, "blue")],
+        fields: vec![term(FieldRef::Field(FieldIndex(0)), OperatorName::In, "blue")],
     };
     assert_eq!(
         at_once(Plan::new(&selection, &snapshot, &mut Work::default())).explain(&explain::fields()),
@@ -98,7 +98,7 @@ fn fields_are_compared_byte_by_byte() {
         let selection = Selection {
             namespace: None,
             labels: LabelSelector::default(),
-            fields: vec![term(FieldRef::Field(FieldIndex(0)), asked.operator, &asked.value)],
+            fields: vec![FieldTerm::new(FieldRef::Field(FieldIndex(0)), asked.operator)],
         };
         let snapshot = store(vec![record("a/x", 1, &[], &[value])]).snapshot();
         let object = snapshot.get("a/x").unwrap();
@@ -112,22 +112,17 @@ fn fields_are_compared_byte_by_byte() {
 fn names_and_namespaces_are_looked_up() {
     let store = store(vec![record("a/x", 1, &[], &[]), record("b/x", 2, &[], &[]), record("b/y", 3, &[], &[])]);
     for (namespace, fields, expected, why) in [
-        (None, vec![(FieldRef::Name, FieldOperator::Equals, "x")], vec!["a/x", "b/x"], "a name in every namespace"),
-        (Some("b"), vec![(FieldRef::Name, FieldOperator::Equals, "x")], vec!["b/x"], "a name in one"),
-        (None, vec![(FieldRef::Name, FieldOperator::NotEquals, "x")], vec!["b/y"], "another name"),
-        (None, vec![(FieldRef::Name, FieldOperator::Equals, "a/x")], vec![], "a slash is never part of a name"),
-        (None, vec![(FieldRef::Name, FieldOperator::Equals, "")], vec![], "no name is empty"),
-        (
-            None,
-            vec![(FieldRef::Name, FieldOperator::NotEquals, "")],
-            vec!["a/x", "b/x", "b/y"],
-            "every name is not empty",
-        ),
-        (None, vec![(FieldRef::Namespace, FieldOperator::Equals, "b")], vec!["b/x", "b/y"], "a namespace"),
-        (Some("a"), vec![(FieldRef::Namespace, FieldOperator::Equals, "b")], vec![], "two namespaces"),
-        (None, vec![(FieldRef::Namespace, FieldOperator::Equals, "")], vec![], "every object here has a namespace"),
-        (None, vec![(FieldRef::Empty, FieldOperator::Equals, "v")], vec![], "a field that is never populated"),
-        (None, vec![(FieldRef::Empty, FieldOperator::NotEquals, "v")], vec!["a/x", "b/x", "b/y"], "and its negation"),
+        (None, vec![(FieldRef::Name, OperatorName::In, "x")], vec!["a/x", "b/x"], "a name in every namespace"),
+        (Some("b"), vec![(FieldRef::Name, OperatorName::In, "x")], vec!["b/x"], "a name in one"),
+        (None, vec![(FieldRef::Name, OperatorName::NotIn, "x")], vec!["b/y"], "another name"),
+        (None, vec![(FieldRef::Name, OperatorName::In, "a/x")], vec![], "a slash is never part of a name"),
+        (None, vec![(FieldRef::Name, OperatorName::In, "")], vec![], "no name is empty"),
+        (None, vec![(FieldRef::Name, OperatorName::NotIn, "")], vec!["a/x", "b/x", "b/y"], "every name is not empty"),
+        (None, vec![(FieldRef::Namespace, OperatorName::In, "b")], vec!["b/x", "b/y"], "a namespace"),
+        (Some("a"), vec![(FieldRef::Namespace, OperatorName::In, "b")], vec![], "two namespaces"),
+        (None, vec![(FieldRef::Namespace, OperatorName::In, "")], vec![], "every object here has a namespace"),
+        (None, vec![(FieldRef::Empty, OperatorName::In, "v")], vec![], "a field that is never populated"),
+        (None, vec![(FieldRef::Empty, OperatorName::NotIn, "v")], vec!["a/x", "b/x", "b/y"], "and its negation"),
     ] {
         let selection = Selection {
             namespace: namespace.map(str::to_owned),
@@ -147,7 +142,7 @@ fn an_exact_state_undoes_history() {
     store.delete(&crate::model::Key::new("a", "y"), Version::new(12));
     store.apply(&record("a/a", 13, &[], &["red"]));
     let red = Selection {
-        fields: vec![term(FieldRef::Field(FieldIndex(0)), FieldOperator::Equals, "red")],
+        fields: vec![term(FieldRef::Field(FieldIndex(0)), OperatorName::In, "red")],
         ..Selection::default()
     };
     for (version, all, red_ones) in [
@@ -260,7 +255,7 @@ fn selections() -> impl Strategy<Value = Selection> {
         Just(FieldRef::Field(FieldIndex(0))),
         Just(FieldRef::Empty)
     ];
-    let operator = prop_oneof![Just(FieldOperator::Equals), Just(FieldOperator::NotEquals)];
+    let operator = prop_oneof![Just(OperatorName::In), Just(OperatorName::NotIn)];
     let value = prop_oneof![Just(""), Just("blue"), Just("red"), Just("a"), Just("n3"), Just("a/n3")];
     (
         proptest::option::of(prop_oneof![Just("a"), Just("a-b"), Just("none")]),

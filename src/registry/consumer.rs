@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::selector::{LabelOperator, LabelRequirement, LabelSelector};
+use crate::selector::{LabelRequirement, LabelSelector, Operator};
 
 /// A part of a caller's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,15 +76,15 @@ impl ConsumerTerms {
 
     /// What a Pod's labels ask for: a key that the Pod lacks asks for nothing.
     pub fn labels(&self, of_pod: &BTreeMap<String, String>) -> LabelSelector {
-        let required = |keys: &[String], operator: fn(Vec<String>) -> LabelOperator| -> Vec<LabelRequirement> {
+        let required = |keys: &[String], operator: fn(String) -> Operator| -> Vec<LabelRequirement> {
             let requirement = |key: &String| {
                 let value = of_pod.get(key)?.clone();
-                Some(LabelRequirement { key: key.clone(), operator: operator(vec![value]) })
+                Some(LabelRequirement { key: key.clone(), operator: operator(value) })
             };
             keys.iter().filter_map(requirement).collect()
         };
-        let mut requirements = required(&self.match_label_keys, LabelOperator::In);
-        requirements.extend(required(&self.mismatch_label_keys, LabelOperator::NotIn));
+        let mut requirements = required(&self.match_label_keys, Operator::equal_to);
+        requirements.extend(required(&self.mismatch_label_keys, Operator::not_equal_to));
         LabelSelector { requirements }
     }
 }

@@ -10,7 +10,7 @@ use super::resource_state::{LoadState, ResourceState};
 use crate::extract::FieldRef;
 use crate::model::Version;
 use crate::query::{FieldTerm, Selection};
-use crate::selector::{FieldOperator, LabelSelector};
+use crate::selector::{LabelSelector, Operator};
 use crate::store::Snapshot;
 
 /// A Pod of whose labels or name a selection was made.
@@ -34,7 +34,7 @@ impl FollowedPod {
         (namespace, name, uid): (&str, &str, &str),
         terms: &Arc<ConsumerTerms>,
     ) -> Option<FollowedPod> {
-        let is_exactly = |field, value: &str| FieldTerm::new(field, FieldOperator::Equals, value);
+        let is_exactly = |field, value: &str| FieldTerm::new(field, Operator::equal_to(value));
         let selection = Selection {
             namespace: Some(namespace.to_owned()),
             fields: vec![is_exactly(FieldRef::Name, name)],

@@ -8,7 +8,7 @@ use super::consumer::{Consumer, ConsumerTerms, ConsumerValue};
 use super::view_definition::ViewPart;
 use crate::extract::{Extractor, FieldRef, Prune, UnsupportedLabel};
 use crate::query::{FieldTerm, Selection};
-use crate::selector::{FieldExpressionOperator, FieldOperator, LabelSelector};
+use crate::selector::{LabelSelector, Operator, TestedValues};
 
 /// How a resource is seen through a View.
 #[derive(Clone, Debug)]
@@ -36,7 +36,9 @@ impl Restriction {
     ) -> Result<Restriction, UnsupportedLabel> {
         let mut fields = Vec::with_capacity(part.fields.len() + 1);
         if !part.namespaces.is_empty() {
-            let operator = FieldExpressionOperator::In(part.namespaces.clone());
+            let mut namespaces = part.namespaces.clone();
+            namespaces.sort_unstable();
+            let operator = Operator::In(namespaces);
             fields.push(FieldTerm { field: FieldRef::Namespace, operator });
         }
         for expression in &part.fields {
@@ -69,7 +71,7 @@ impl Restriction {
         for (field, value) in &self.open {
             // A value that the consumer lacks stays open.
             match consumer.value(*value) {
-                Some(text) => restriction.of_consumer.fields.push(FieldTerm::new(*field, FieldOperator::Equals, text)),
+                Some(text) => restriction.of_consumer.fields.push(FieldTerm::new(*field, Operator::equal_to(text))),
                 None => restriction.open.push((*field, *value)),
             }
         }
@@ -87,7 +89,7 @@ impl Restriction {
         selection.fields.extend_from_slice(&self.of_consumer.fields);
         if !self.open.is_empty() {
             // Invariant: what was not put in shows nothing, rather than everything.
-            let operator = FieldExpressionOperator::In(Vec::new());
+            let operator = Operator::In(Vec::new());
             selection.fields.push(FieldTerm { field: FieldRef::Name, operator });
         }
         selection
@@ -114,12 +116,11 @@ impl Restriction {
 
 /// A field that has one value, empty when absent, is there when the value is not empty: its lists of values answer that
 /// without a union of all of them.
-fn for_field(plan: &Extractor, field: FieldRef, operator: &FieldExpressionOperator) -> FieldExpressionOperator {
+fn for_field(plan: &Extractor, field: FieldRef, operator: &Operator) -> Operator {
     let is_many = matches!(field, FieldRef::Field(index) if plan.is_many(index));
-    let empty = || vec![String::new()];
-    match operator {
-        FieldExpressionOperator::Exists if !is_many => FieldExpressionOperator::NotIn(empty()),
-        FieldExpressionOperator::DoesNotExist if !is_many => FieldExpressionOperator::In(empty()),
-        other => other.clone(),
+    match operator.values() {
+        TestedValues::Any if !is_many && operator.is_negative() => Operator::equal_to(""),
+        TestedValues::Any if !is_many => Operator::not_equal_to(""),
+        TestedValues::Listed(_) | TestedValues::Any | TestedValues::Accepted => operator.clone(),
     }
 }

@@ -14,7 +14,7 @@ use super::path::{EndsAfterVerb, ReadPath, ResourcePath, Route, VerbPrefix};
 use super::query::Query;
 use super::view_path::ViewPath;
 use crate::model::percent_decode;
-use crate::selector::{FieldOperator, FieldRequirement, FieldSelector, LabelSelector};
+use crate::selector::{FieldSelector, LabelSelector};
 
 /// Most requirements of the selectors of a request that are kept.
 pub const MOST_REQUIREMENTS: usize = 256;
@@ -141,10 +141,8 @@ impl RequestInfo {
             return None;
         }
         let Selector::Read(fields) = fields else { return None };
-        let is_exact = |requirement: &&FieldRequirement| {
-            requirement.label == NAME_FIELD && requirement.operator == FieldOperator::Equals
-        };
-        let value = &*fields.requirements.iter().find(is_exact)?.value;
+        let requirements = fields.requirements.iter().filter(|requirement| requirement.label == NAME_FIELD);
+        let value = requirements.filter_map(|requirement| requirement.operator.demanded()).next()?;
         (value != "." && value != ".." && !value.contains(['/', '%'])).then_some(value)
     }
 }

@@ -7,25 +7,15 @@
 use std::fmt;
 
 use super::error::{SelectorError, too_many};
-
-/// How a field requirement compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FieldOperator {
-    /// `=` or `==`.
-    Equals,
-    /// `!=`.
-    NotEquals,
-}
+use super::operator::Operator;
 
 /// One term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldRequirement {
     /// The label, taken literally.
     pub label: String,
-    /// Equal or not.
-    pub operator: FieldOperator,
-    /// The value, unescaped.
-    pub value: String,
+    /// `=` or `!=`, with one unescaped value.
+    pub operator: Operator,
 }
 
 /// A conjunction of terms, in text-sorted order.
@@ -66,7 +56,7 @@ impl FieldSelector {
                 .map_err(|error| SelectorError { offset: value_offset + error.offset, ..error })?;
             // A term that names nothing and asks for nothing selects everything (upstream `hasTerm.Transform`).
             if !label.is_empty() || !value.is_empty() {
-                requirements.push(FieldRequirement { label: label.to_owned(), operator, value });
+                requirements.push(FieldRequirement { label: label.to_owned(), operator: operator(value) });
             }
         }
         // `a==b` and `a=b` print alike. Sorting once more, by what is printed, changes only the order among terms of
@@ -81,11 +71,7 @@ impl FieldSelector {
 /// `LABEL=VALUE` or `LABEL!=VALUE`, the value escaped.
 impl fmt::Display for FieldRequirement {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let operator = match self.operator {
-            FieldOperator::Equals => "=",
-            FieldOperator::NotEquals => "!=",
-        };
-        write!(formatter, "{}{operator}{}", self.label, escape_value(&self.value))
+        self.operator.text(&self.label, |value| escape_value(value).into()).fmt(formatter)
     }
 }
 
@@ -164,11 +150,14 @@ fn terms(text: &str) -> impl Iterator<Item = (usize, &str)> {
     all.filter(|(_, term)| !term.is_empty())
 }
 
-/// Splits at the first place where an operator starts. The left side knows no escapes.
-fn split(term: &str) -> Option<(&str, FieldOperator, &str)> {
+/// Makes an operator of its one value.
+type OperatorOfValue = fn(String) -> Operator;
+
+/// Splits a term at its first operator. The label has no escapes.
+fn split(term: &str) -> Option<(&str, OperatorOfValue, &str)> {
     let (label, value) = term.split_once('=')?;
     Some(match label.strip_suffix('!') {
-        Some(label) => (label, FieldOperator::NotEquals, value),
-        None => (label, FieldOperator::Equals, value.strip_prefix('=').unwrap_or(value)),
+        Some(label) => (label, Operator::not_equal_to, value),
+        None => (label, Operator::equal_to, value.strip_prefix('=').unwrap_or(value)),
     })
 }

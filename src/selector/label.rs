@@ -8,36 +8,20 @@
 use std::fmt;
 
 use super::error::{SelectorError, too_many};
+use super::operator::Operator;
 use super::syntax::{label_key_faults, label_value_faults};
 use crate::model::quote;
 
 /// Most faults of one set of values in a message. The text of a fault is hundreds of times as long as the value that it is about.
 const MOST_FAULTS: usize = 10;
 
-/// How a label requirement compares.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum LabelOperator {
-    /// `in`, `=`, `==`: the key is there with one of the values.
-    In(Vec<String>),
-    /// `notin`, `!=`: the key is absent or has none of the values.
-    NotIn(Vec<String>),
-    /// The key is there.
-    Exists,
-    /// The key is absent.
-    DoesNotExist,
-    /// The key is there with an integer above this.
-    GreaterThan(i64),
-    /// The key is there with an integer below this.
-    LessThan(i64),
-}
-
 /// One requirement.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LabelRequirement {
     /// The label key.
     pub key: String,
-    /// The comparison; value sets are sorted, without repetition and not empty.
-    pub operator: LabelOperator,
+    /// The comparison; lists of values are not empty.
+    pub operator: Operator,
 }
 
 /// A conjunction of requirements, sorted by key.
@@ -50,21 +34,8 @@ pub struct LabelSelector {
 impl LabelRequirement {
     /// Whether an object whose label of this key is `value` (or absent) satisfies it.
     pub fn matches(&self, value: Option<&str>) -> bool {
-        let number = || value.and_then(|value| value.parse::<i64>().ok());
-        match &self.operator {
-            LabelOperator::In(allowed) => value.is_some_and(|value| has(allowed, value)),
-            LabelOperator::NotIn(refused) => value.is_none_or(|value| !has(refused, value)),
-            LabelOperator::Exists => value.is_some(),
-            LabelOperator::DoesNotExist => value.is_none(),
-            LabelOperator::GreaterThan(bound) => number().is_some_and(|number| number > *bound),
-            LabelOperator::LessThan(bound) => number().is_some_and(|number| number < *bound),
-        }
+        self.operator.matches_label(value)
     }
-}
-
-/// Whether a value is in a sorted set.
-fn has(set: &[String], value: &str) -> bool {
-    set.binary_search_by(|held| held.as_str().cmp(value)).is_ok()
 }
 
 impl LabelSelector {
@@ -102,21 +73,7 @@ impl LabelSelector {
 /// A text that [`LabelSelector::parse`] reads back as the same requirement. Sets of one value print as `=` and `!=`.
 impl fmt::Display for LabelRequirement {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = &self.key;
-        match &self.operator {
-            LabelOperator::In(values) => match &values[..] {
-                [value] => write!(formatter, "{key}={value}"),
-                values => write!(formatter, "{key} in ({})", values.join(",")),
-            },
-            LabelOperator::NotIn(values) => match &values[..] {
-                [value] => write!(formatter, "{key}!={value}"),
-                values => write!(formatter, "{key} notin ({})", values.join(",")),
-            },
-            LabelOperator::Exists => formatter.write_str(key),
-            LabelOperator::DoesNotExist => write!(formatter, "!{key}"),
-            LabelOperator::GreaterThan(bound) => write!(formatter, "{key}>{bound}"),
-            LabelOperator::LessThan(bound) => write!(formatter, "{key}<{bound}"),
-        }
+        self.operator.text(&self.key, |value| value.into()).fmt(formatter)
     }
 }
 
@@ -261,24 +218,24 @@ impl<'text> Parser<'text> {
             return Err(SelectorError { message, offset: key.offset });
         }
         let operator = if negated {
-            LabelOperator::DoesNotExist
+            Operator::DoesNotExist
         } else if self.peek().ends_requirement() {
-            LabelOperator::Exists
+            Operator::Exists
         } else {
             self.comparison(key.text)?
         };
         Ok(LabelRequirement { key: key.text.to_owned(), operator })
     }
 
-    fn comparison(&mut self, key: &str) -> Result<LabelOperator, SelectorError> {
+    fn comparison(&mut self, key: &str) -> Result<Operator, SelectorError> {
         let operator = self.next();
         match operator.text {
-            "in" => Ok(LabelOperator::In(self.set(key)?)),
-            "notin" => Ok(LabelOperator::NotIn(self.set(key)?)),
-            "=" | "==" => Ok(LabelOperator::In(self.single(key)?)),
-            "!=" => Ok(LabelOperator::NotIn(self.single(key)?)),
-            ">" => Ok(LabelOperator::GreaterThan(self.bound(key)?)),
-            "<" => Ok(LabelOperator::LessThan(self.bound(key)?)),
+            "in" => Ok(Operator::In(self.set(key)?)),
+            "notin" => Ok(Operator::NotIn(self.set(key)?)),
+            "=" | "==" => Ok(Operator::In(self.single(key)?)),
+            "!=" => Ok(Operator::NotIn(self.single(key)?)),
+            ">" => Ok(Operator::GreaterThan(self.bound(key)?)),
+            "<" => Ok(Operator::LessThan(self.bound(key)?)),
             _ => Err(found(operator, ", expected: in, notin, =, ==, !=, gt, lt")),
         }
     }

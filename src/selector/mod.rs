@@ -7,6 +7,7 @@
 mod error;
 pub mod field;
 pub mod label;
+pub mod operator;
 pub mod problem;
 pub mod syntax;
 pub mod wire;
@@ -15,7 +16,8 @@ pub mod wire;
 mod tests;
 
 pub use error::SelectorError;
-pub use field::{FieldOperator, FieldRequirement, FieldSelector};
-pub use label::{LabelOperator, LabelRequirement, LabelSelector};
+pub use field::{FieldRequirement, FieldSelector};
+pub use label::{LabelRequirement, LabelSelector};
+pub use operator::{Dialect, Operand, OperandError, Operator, OperatorName, SortedValues, TestedValues};
 pub use problem::{Problem, Reason};
-pub use wire::{FieldExpression, FieldExpressionOperator, LabelSelection};
+pub use wire::{FieldExpression, LabelSelection};

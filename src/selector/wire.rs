@@ -6,7 +6,8 @@
 
 use serde_json::{Map, Value};
 
-use super::label::{LabelOperator, LabelRequirement, LabelSelector};
+use super::label::{LabelRequirement, LabelSelector};
+use super::operator::{Dialect, OperandError, Operator, OperatorName};
 use super::problem::{Problem, Reason};
 use super::syntax::{label_key_faults, label_value_faults};
 
@@ -31,39 +32,13 @@ impl LabelSelection {
     }
 }
 
-/// How a field expression compares. On a field with many values, each speaks of some value or of none.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum FieldExpressionOperator {
-    /// Some value is one of these; sorted, without repetition, not empty.
-    In(Vec<String>),
-    /// No value is one of these; sorted, without repetition, not empty.
-    NotIn(Vec<String>),
-    /// Some value is not empty.
-    Exists,
-    /// No value is there but the empty one.
-    DoesNotExist,
-}
-
 /// One entry of a field selector's `matchExpressions`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldExpression {
     /// The field label, such as `spec.color`.
     pub key: String,
-    /// The comparison.
-    pub operator: FieldExpressionOperator,
-}
-
-impl FieldExpressionOperator {
-    /// Whether it holds for values of which `some` tells whether one of them is as asked: exactly one, `""` when absent, for a
-    /// single-valued field.
-    pub fn matches(&self, some: impl FnOnce(&mut dyn FnMut(&str) -> bool) -> bool) -> bool {
-        match self {
-            FieldExpressionOperator::In(set) => some(&mut |value| set.iter().any(|one| one == value)),
-            FieldExpressionOperator::NotIn(set) => !some(&mut |value| set.iter().any(|one| one == value)),
-            FieldExpressionOperator::Exists => some(&mut |value| !value.is_empty()),
-            FieldExpressionOperator::DoesNotExist => !some(&mut |value| !value.is_empty()),
-        }
-    }
+    /// The comparison. On a field with many values it is about some value, or about none.
+    pub operator: Operator,
 }
 
 /// Reads a `metav1.LabelSelector` that stands at `path`. Null selects nothing, `{}` everything.
@@ -85,7 +60,7 @@ pub fn label_selector(value: &Value, path: &str, most: usize) -> Result<LabelSel
         if found >= most {
             break;
         }
-        let operator = expression.operator(&mut problems);
+        let operator = expression.operator(Dialect::Requirement, &mut problems);
         for fault in label_key_faults(&expression.key) {
             let value = Value::from(&*expression.key);
             problems.push(Problem::with_value(Reason::Invalid, format!("{}.key", expression.path), &value, fault));
@@ -100,12 +75,6 @@ pub fn label_selector(value: &Value, path: &str, most: usize) -> Result<LabelSel
             }
         }
         if let (Some(operator), true) = (operator, found == problems.len()) {
-            let operator = match operator {
-                FieldExpressionOperator::In(values) => LabelOperator::In(values),
-                FieldExpressionOperator::NotIn(values) => LabelOperator::NotIn(values),
-                FieldExpressionOperator::Exists => LabelOperator::Exists,
-                FieldExpressionOperator::DoesNotExist => LabelOperator::DoesNotExist,
-            };
             requirements.push(LabelRequirement { key: expression.key, operator });
         }
     }
@@ -132,7 +101,7 @@ pub fn field_expressions(value: &Value, path: &str, most: usize) -> Result<Vec<F
             let field = format!("{}.key", expression.path);
             problems.push(Problem::without_value(Reason::Required, field, "must be specified"));
         }
-        if let Some(operator) = expression.operator(&mut problems) {
+        if let Some(operator) = expression.operator(Dialect::View, &mut problems) {
             read.push(FieldExpression { key: expression.key, operator });
         }
     }
@@ -148,33 +117,23 @@ struct Expression {
 }
 
 impl Expression {
-    fn operator(&self, problems: &mut Vec<Problem>) -> Option<FieldExpressionOperator> {
-        let values_path = || format!("{}.values", self.path);
-        let mut values = self.values.clone();
-        values.sort();
-        values.dedup();
-        match &*self.operator {
-            "In" | "NotIn" if values.is_empty() => {
-                let detail = "must be specified when `operator` is 'In' or 'NotIn'";
-                problems.push(Problem::without_value(Reason::Required, values_path(), detail));
-                None
+    fn operator(&self, dialect: Dialect, problems: &mut Vec<Problem>) -> Option<Operator> {
+        let Some(name) = OperatorName::read(&self.operator, dialect) else {
+            let field = format!("{}.operator", self.path);
+            let detail = "not a valid selector operator";
+            problems.push(Problem::with_value(Reason::Invalid, field, &Value::from(&*self.operator), detail));
+            return None;
+        };
+        let (reason, detail) = match name.with_values(self.values.clone()) {
+            Ok(operator) => return Some(operator),
+            Err(OperandError::Missing) => (Reason::Required, "must be specified when `operator` is 'In' or 'NotIn'"),
+            Err(OperandError::Forbidden) => {
+                (Reason::Forbidden, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
             }
-            "In" => Some(FieldExpressionOperator::In(values)),
-            "NotIn" => Some(FieldExpressionOperator::NotIn(values)),
-            "Exists" | "DoesNotExist" if !values.is_empty() => {
-                let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
-                problems.push(Problem::without_value(Reason::Forbidden, values_path(), detail));
-                None
-            }
-            "Exists" => Some(FieldExpressionOperator::Exists),
-            "DoesNotExist" => Some(FieldExpressionOperator::DoesNotExist),
-            unknown => {
-                let field = format!("{}.operator", self.path);
-                let detail = "not a valid selector operator";
-                problems.push(Problem::with_value(Reason::Invalid, field, &Value::from(unknown), detail));
-                None
-            }
-        }
+            Err(OperandError::NotOne | OperandError::NotInteger(_)) => (Reason::Invalid, "must be one integer"),
+        };
+        problems.push(Problem::without_value(reason, format!("{}.values", self.path), detail));
+        None
     }
 }
 
@@ -221,7 +180,7 @@ fn equalities(value: &Value, path: &str, most: usize, problems: &mut Vec<Problem
             );
         }
         if found == problems.len() {
-            requirements.push(LabelRequirement { key: key.clone(), operator: LabelOperator::In(vec![value]) });
+            requirements.push(LabelRequirement { key: key.clone(), operator: Operator::equal_to(value) });
         }
     }
     requirements

@@ -13,7 +13,7 @@ use crate::extract::{FieldRef, Origin};
 use crate::model::{Scope, Version};
 use crate::query::{FieldTerm, Selection};
 use crate::registry::{Catalog, LoadState, NotReady, Resource, ResourceOrigin, ResourceState};
-use crate::selector::FieldOperator;
+use crate::selector::Operator;
 use crate::store::Snapshot;
 
 use super::no_response::NoResponse;
@@ -146,11 +146,11 @@ pub fn selection(
             .plan
             .resolve(&requirement.label)
             .map_err(|unsupported| ApiError::BadRequest(unsupported.message))?;
-        fields.push(FieldTerm::new(field, requirement.operator, requirement.value));
+        fields.push(FieldTerm::new(field, requirement.operator));
     }
     if let Some(name) = &address.name {
         if fields.is_empty() {
-            fields.push(FieldTerm::new(FieldRef::Name, FieldOperator::Equals, &**name));
+            fields.push(FieldTerm::new(FieldRef::Name, Operator::equal_to(&**name)));
         } else if exact_name(&fields) != Some(name) {
             let message = "fieldSelector metadata.name doesn't match requested name";
             return Err(ApiError::BadRequest(message.to_owned()));

@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use crate::extract::FieldRef;
 use crate::model::FieldIndex;
 use crate::query::Selection;
-use crate::selector::{FieldExpressionOperator, LabelOperator};
+use crate::selector::TestedValues;
 use crate::store::{Change, Object};
 
 /// A subscription, numbered by whoever keeps them.
@@ -220,12 +220,9 @@ impl<'a> IndexKey<'a> {
                 }
                 continue;
             }
-            let values = match &term.operator {
-                FieldExpressionOperator::In(values) if values.len() <= MOST_VALUES => &values[..],
-                FieldExpressionOperator::In(_)
-                | FieldExpressionOperator::NotIn(_)
-                | FieldExpressionOperator::Exists
-                | FieldExpressionOperator::DoesNotExist => continue,
+            let values = match term.operator.values() {
+                TestedValues::Listed(values) if !term.operator.is_negative() && values.len() <= MOST_VALUES => values,
+                TestedValues::Listed(_) | TestedValues::Any | TestedValues::Accepted => continue,
             };
             best = best.narrower(match term.field {
                 FieldRef::Name => IndexKey::Names(values),
@@ -235,13 +232,16 @@ impl<'a> IndexKey<'a> {
             });
         }
         for requirement in &selection.labels.requirements {
-            let found = match &requirement.operator {
-                LabelOperator::In(values) if values.len() <= MOST_VALUES => IndexKey::Labels(&requirement.key, values),
-                LabelOperator::In(_)
-                | LabelOperator::Exists
-                | LabelOperator::GreaterThan(_)
-                | LabelOperator::LessThan(_) => IndexKey::LabelPresent(&requirement.key),
-                LabelOperator::NotIn(_) | LabelOperator::DoesNotExist => continue,
+            if requirement.operator.is_negative() {
+                continue;
+            }
+            let found = match requirement.operator.values() {
+                TestedValues::Listed(values) if values.len() <= MOST_VALUES => {
+                    IndexKey::Labels(&requirement.key, values)
+                }
+                TestedValues::Listed(_) | TestedValues::Any | TestedValues::Accepted => {
+                    IndexKey::LabelPresent(&requirement.key)
+                }
             };
             best = best.narrower(found);
         }

@@ -11,7 +11,7 @@ use fieldcache::model::{Gvr, Scope, Version};
 use fieldcache::protobuf::{Encoder, MessageTable, table};
 use fieldcache::query::{FieldTerm, Listing, Selection, State};
 use fieldcache::registry::{Resource, ResourceOrigin};
-use fieldcache::selector::FieldOperator;
+use fieldcache::selector::Operator;
 use fieldcache::wire::encode::{Chunks, Envelope, ListMeta, Shown};
 
 use crate::samples;
@@ -21,7 +21,7 @@ pub(crate) fn measure(criterion: &mut Criterion) {
     let plan = samples::shirt_plan(&shirts);
     let snapshot = samples::store(&shirts).snapshot();
     let field = plan.resolve("spec.color").expect("the corpus must have colours");
-    let blue = FieldTerm::new(field, FieldOperator::Equals, shirts.color(0));
+    let blue = FieldTerm::new(field, Operator::equal_to(shirts.color(0)));
     let selection = Selection { fields: vec![blue], ..Selection::default() };
     let resource = Resource {
         gvr: Gvr::new(&shirts.group, "v1", "shirts"),

@@ -6,7 +6,7 @@ use criterion::Criterion;
 use e2e::corpus::shirts::PAIR_SELECTOR;
 use fieldcache::query::work::at_once;
 use fieldcache::query::{FieldTerm, Listing, Plan, Selection, State, Work};
-use fieldcache::selector::{FieldOperator, LabelSelector};
+use fieldcache::selector::{LabelSelector, Operator};
 
 use crate::samples::{self, STORED};
 
@@ -14,20 +14,20 @@ pub(crate) fn measure(criterion: &mut Criterion) {
     let shirts = samples::shirts();
     let plan = samples::shirt_plan(&shirts);
     let snapshot = samples::store(&shirts).snapshot();
-    let term = |operator: FieldOperator, value: &str| {
-        FieldTerm::new(plan.resolve("spec.color").expect("the corpus must have colours"), operator, value)
+    let term = |operator: Operator| {
+        FieldTerm::new(plan.resolve("spec.color").expect("the corpus must have colours"), operator)
     };
     let labels = |text: &str| LabelSelector::parse(text).expect("a selector of the corpus must be readable");
     let of_field = |term: FieldTerm| Selection { fields: vec![term], ..Selection::default() };
     let blue = shirts.color(0);
     let cases = [
-        ("field", of_field(term(FieldOperator::Equals, &blue))),
+        ("field", of_field(term(Operator::equal_to(&blue)))),
         ("two labels", Selection { labels: labels(PAIR_SELECTOR), ..Selection::default() }),
-        ("negative", of_field(term(FieldOperator::NotEquals, &blue))),
-        ("nothing", of_field(term(FieldOperator::Equals, "no such colour"))),
+        ("negative", of_field(term(Operator::not_equal_to(&blue)))),
+        ("nothing", of_field(term(Operator::equal_to("no such colour")))),
         (
             "field and namespace",
-            Selection { namespace: Some("corpus-0".to_owned()), ..of_field(term(FieldOperator::Equals, &blue)) },
+            Selection { namespace: Some("corpus-0".to_owned()), ..of_field(term(Operator::equal_to(&blue))) },
         ),
     ];
     let mut group = criterion.benchmark_group(format!("plan over {STORED} shirts"));

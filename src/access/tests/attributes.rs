@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::access::attributes::{Attributes, RequiredPermissions, ResourceAttributes};
 use crate::request::info::{LONGEST_SELECTOR, MOST_REQUIREMENTS};
 use crate::request::{Query, RequestInfo};
-use crate::selector::{LabelOperator, LabelRequirement};
+use crate::selector::{LabelRequirement, Operator};
 use http::Method;
 
 fn read(method: &str, url: &str) -> Result<Attributes, String> {
@@ -207,13 +207,12 @@ fn selectors_that_are_too_long_are_left_out_of_the_question() {
     attributes.bound_requirements();
     assert_eq!(words(&attributes), "list - v1 pods - - - a");
     let about = attributes.resource.as_mut().unwrap();
-    let operator = LabelOperator::In(vec!["v".repeat(10); 1_000]);
+    let operator = Operator::In(vec!["v".repeat(10); 1_000]);
     about.labels = vec![LabelRequirement { key: "a".to_owned(), operator }];
     attributes.bound_requirements();
     assert_eq!(words(&attributes), "list - v1 pods - - - -", "many values");
     let about = attributes.resource.as_mut().unwrap();
-    about.labels =
-        vec![LabelRequirement { key: "a".to_owned(), operator: LabelOperator::Exists }; MOST_REQUIREMENTS + 1];
+    about.labels = vec![LabelRequirement { key: "a".to_owned(), operator: Operator::Exists }; MOST_REQUIREMENTS + 1];
     attributes.bound_requirements();
     assert_eq!(words(&attributes), "list - v1 pods - - - -", "many requirements");
 }

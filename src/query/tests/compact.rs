@@ -8,7 +8,7 @@ use proptest::{collection, prop_assert, prop_assert_eq, proptest, sample};
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Version};
 use crate::query::{CompactSelection, FieldTerm, Selection, Selects};
-use crate::selector::{FieldExpressionOperator, LabelOperator, LabelRequirement, LabelSelector};
+use crate::selector::{LabelRequirement, LabelSelector, Operator};
 use crate::store::tests::record_of_many;
 use crate::store::text_reads;
 use crate::store::{HistoryLimits, Object, Store};
@@ -26,12 +26,12 @@ fn requirements() -> impl Strategy<Value = Vec<LabelRequirement>> {
     let one = sample::select(VALUES.to_vec()).prop_map(|value| vec![value.to_owned()]);
     // Mostly such as hold for most objects, or a long list would select nothing.
     let operator = prop_oneof![
-        1 => sets().prop_map(LabelOperator::In),
-        15 => one.prop_map(LabelOperator::NotIn),
-        1 => Just(LabelOperator::Exists),
-        1 => Just(LabelOperator::DoesNotExist),
-        1 => (0..4i64).prop_map(LabelOperator::GreaterThan),
-        1 => (0..4i64).prop_map(LabelOperator::LessThan),
+        1 => sets().prop_map(Operator::In),
+        15 => one.prop_map(Operator::NotIn),
+        1 => Just(Operator::Exists),
+        1 => Just(Operator::DoesNotExist),
+        1 => (0..4i64).prop_map(Operator::GreaterThan),
+        1 => (0..4i64).prop_map(Operator::LessThan),
     ];
     let requirement = (sample::select(KEYS.to_vec()), operator)
         .prop_map(|(key, operator)| LabelRequirement { key: key.to_owned(), operator });
@@ -40,10 +40,10 @@ fn requirements() -> impl Strategy<Value = Vec<LabelRequirement>> {
 
 fn terms() -> impl Strategy<Value = Vec<FieldTerm>> {
     let operator = prop_oneof![
-        sets().prop_map(FieldExpressionOperator::In),
-        sets().prop_map(FieldExpressionOperator::NotIn),
-        Just(FieldExpressionOperator::Exists),
-        Just(FieldExpressionOperator::DoesNotExist),
+        sets().prop_map(Operator::In),
+        sets().prop_map(Operator::NotIn),
+        Just(Operator::Exists),
+        Just(Operator::DoesNotExist),
     ];
     let term = (0..2u16, operator)
         .prop_map(|(field, operator)| FieldTerm { field: FieldRef::Field(FieldIndex(field)), operator });
@@ -95,7 +95,7 @@ fn labels_are_walked_once_for_many_requirements() {
     let requirements = keys.iter().flat_map(|key| {
         (0..4).map(move |number| LabelRequirement {
             key: key.clone(),
-            operator: LabelOperator::NotIn(vec![number.to_string()]),
+            operator: Operator::NotIn(vec![number.to_string()]),
         })
     });
     let labels = LabelSelector::new(requirements.collect());
@@ -113,7 +113,7 @@ fn the_smaller_one_of_a_set_and_the_values_of_an_object_is_searched_in_the_other
         let held = texts("v", values);
         let object = object_of(&[], &[held.iter().map(String::as_str).collect()]);
         assert!(object.has_many_texts());
-        let operator = FieldExpressionOperator::NotIn(texts("w", wanted));
+        let operator = Operator::NotIn(texts("w", wanted));
         let fields = vec![FieldTerm { field: FieldRef::Field(FieldIndex(0)), operator }];
         let compact = CompactSelection::new(&Selection { fields, ..Selection::default() });
         let read = text_reads::counted(|| assert!(compact.selects(&object)));

@@ -8,7 +8,7 @@ use super::{explained, hits_of, names, objects, selections, store, term};
 use crate::extract::{Field, FieldRef, Origin};
 use crate::model::{FieldIndex, Version};
 use crate::query::Listing;
-use crate::selector::{FieldOperator, LabelSelector};
+use crate::selector::{LabelSelector, OperatorName};
 use crate::store::tests::record;
 use crate::store::{HistoryLimits, Store};
 
@@ -28,7 +28,7 @@ pub(super) fn fields() -> Vec<Field> {
 
 #[test]
 fn explanations_say_what_is_looked_up_and_how_much_there_is() {
-    use FieldOperator::{Equals, NotEquals};
+    use OperatorName::{In as Equals, NotIn as NotEquals};
     let color = FieldRef::Field(FieldIndex(0));
     let records: Vec<_> = (0..100)
         .map(|index| {
@@ -116,7 +116,7 @@ fn an_explanation_of_the_past_counts_the_past() {
     store.delete(&crate::model::Key::new("a", "y"), Version::new(12));
     store.apply(&record("a/a", 13, &[], &["red"]));
     let red = Selection {
-        fields: vec![term(FieldRef::Field(FieldIndex(0)), FieldOperator::Equals, "red")],
+        fields: vec![term(FieldRef::Field(FieldIndex(0)), OperatorName::In, "red")],
         ..Selection::default()
     };
     for (version, hits, everything) in [(10, 2, 2), (11, 1, 2), (12, 0, 1), (13, 1, 2)] {

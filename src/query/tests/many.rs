@@ -10,7 +10,7 @@ use super::{explained, hits_of, names, term};
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Key, Version};
 use crate::query::{FieldTerm, Hits, Listing, Selection, State};
-use crate::selector::{FieldExpressionOperator, FieldOperator, LabelSelector};
+use crate::selector::{LabelSelector, Operator, OperatorName};
 use crate::store::slots::SlotSet;
 use crate::store::tests::record_of_many;
 use crate::store::text_reads;
@@ -54,14 +54,20 @@ fn has() -> impl Strategy<Value = Has> {
 }
 
 /// Whether what a field has meets an operator, looked at value by value.
-fn is_met(operator: &FieldExpressionOperator, found: &BTreeSet<&'static str>) -> bool {
+fn is_met(operator: &Operator, found: &BTreeSet<&'static str>) -> bool {
     let has = |wanted: &[String]| wanted.iter().any(|value| found.contains(&**value));
     let is_there = found.iter().any(|value| !value.is_empty());
     match operator {
-        FieldExpressionOperator::In(wanted) => has(wanted),
-        FieldExpressionOperator::NotIn(wanted) => !has(wanted),
-        FieldExpressionOperator::Exists => is_there,
-        FieldExpressionOperator::DoesNotExist => !is_there,
+        Operator::In(wanted) => has(wanted),
+        Operator::NotIn(wanted) => !has(wanted),
+        Operator::Exists => is_there,
+        Operator::DoesNotExist => !is_there,
+        Operator::GreaterThan(bound) => {
+            found.iter().filter_map(|value| value.parse::<i64>().ok()).any(|number| number > *bound)
+        }
+        Operator::LessThan(bound) => {
+            found.iter().filter_map(|value| value.parse::<i64>().ok()).any(|number| number < *bound)
+        }
     }
 }
 
@@ -74,14 +80,16 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     collection::vec(step, 1..60)
 }
 
-fn operators() -> impl Strategy<Value = FieldExpressionOperator> {
+fn operators() -> impl Strategy<Value = Operator> {
     let some = || collection::btree_set(sample::select(VALUES.to_vec()), 1..4);
     let texts = |values: BTreeSet<&str>| values.into_iter().map(str::to_owned).collect();
     prop_oneof![
-        some().prop_map(move |values| FieldExpressionOperator::In(texts(values))),
-        some().prop_map(move |values| FieldExpressionOperator::NotIn(texts(values))),
-        Just(FieldExpressionOperator::Exists),
-        Just(FieldExpressionOperator::DoesNotExist),
+        some().prop_map(move |values| Operator::In(texts(values))),
+        some().prop_map(move |values| Operator::NotIn(texts(values))),
+        Just(Operator::Exists),
+        Just(Operator::DoesNotExist),
+        (0..9i64).prop_map(Operator::GreaterThan),
+        (0..9i64).prop_map(Operator::LessThan),
     ]
 }
 
@@ -89,12 +97,8 @@ fn selections() -> impl Strategy<Value = Selection> {
     let term = (0..2u16, operators())
         .prop_map(|(field, operator)| FieldTerm { field: FieldRef::Field(FieldIndex(field)), operator });
     let numbers = prop_oneof![Just("k>5"), Just("l<7")].prop_map(str::to_owned);
-    let requirement = (sample::select(LABELS.to_vec()), operators()).prop_map(|(key, operator)| match operator {
-        FieldExpressionOperator::In(values) => format!("{key} in ({})", values.join(",")),
-        FieldExpressionOperator::NotIn(values) => format!("{key} notin ({})", values.join(",")),
-        FieldExpressionOperator::Exists => key.to_owned(),
-        FieldExpressionOperator::DoesNotExist => format!("!{key}"),
-    });
+    let requirement = (sample::select(LABELS.to_vec()), operators())
+        .prop_map(|(key, operator)| operator.text(key, |value| value.into()).to_string());
     let requirements = collection::vec(prop_oneof![4 => requirement, 1 => numbers], 0..3);
     let namespace = prop_oneof![3 => Just(None), 1 => Just(Some("a".to_owned()))];
     (namespace, requirements, collection::vec(term, 0..4)).prop_map(|(namespace, labels, fields)| Selection {
@@ -247,7 +251,7 @@ fn a_plan_tells_how_many_objects_are_compared_one_by_one() {
     store.apply(&record_of_many("a/labels", 2, &labels, &[vec!["x"]]));
     store.apply(&record_of_many("a/values", 3, &labels[..1], &[vec!["x", "y", "z"]]));
     store.apply(&record_of_many("a/plain", 4, &labels[..1], &[vec!["x"]]));
-    let fields = [FieldTerm::new(FieldRef::Field(FieldIndex(0)), FieldOperator::Equals, "x")];
+    let fields = [FieldTerm::new(FieldRef::Field(FieldIndex(0)), Operator::equal_to("x"))];
     for (labels, fields, expected, hits) in [
         ("a=1", &[][..], "a=1 (3) & compared one by one (1)", 3),
         ("a=2", &[], "a=2 (1) & compared one by one (1)", 0),
@@ -264,9 +268,9 @@ fn a_plan_tells_how_many_objects_are_compared_one_by_one() {
 
 #[test]
 fn requirements_that_say_nothing_new_are_dropped() {
-    let field = |field, operator: FieldOperator, value: &str| term(field, operator, value);
+    let field = |field, operator: OperatorName, value: &str| term(field, operator, value);
     let (name, namespace) = (FieldRef::Name, FieldRef::Namespace);
-    let (equals, differs) = (FieldOperator::Equals, FieldOperator::NotEquals);
+    let (equals, differs) = (OperatorName::In, OperatorName::NotIn);
     let many = |count: usize, one: &dyn Fn(usize) -> FieldTerm| (0..count).map(one).collect::<Vec<_>>();
     let rows: [(&str, Vec<FieldTerm>, usize, usize, &str); 7] = [
         ("a>1,a>5,a>3,b<9,b<2,a>5", vec![], 2, 0, "the narrowest bounds"),
@@ -307,10 +311,9 @@ fn many_names_in_many_namespaces_are_found_by_a_walk() {
         (0..400).map(|number| record_of_many(&format!("n{number:03}/x{}", number % 7), number + 1, &[], &[])).collect();
     store.replace(&records, Version::new(1_000));
     let wanted: Vec<String> = (3..2_000).map(|number| format!("x{number}")).collect();
-    for (operator, expected) in [
-        (FieldExpressionOperator::In(wanted.clone()), 400 * 4 / 7),
-        (FieldExpressionOperator::NotIn(wanted), 400 - 400 * 4 / 7),
-    ] {
+    for (operator, expected) in
+        [(Operator::In(wanted.clone()), 400 * 4 / 7), (Operator::NotIn(wanted), 400 - 400 * 4 / 7)]
+    {
         let selection =
             Selection { fields: vec![FieldTerm { field: FieldRef::Name, operator }], ..Selection::default() };
         let found = names(Listing::new(State::current(store.snapshot()), &selection, None)).len();
@@ -326,7 +329,7 @@ fn one_name_in_as_many_namespaces_as_a_good_part_of_all_objects_is_found_by_a_wa
     let records: Vec<_> = (0..800).map(|number| record_of_many(&key(number), number + 1, &[], &[])).collect();
     store.replace(&records, Version::new(1_000));
     let snapshot = store.snapshot();
-    let fields = vec![term(FieldRef::Name, FieldOperator::Equals, "x1")];
+    let fields = vec![term(FieldRef::Name, OperatorName::In, "x1")];
     let selection = Selection { fields, ..Selection::default() };
     let mut hits = Hits::Everything;
     let read = text_reads::counted(|| hits = hits_of(&selection, &snapshot));

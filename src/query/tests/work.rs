@@ -10,7 +10,7 @@ use super::{explained, names};
 use crate::model::Version;
 use crate::query::work::at_once;
 use crate::query::{Explanation, Hits, Listing, Plan, Selection, State, Work};
-use crate::selector::{LabelOperator, LabelRequirement, LabelSelector};
+use crate::selector::{LabelRequirement, LabelSelector, Operator};
 use crate::store::tests::record_of_many;
 use crate::store::{HistoryLimits, IndexLimits, Store};
 
@@ -26,7 +26,7 @@ fn yields<Done>(work: impl Future<Output = Done>) -> (Done, usize) {
     }
 }
 
-fn labels(requirements: impl Iterator<Item = (String, LabelOperator)>) -> Selection {
+fn labels(requirements: impl Iterator<Item = (String, Operator)>) -> Selection {
     let requirements = requirements.map(|(key, operator)| LabelRequirement { key, operator }).collect();
     Selection { labels: LabelSelector::new(requirements), ..Selection::default() }
 }
@@ -42,9 +42,9 @@ fn a_plan_holds_little_however_many_lists_its_requirements_stand_for() {
     let snapshot = store.snapshot();
     let values: Vec<String> = (0..1_000).map(|number| number.to_string()).collect();
     for (what, operator) in [
-        ("numbers", LabelOperator::GreaterThan(10)),
-        ("a set", LabelOperator::In(values.clone())),
-        ("a negative set", LabelOperator::NotIn(values)),
+        ("numbers", Operator::GreaterThan(10)),
+        ("a set", Operator::In(values.clone())),
+        ("a negative set", Operator::NotIn(values)),
     ] {
         let selection = labels((0..200).map(|_| ("n".to_owned(), operator.clone())));
         let mut hits = None;
@@ -78,8 +78,8 @@ fn a_selection_that_takes_long_is_planned_in_turns() {
         store.apply(&record_of_many(&format!("a/{number:04}"), 3_001 + number, &has[..2], &[]));
     }
     let past = State::at(store.snapshot(), Version::new(3_000), None).unwrap();
-    let values = |count: usize| LabelOperator::NotIn((0..count).map(|number| format!("v{number:06}")).collect());
-    let absent = |count: usize| labels((0..count).map(|number| (format!("x{number:04}"), LabelOperator::DoesNotExist)));
+    let values = |count: usize| Operator::NotIn((0..count).map(|number| format!("v{number:06}")).collect());
+    let absent = |count: usize| labels((0..count).map(|number| (format!("x{number:04}"), Operator::DoesNotExist)));
     for (what, selection, least, most) in [
         ("a usual one", labels([("a".to_owned(), values(1))].into_iter()), 0, 2),
         ("many requirements", absent(1_000), 20, 100),

@@ -15,13 +15,13 @@ use crate::model::{FieldIndex, Key, Version};
 use crate::query::{FieldTerm, Selection};
 use crate::registry::dispatched_event::LineForm;
 use crate::registry::event_dispatcher::{EventDispatcher, Mailed, Subscription};
-use crate::selector::FieldOperator;
+use crate::selector::Operator;
 use crate::store::tests::record;
 use crate::store::{Change, Cursor, HistoryLimits, Snapshot, Store};
 use crate::subscribe::transition;
 
 fn of_value(value: &str) -> Arc<Selection> {
-    let term = FieldTerm::new(FieldRef::Field(FieldIndex(0)), FieldOperator::Equals, value);
+    let term = FieldTerm::new(FieldRef::Field(FieldIndex(0)), Operator::equal_to(value));
     Arc::new(Selection { fields: vec![term], ..Selection::default() })
 }
 

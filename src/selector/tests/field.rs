@@ -3,7 +3,7 @@
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
 
 use crate::selector::field::{escape_value, unescape_value};
-use crate::selector::{FieldOperator, FieldRequirement, FieldSelector};
+use crate::selector::{FieldRequirement, FieldSelector, Operator, OperatorName};
 
 #[test]
 fn every_refusal_is_worded_as_kube_apiserver_words_it() {
@@ -28,12 +28,12 @@ fn every_refusal_is_worded_as_kube_apiserver_words_it() {
 }
 
 /// Label, operator, value.
-type Term<'a> = (&'a str, FieldOperator, &'a str);
+type Term<'a> = (&'a str, OperatorName, &'a str);
 
 #[test]
 fn what_is_accepted_is_split_literally_and_sorted() {
-    let equals = FieldOperator::Equals;
-    let differs = FieldOperator::NotEquals;
+    let equals = OperatorName::In;
+    let differs = OperatorName::NotIn;
     let rows: [(&str, &[Term]); 20] = [
         ("", &[]),
         (",", &[]),
@@ -61,7 +61,7 @@ fn what_is_accepted_is_split_literally_and_sorted() {
         let found: Vec<Term> = selector
             .requirements
             .iter()
-            .map(|requirement| (&*requirement.label, requirement.operator, &*requirement.value))
+            .map(|requirement| (&*requirement.label, requirement.operator.name(), &*requirement.operator.listed()[0]))
             .collect();
         assert_eq!(found, expected, "{text:?}");
     }
@@ -75,8 +75,7 @@ fn values_are_escaped_where_a_selector_needs_it() {
 fn requirement() -> impl Strategy<Value = FieldRequirement> {
     ("[a-z.!]{0,5}[a-z]", any::<bool>(), "[a-c,=\\\\! é]{0,6}").prop_map(|(label, equal, value)| FieldRequirement {
         label,
-        operator: if equal { FieldOperator::Equals } else { FieldOperator::NotEquals },
-        value,
+        operator: if equal { Operator::equal_to(value) } else { Operator::not_equal_to(value) },
     })
 }
 

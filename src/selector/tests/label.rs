@@ -3,7 +3,7 @@
 use proptest::prelude::{Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
 use super::labels;
-use crate::selector::{LabelOperator, LabelRequirement, LabelSelector};
+use crate::selector::{LabelRequirement, LabelSelector, Operator};
 
 const KEY_RULE: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with \
                         an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for \
@@ -319,6 +319,6 @@ proptest! {
 
 #[test]
 fn a_selector_made_in_any_order_is_sorted_by_key() {
-    let exists = |key: &str| LabelRequirement { key: key.to_owned(), operator: LabelOperator::Exists };
+    let exists = |key: &str| LabelRequirement { key: key.to_owned(), operator: Operator::Exists };
     assert_eq!(LabelSelector::new(vec![exists("b"), exists("a")]).to_string(), "a,b");
 }

@@ -3,6 +3,7 @@
 mod documentation;
 mod field;
 mod label;
+mod operator;
 mod syntax;
 mod wire;
 

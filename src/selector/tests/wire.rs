@@ -123,7 +123,7 @@ fn field_expressions_speak_of_some_value_or_of_none() {
     ];
     for (values, expected) in rows {
         let found: Vec<bool> =
-            expressions.iter().map(|it| it.operator.matches(|is| values.iter().any(|value| is(value)))).collect();
+            expressions.iter().map(|it| it.operator.matches_field(|is| values.iter().any(|value| is(value)))).collect();
         assert_eq!(found, expected, "{values:?}");
     }
 }

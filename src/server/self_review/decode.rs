@@ -14,7 +14,7 @@ use crate::manifest::yaml::Syntax;
 use crate::model::quote;
 use crate::placement_service::field_validation::FieldValidation;
 use crate::selector::{
-    FieldOperator, FieldRequirement, FieldSelector, LabelOperator, LabelRequirement, LabelSelector, Problem, Reason,
+    Dialect, FieldRequirement, FieldSelector, LabelRequirement, LabelSelector, Operator, OperatorName, Problem, Reason,
 };
 use crate::wire::api_error::ApiError;
 use crate::wire::request_body;
@@ -254,6 +254,10 @@ fn values(requirement: &Value) -> Vec<String> {
     values.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
+fn operator(requirement: &Value, dialect: Dialect) -> Option<Operator> {
+    OperatorName::read(requirement["operator"].as_str()?, dialect)?.with_values(values(requirement)).ok()
+}
+
 /// The requirements of a field selector, and whether some cannot be read. Requirements narrow, so leaving one out asks for more.
 fn fields(selector: &Value) -> (Vec<FieldRequirement>, bool) {
     let raw = text(selector, "rawSelector");
@@ -262,17 +266,8 @@ fn fields(selector: &Value) -> (Vec<FieldRequirement>, bool) {
     }
     let mut is_partial = false;
     let read = requirements(selector).iter().filter_map(|requirement| {
-        let operator = match requirement["operator"].as_str() {
-            Some("In") => Some(FieldOperator::Equals),
-            Some("NotIn") => Some(FieldOperator::NotEquals),
-            _ => None,
-        };
-        let value = <[String; 1]>::try_from(values(requirement)).ok().map(|[value]| value);
-        let read = operator.zip(value).map(|(operator, value)| FieldRequirement {
-            label: text(requirement, "key"),
-            operator,
-            value,
-        });
+        let operator = operator(requirement, Dialect::FieldText).filter(|operator| operator.listed().len() == 1);
+        let read = operator.map(|operator| FieldRequirement { label: text(requirement, "key"), operator });
         is_partial |= read.is_none();
         read
     });
@@ -288,16 +283,9 @@ fn labels(selector: &Value) -> (Vec<LabelRequirement>, bool) {
     }
     let mut is_partial = false;
     let read = requirements(selector).iter().filter_map(|requirement| {
-        let (key, values) = (text(requirement, "key"), values(requirement));
-        let operator = match (requirement["operator"].as_str(), values.is_empty()) {
-            (Some("In"), false) => Some(LabelOperator::In(values)),
-            (Some("NotIn"), false) => Some(LabelOperator::NotIn(values)),
-            (Some("Exists"), true) => Some(LabelOperator::Exists),
-            (Some("DoesNotExist"), true) => Some(LabelOperator::DoesNotExist),
-            _ => None,
-        };
+        let operator = operator(requirement, Dialect::Requirement);
         is_partial |= operator.is_none();
-        operator.map(|operator| LabelRequirement { key, operator })
+        operator.map(|operator| LabelRequirement { key: text(requirement, "key"), operator })
     });
     let read = read.collect();
     (read, is_partial)

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::openapi::SELECTABLE_FIELDS;
 use crate::registry::{Catalog, Registry, VersionInfo};
 use crate::selector::wire::label_selector;
-use crate::selector::{LabelOperator, LabelSelection, LabelSelector};
+use crate::selector::{LabelSelection, LabelSelector, Operator};
 use crate::server::{Server, Settings};
 use crate::source::folder_feeds::FolderFeeds;
 
@@ -161,7 +161,7 @@ fn overlap(left: &LabelSelector, right: &LabelSelector) -> bool {
     for selector in [left, right] {
         for requirement in &selector.requirements {
             let named = values.entry(&requirement.key).or_insert_with(|| BTreeSet::from([None, Some("another")]));
-            if let LabelOperator::In(set) | LabelOperator::NotIn(set) = &requirement.operator {
+            if let Operator::In(set) | Operator::NotIn(set) = &requirement.operator {
                 named.extend(set.iter().map(|value| Some(value.as_str())));
             }
         }

@@ -14,14 +14,14 @@ use crate::extract::Prune;
 use crate::registry::consumer::{Consumer, ConsumerTerms, ConsumerValue};
 use crate::registry::views::{ViewDefinition, ViewPart};
 use crate::request::view_path::VIEWS;
-use crate::selector::{FieldExpression, FieldExpressionOperator};
+use crate::selector::{FieldExpression, Operator};
 use crate::server::Settings;
 use crate::server::health::Check;
 
 const BLUE: &str = "/apis/view.fieldcache.dev/v1alpha1/views/blue/proxy";
 
 fn blue() -> ViewPart {
-    let operator = FieldExpressionOperator::In(vec!["blue".to_owned(), "cyan".to_owned()]);
+    let operator = Operator::In(vec!["blue".to_owned(), "cyan".to_owned()]);
     ViewPart {
         group: "stable.example.com".to_owned(),
         resource: "shirts".to_owned(),

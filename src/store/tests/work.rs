@@ -5,7 +5,7 @@ use super::{record, record_of_many};
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Key, Version};
 use crate::query::{FieldTerm, Listing, Selection, State};
-use crate::selector::{FieldOperator, LabelSelector};
+use crate::selector::{LabelSelector, Operator};
 use crate::store::text_reads::counted;
 use crate::store::{HistoryLimits, Store};
 use crate::subscribe::subscription_index::{SubscriptionIndex, Touched};
@@ -33,7 +33,7 @@ fn work_of(count: usize) -> [u64; 4] {
         .iter()
         .flat_map(|key| {
             let labels = LabelSelector::parse(&format!("{key}=b")).unwrap();
-            let term = FieldTerm::new(FieldRef::Field(FieldIndex(0)), FieldOperator::Equals, &**key);
+            let term = FieldTerm::new(FieldRef::Field(FieldIndex(0)), Operator::equal_to(&**key));
             [Selection { labels, ..Selection::default() }, Selection { fields: vec![term], ..Selection::default() }]
         })
         .collect();

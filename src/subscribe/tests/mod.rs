@@ -6,7 +6,7 @@ use super::{Transition, transition};
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Version};
 use crate::query::{FieldTerm, Selection};
-use crate::selector::FieldOperator;
+use crate::selector::Operator;
 use crate::store::tests::record;
 use crate::store::{Change, HistoryLimits, Object, Store};
 
@@ -19,7 +19,7 @@ fn object(value: &str) -> Object {
 #[test]
 fn entering_is_added_leaving_is_deleted() {
     let selection = Selection {
-        fields: vec![FieldTerm::new(FieldRef::Field(FieldIndex(0)), FieldOperator::Equals, "in")],
+        fields: vec![FieldTerm::new(FieldRef::Field(FieldIndex(0)), Operator::equal_to("in"))],
         ..Selection::default()
     };
     for (before, after, expected) in [

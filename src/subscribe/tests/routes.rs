@@ -10,7 +10,7 @@ use proptest::{option, prop_assert, prop_assert_eq, proptest};
 use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Key, Version};
 use crate::query::{CompactSelection, FieldTerm, Selection};
-use crate::selector::{FieldExpressionOperator, FieldOperator, LabelSelector};
+use crate::selector::{LabelSelector, Operator, OperatorName};
 use crate::store::tests::{record, record_of_many};
 use crate::store::{Change, HistoryLimits, IndexLimits, Store};
 use crate::subscribe::subscription_index::{Stand, SubscriptionId, SubscriptionIndex, Touched};
@@ -28,9 +28,10 @@ fn selection() -> impl Strategy<Value = Selection> {
         Just(FieldRef::Field(FieldIndex(0))),
         Just(FieldRef::Field(FieldIndex(1))),
     ];
-    let operator = select(vec![FieldOperator::Equals, FieldOperator::Equals, FieldOperator::NotEquals]);
-    let term = (field, operator, select(VALUES.to_vec()))
-        .prop_map(|(field, operator, value)| FieldTerm::new(field, operator, value));
+    let operator = select(vec![OperatorName::In, OperatorName::In, OperatorName::NotIn]);
+    let term = (field, operator, select(VALUES.to_vec())).prop_map(|(field, operator, value)| {
+        FieldTerm::new(field, operator.with_values(vec![value.to_owned()]).unwrap())
+    });
     (option::of(select(vec!["a", "b"])), select(LABELS.to_vec()), vec(term, 0..3)).prop_map(
         |(namespace, labels, fields)| Selection {
             namespace: namespace.map(str::to_owned),
@@ -126,7 +127,7 @@ proptest! {
 
 #[test]
 fn a_change_touches_only_those_at_its_values() {
-    let field = |value: &str| FieldTerm::new(FieldRef::Field(FieldIndex(0)), FieldOperator::Equals, value);
+    let field = |value: &str| FieldTerm::new(FieldRef::Field(FieldIndex(0)), Operator::equal_to(value));
     let labels = |text: &str| LabelSelector::parse(text).unwrap();
     let rows: [(Selection, &str); 10] = [
         (Selection { fields: vec![field("red")], ..Selection::default() }, "the value it left"),
@@ -164,8 +165,10 @@ fn thousands_of_subscriptions_with_many_values_are_touched_once_and_leave_nothin
     let values: Vec<String> = (0..64).map(|number| format!("v{number}")).collect();
     let labels = LabelSelector::parse(&format!("app in ({})", values.join(","))).unwrap();
     let by_label = Selection { labels, ..Selection::default() };
-    let in_values =
-        FieldTerm { field: FieldRef::Field(FieldIndex(0)), operator: FieldExpressionOperator::In(values.clone()) };
+    let in_values = FieldTerm {
+        field: FieldRef::Field(FieldIndex(0)),
+        operator: OperatorName::In.with_values(values.clone()).unwrap(),
+    };
     let by_field = Selection { fields: vec![in_values], ..Selection::default() };
     let mut routes = SubscriptionIndex::default();
     let stands: Vec<(SubscriptionId, Stand)> =
@@ -191,8 +194,11 @@ fn thousands_of_subscriptions_with_many_values_are_touched_once_and_leave_nothin
 
 #[test]
 fn entering_and_leaving_is_by_some_value() {
-    let field = |operator: FieldOperator, value: &str| Selection {
-        fields: vec![FieldTerm::new(FieldRef::Field(FieldIndex(0)), operator, value)],
+    let field = |operator: OperatorName, value: &str| Selection {
+        fields: vec![FieldTerm::new(
+            FieldRef::Field(FieldIndex(0)),
+            operator.with_values(vec![value.to_owned()]).unwrap(),
+        )],
         ..Selection::default()
     };
     let mut store = Store::new(HistoryLimits::default());
@@ -217,15 +223,15 @@ fn entering_and_leaving_is_by_some_value() {
             .collect()
     };
     for (operator, value, expected) in [
-        (FieldOperator::Equals, "a", ["added", "deleted", "nothing", "nothing"]),
-        (FieldOperator::Equals, "b", ["added", "modified", "deleted", "nothing"]),
-        (FieldOperator::Equals, "c", ["nothing", "added", "deleted", "nothing"]),
-        (FieldOperator::Equals, "d150", ["nothing", "nothing", "nothing", "added"]),
-        (FieldOperator::NotEquals, "a", ["nothing", "added", "modified", "modified"]),
-        (FieldOperator::NotEquals, "d150", ["added", "modified", "modified", "deleted"]),
+        (OperatorName::In, "a", ["added", "deleted", "nothing", "nothing"]),
+        (OperatorName::In, "b", ["added", "modified", "deleted", "nothing"]),
+        (OperatorName::In, "c", ["nothing", "added", "deleted", "nothing"]),
+        (OperatorName::In, "d150", ["nothing", "nothing", "nothing", "added"]),
+        (OperatorName::NotIn, "a", ["nothing", "added", "modified", "modified"]),
+        (OperatorName::NotIn, "d150", ["added", "modified", "modified", "deleted"]),
     ] {
         assert_eq!(told(&field(operator, value)), expected, "{operator:?} {value}");
     }
-    let elsewhere = Selection { namespace: Some("b".to_owned()), ..field(FieldOperator::Equals, "a") };
+    let elsewhere = Selection { namespace: Some("b".to_owned()), ..field(OperatorName::In, "a") };
     assert_eq!(told(&elsewhere), ["nothing"; 4], "what else it asks for decides");
 }
