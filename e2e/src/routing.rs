@@ -11,9 +11,9 @@ use fieldcache::crd::Crd;
 use fieldcache::extract::Extractor;
 use fieldcache::model::{Record, Version};
 use fieldcache::query::{FieldTerm, Selection};
-use fieldcache::registry::event_dispatcher::{EventDispatcher, Mailed, Subscription};
+use fieldcache::registry::event_dispatcher::{EventDispatcher, MailboxContents, Subscription};
 use fieldcache::selector::Operator;
-use fieldcache::store::{HistoryLimits, Snapshot, Store, Trust};
+use fieldcache::store::{HistoryLimits, RelistMode, Snapshot, Store};
 
 use crate::corpus::shirts::Shirts;
 
@@ -56,7 +56,7 @@ impl Routing {
             selections.push(Selection { fields: vec![term], ..Selection::default() });
             store.list(&read(&plan, object.to_string())?);
         }
-        store.commit_list(Version::new(version), Trust::SameVersionIsSame);
+        store.commit_list(Version::new(version), RelistMode::TrustVersions);
         let first = store.snapshot();
         let mut prepared = Vec::new();
         for _ in 0..stretches {
@@ -106,11 +106,11 @@ impl Ready {
         let mut context = TaskContext::from_waker(Waker::noop());
         let mut taken = 0;
         for subscription in &self.subscriptions {
-            if let Mailed::Changes { changes, .. } = subscription.take() {
+            if let MailboxContents::Changes { changes, .. } = subscription.take() {
                 taken += changes.len();
             }
             // News is told once; the second question finds none and leaves the waker.
-            while std::pin::pin!(subscription.news()).poll(&mut context).is_ready() {}
+            while std::pin::pin!(subscription.changed()).poll(&mut context).is_ready() {}
         }
         taken
     }

@@ -47,7 +47,7 @@ use tokio::time::{Instant, timeout};
 use super::limit::{Limit, Limited, QUEUE_PATIENCE, RETRY_AFTER, WAITING_USERS};
 use super::user::User;
 use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Ticket};
-use crate::query::work::give_way;
+use crate::query::work::yield_to_others;
 
 /// Parts of a seat.
 const UNITS_PER_SEAT: u64 = 8;
@@ -189,7 +189,7 @@ impl Seats {
         tokio::spawn(async move {
             loop {
                 for _ in 0..EVENT_INTERVAL {
-                    give_way().await;
+                    yield_to_others().await;
                 }
                 if !seats.next_round() {
                     break;

@@ -13,7 +13,7 @@ use crate::flow_control::Limits;
 use crate::flow_control::connection::CloseReason;
 use crate::flow_control::connections::MOST_UNSTARTED;
 use crate::flow_control::limit::Limit;
-use crate::registry::{Registry, Where};
+use crate::registry::{PanicOrigin, Registry};
 
 /// Exports the limits of a server and of its registry.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ impl Collector for LimitsCollector {
         let help = "Internal errors that were contained: a request that got 500, a response or watch that ended early, the sync of a resource \
                     (feed) that restarted, a connection that ended";
         let mut family = encoder.encode_descriptor("fieldcache_panics", help, None, MetricType::Counter)?;
-        for place in Where::ALL {
+        for place in PanicOrigin::ALL {
             let counted = self.registry.panics().counted(place);
             let label = [("where", place.as_str())];
             family.encode_family(&label)?.encode_counter::<NoLabelSet, _, u64>(&counted, None)?;

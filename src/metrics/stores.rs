@@ -56,7 +56,7 @@ impl StoresCollector {
 
     fn loaded(&self) -> Vec<Loaded> {
         let catalog = self.registry.catalog();
-        let loaded = catalog.copies().filter_map(|resource| match resource.live.state() {
+        let loaded = catalog.stores().filter_map(|resource| match resource.live.state() {
             LoadState::Ready(snapshot) => {
                 let usage = snapshot.usage();
                 Some(Loaded { resource: resource.clone(), usage })
@@ -136,7 +136,7 @@ impl Collector for StoresCollector {
         let help = "Restarts of the sync of a resource after an internal error";
         let mut family = encoder.encode_descriptor("fieldcache_feed_panics", help, None, MetricType::Counter)?;
         // A resource that cannot be loaded because of an internal error must have a series too.
-        for resource in self.registry.catalog().copies() {
+        for resource in self.registry.catalog().stores() {
             let panics = resource.live.panics();
             if panics > 0 || matches!(resource.live.state(), LoadState::Ready(_)) {
                 let labels = labels(resource);

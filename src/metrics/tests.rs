@@ -31,7 +31,7 @@ use crate::flow_control::limit::LimitSettings;
 use crate::model::{Gvr, Key, Scope, Version};
 use crate::operator::reported::{MOST_OBJECTS, ReportedConditions, ReportedKind};
 use crate::operator::status::{ConditionStatus, Finding};
-use crate::query::Access;
+use crate::query::AccessPath;
 use crate::registry::{
     Catalog, CheckOutcome, LoadState, Registry, Resource, ResourceOrigin, UnreadableNames, VersionInfo,
 };
@@ -71,8 +71,8 @@ fn resource(plural: &str) -> Resource {
         definition: String::new(),
         plan: Extractor::custom_resource(&crd, "v1"),
         live: Arc::default(),
-        excerpt: None,
-        seen_through: None,
+        partial_store: None,
+        view_restriction: None,
     }
 }
 
@@ -114,7 +114,7 @@ fn metrics_with(scrapers: Scrapers) -> (Metrics, Arc<Resource>, Arc<Resource>) {
     let list = Outcome {
         verb: Verb::List,
         code: 200,
-        path: Some(AnswerPath::Own(Access::Index)),
+        path: Some(AnswerPath::Own(AccessPath::Index)),
         has_field_selector: true,
         has_label_selector: false,
     };
@@ -124,7 +124,7 @@ fn metrics_with(scrapers: Scrapers) -> (Metrics, Arc<Resource>, Arc<Resource>) {
     let refused = Outcome { code: 400, path: None, ..list };
     tally.count(Some(&shirts.gvr), refused, Duration::from_micros(40));
     let watch =
-        Outcome { verb: Verb::Watch, path: Some(AnswerPath::Own(Access::Scan)), has_field_selector: false, ..list };
+        Outcome { verb: Verb::Watch, path: Some(AnswerPath::Own(AccessPath::Scan)), has_field_selector: false, ..list };
     tally.count(Some(&Gvr::new("", "v1", "pods")), watch, Duration::from_secs(2_000));
     let other = Outcome { verb: Verb::Get, code: 404, path: None, ..list };
     tally.count(None, Outcome { has_field_selector: false, ..other }, Duration::from_millis(2));

@@ -61,7 +61,7 @@ pub async fn run(
         });
         let mut fields = StoreOptions::default();
         for store in evaluated.values().flat_map(|result| &result.stores) {
-            let option = StoreOption { fields: store.fields.clone(), excerpt: store.scope.clone() };
+            let option = StoreOption { fields: store.fields.clone(), partial_store: store.scope.clone() };
             fields.set(store.gvr.clone(), option);
         }
         store_options.send_if_modified(|held| {

@@ -150,7 +150,7 @@ impl Stores {
         let catalog = replica.registry.catalog();
         let mut stores = Stores { objects: 0, bytes: 0, waiting: None };
         for gvr in wanted {
-            let state = catalog.copy(gvr).map(|resource| resource.live.state());
+            let state = catalog.store(gvr).map(|resource| resource.live.state());
             let waiting = match state {
                 Some(LoadState::Ready(snapshot)) => {
                     let usage = snapshot.usage();

@@ -94,7 +94,7 @@ impl Synced {
         let Some(Expected { stores, gating }) = held.as_mut() else { return Vec::new() };
         let has_some = stores.iter().any(|gvr| catalog.readiness(gvr) == Readiness::Ready);
         let store = |gvr: &Gvr| {
-            let read = catalog.copy(gvr).map_or(0, |resource| resource.live.read());
+            let read = catalog.store(gvr).map_or(0, |resource| resource.live.read());
             let gates = gating.get_mut(gvr).is_some_and(|progress| progress.goes_on(read, now) || !has_some);
             let readiness = match catalog.readiness(gvr) {
                 Readiness::NotReady(progress) if gates => return (gvr.clone(), Readiness::NotReady(progress)),
@@ -113,7 +113,7 @@ impl Synced {
             return true;
         }
         let catalog = registry.catalog();
-        let has_stores = self.expected().is_some_and(|stores| stores.iter().all(|gvr| catalog.copy(gvr).is_some()));
+        let has_stores = self.expected().is_some_and(|stores| stores.iter().all(|gvr| catalog.store(gvr).is_some()));
         let knows = has_stores && self.views.load(Ordering::Acquire);
         if knows {
             self.known.store(true, Ordering::Release);

@@ -38,7 +38,7 @@ use crate::kinds::view::{ConsumerValue, Endpoint};
 use crate::kinds::{Authorization, Consistency, View, ViewStatus, accept};
 use crate::registry::consumer::{ConsumerTerms, ConsumerValue as Taken};
 use crate::registry::views::{ViewDefinition, ViewPart, ViewRights};
-use crate::registry::{Definitions, LoadState, ViewVerdicts};
+use crate::registry::{Definitions, LoadState, ViewDefinitions};
 use crate::request::view_path::VIEWS;
 
 /// How often a status is compared without a change.
@@ -260,7 +260,7 @@ pub async fn serve(
             let policy = policy.borrow_and_update().clone();
             let judged_now = evaluate_all(views.state(), &results, &definitions, last.take()).await;
             let now = &judged_now.view_results;
-            let served: ViewVerdicts = now
+            let served: ViewDefinitions = now
                 .iter()
                 .map(|(name, result)| {
                     let outcome = result.outcome.clone().map_err(|problems| problems[0].message.clone());
@@ -390,7 +390,7 @@ fn findings(result: &ViewResult, replica: &ReplicaState) -> Vec<Finding> {
     let catalog = replica.registry.catalog();
     let is_waiting = |part: &&ViewPart| {
         let mut states = catalog
-            .copies()
+            .stores()
             .filter(|resource| resource.gvr.group == part.group && resource.gvr.resource == part.resource)
             .map(|resource| resource.live.state())
             .peekable();

@@ -158,7 +158,8 @@ pub fn answer(
         AdmissionError::Forbidden(message) => Unanswered::Forbidden(message),
     })?;
     let lives = copies.lives();
-    let lag = lives.iter().filter(|live| live.freshness().proof().is_some()).map(|live| live.freshness().lag()).max();
+    let lag =
+        lives.iter().filter(|live| live.freshness().last_progress().is_some()).map(|live| live.freshness().lag()).max();
     let age = lag.map(|lag| i64::try_from(lag.as_secs()).unwrap_or(i64::MAX));
     let mut status = reviewed.answer.summary(indexed.resource_versions.clone(), age);
     let is_told = |warning: &&Warning| validation != FieldValidation::Ignore || !warning.is_unknown_field();

@@ -125,7 +125,7 @@ type Found = (&'static str, Arc<Resource>);
 
 fn find(catalog: &Catalog, resource: &'static str) -> Result<Found, MissingCopy> {
     let gvr = Gvr::new("", "v1", resource);
-    match (catalog.resource(&gvr), catalog.copy(&gvr)) {
+    match (catalog.resource(&gvr), catalog.store(&gvr)) {
         (Some(found), _) => Ok((resource, found.clone())),
         (None, Some(_)) => Err(MissingCopy::Partial { resource }),
         (None, None) => Err(MissingCopy::NotKept { resource }),

@@ -1,11 +1,11 @@
-//! A selection as an open watch holds it: in about the memory of its text, and able to test one object.
+//! A selection in about the memory of its text, which can test one object. Open watches store these.
 //!
-//! A [`Selection`] takes about ten times the length of a selector, in one allocation for each value: good for a request, too much for
-//! each of many watches. Here all texts stand in one string, and what is required of them in one list of numbers. A compact selection
-//! cannot be planned, printed or changed, and no selection can be made of it again.
+//! A [`Selection`] takes about ten times the length of its selector, in one allocation for each value: fine for a
+//! request, too much for each of many watches. Here one string has all texts, and one list of numbers has the
+//! requirements. A compact selection cannot be planned, printed, changed or converted back.
 //!
-//! It is also the fast test of one object: keys and values are sorted, so that neither many requirements nor large sets are walked once for each
-//! label or value.
+//! It is also the fast test of one object: keys and values are sorted, so that many requirements or large sets are not
+//! walked once for each label or value.
 
 use std::cmp::Ordering;
 
@@ -15,7 +15,8 @@ use crate::model::FieldIndex;
 use crate::selector::{LabelRequirement, Operand, Operator, OperatorName, SortedValues};
 use crate::store::Object;
 
-/// Up to so many texts are searched in an object one by one. Of more requirements, its labels are walked once instead.
+/// Up to this number of texts, each is searched in an object. For more requirements, the labels of the object are
+/// walked once instead.
 const SEARCHED: u32 = 8;
 
 /// Tests objects.
@@ -35,9 +36,9 @@ impl Selects for Selection {
 pub struct CompactSelection {
     /// All keys and values, one after the other.
     text: Box<str>,
-    /// The requirements. Each begins with the place of its operator in [`OperatorName::ALL`] and, for fields, the field. What follows are for
-    /// labels the key; then the operand: two halves of a number, or the count of a list and its values. A text is the number of bytes at
-    /// which it ends.
+    /// The requirements. Each begins with the index of its operator in [`OperatorName::ALL`] and, for fields, the
+    /// field. For labels the key follows. Then comes the operand: two halves of a number, or the count of a list and
+    /// its values. A text is stored as the offset of its end.
     codes: Box<[u32]>,
     has_namespace: bool,
     /// How many requirements are on labels. They come first, in the order of their keys.
@@ -112,7 +113,7 @@ impl Writer {
 }
 
 impl CompactSelection {
-    /// Selects what a selection selects.
+    /// Compiles a selection.
     pub fn new(selection: &Selection) -> CompactSelection {
         let mut writer = Writer::default();
         if let Some(namespace) = &selection.namespace {
@@ -135,12 +136,12 @@ impl CompactSelection {
         }
     }
 
-    /// How many requirements it has, each of which may be compared with an object.
+    /// The number of requirements. Each of them may be compared with an object.
     pub fn requirements(&self) -> usize {
         self.labels as usize + self.fields as usize
     }
 
-    /// What it takes in memory beside itself, in bytes.
+    /// Memory beside the value itself, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.text.len() + size_of_val(&*self.codes)
     }

@@ -1,27 +1,28 @@
-//! How a selection is answered, for a person who asks: the plan in words, and what it costs.
+//! How a selection is answered, for people: the plan as text, and its cost.
 //!
-//! Nothing here is done for an ordinary request. An explanation plans the selection once more, over the same state, so
-//! that the answer itself carries no words. How long the answer took is not here: the core knows no clock.
+//! Ordinary requests do none of this. An explanation plans the selection once more over the same state, so that the
+//! response itself needs no texts. The duration of the response is not part of it, because the core has no clock.
 
 use super::compact::{CompactSelection, Selects};
 use super::operand::Operand;
 use super::page::State;
-use super::plan::{Hits, Plan, steps_of_test};
-use super::selection::{Access, Selection};
+use super::plan::{Hits, QueryPlan, steps_of_test};
+use super::selection::{AccessPath, Selection};
 use super::work::Work;
 use crate::extract::{Field, FieldRef};
 
 /// Hits up to this number are added up byte by byte; the sum over more would cost as much as the answer.
 const SUMMED_HITS: u64 = 10_000;
 
-/// How a selection is answered in one state, without regard to pages: an explanation tells of all hits.
+/// How a selection is answered in one state. Pages have no influence: an explanation is about all hits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// The plan as one line, such as `spec.color=blue (3) & app=shop (100)`.
     pub plan: String,
     /// How the objects are found.
-    pub access: Access,
-    /// How many objects the plan begins with, before anything is intersected or removed; `None` where it is not said.
+    pub access: AccessPath,
+    /// Number of objects that the plan begins with, before anything is intersected or removed; `None` where it is
+    /// withheld.
     pub candidates: Option<u64>,
     /// How many objects are selected.
     pub hits: u64,
@@ -31,21 +32,21 @@ pub struct Explanation {
 
 impl Explanation {
     /// How `selection` is answered in `state`; `fields` are those of the resource.
-    pub async fn of(selection: &Selection, state: &State, fields: &[Field], work: &mut Work) -> Explanation {
+    pub async fn new(selection: &Selection, state: &State, fields: &[Field], work: &mut Work) -> Explanation {
         let snapshot = state.snapshot();
-        let plan = Plan::new(selection, snapshot, work).await;
-        let is_current = state.undone().is_empty();
+        let plan = QueryPlan::new(selection, snapshot, work).await;
+        let is_current = state.rewind().is_empty();
         let (hits, bytes) = match plan.hits(work).await {
             Hits::Everything => (state.rest(None, ""), Some(snapshot.json_bytes())),
             Hits::Namespace(namespace) => (state.rest(Some(&namespace), ""), None),
             Hits::Slots(slots) => {
                 let selection = CompactSelection::new(selection);
                 let mut before = 0;
-                for object in state.undone().before() {
+                for object in state.rewind().before() {
                     before += u64::from(selection.selects(object));
-                    work.did(steps_of_test(&selection)).await;
+                    work.spend(steps_of_test(&selection)).await;
                 }
-                let hidden = state.undone().hidden().intersection_len(&slots);
+                let hidden = state.rewind().hidden().intersection_len(&slots);
                 let size = |slot| snapshot.object(slot).map_or(0, |object| object.length() as u64);
                 let bytes = (slots.len() <= SUMMED_HITS).then(|| slots.iter().map(size).sum());
                 ((slots.len() + before).saturating_sub(hidden), bytes)
@@ -60,8 +61,8 @@ impl Explanation {
         }
     }
 
-    /// The same without what objects that are not selected change: the plan has no counts, and its parts are in the order of the
-    /// selection instead of that of their sizes.
+    /// The same without anything that depends on objects that are not selected: the plan has no counts, and its parts
+    /// are in the order of the selection instead of that of their sizes.
     pub async fn without_counts(
         selection: &Selection,
         state: &State,
@@ -74,6 +75,6 @@ impl Explanation {
         let parts: Vec<String> =
             of_fields.chain(of_labels).chain(namespace).map(|operand| operand.in_words(fields)).collect();
         let plan = if parts.is_empty() { "everything".to_owned() } else { parts.join(" & ") };
-        Explanation { plan, candidates: None, ..Explanation::of(selection, state, fields, work).await }
+        Explanation { plan, candidates: None, ..Explanation::new(selection, state, fields, work).await }
     }
 }

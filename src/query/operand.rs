@@ -1,10 +1,10 @@
-//! What one set of a plan stands for, and how it is written for people.
+//! What one set of a plan represents, and its text in an explanation.
 
 use super::selection::FieldTerm;
 use crate::extract::{Field, FieldRef};
 use crate::selector::LabelRequirement;
 
-/// What one set of a plan stands for.
+/// What one set of a plan represents.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Operand<'a> {
     Field(&'a FieldTerm),
@@ -13,7 +13,7 @@ pub(super) enum Operand<'a> {
 }
 
 impl Operand<'_> {
-    /// As it would stand in a selector.
+    /// In the syntax of a selector.
     pub(super) fn in_words(self, fields: &[Field]) -> String {
         match self {
             Operand::Namespace(namespace) => format!("metadata.namespace={namespace}"),

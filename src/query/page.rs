@@ -1,50 +1,50 @@
-//! Hits in list order, a page at a time, now or at an exact version.
+//! Hits in list order, a page at a time, at the newest or at an exact version.
 //!
-//! A [`Listing`] owns its snapshot and walks it in small steps, so that a list of any size is streamed to a reader of
-//! any speed with bounded memory and without a lock.
+//! A [`Listing`] owns its snapshot and walks it in small steps. A list of any size is thus streamed to a reader of any
+//! speed, with bounded memory and without a lock.
 
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use super::compact::{CompactSelection, Selects};
-use super::plan::{Hits, Plan, steps_of_test};
+use super::plan::{Hits, QueryPlan, steps_of_test};
 use super::selection::Selection;
 use super::work::{Work, at_once};
 use crate::model::{Key, Version};
-use crate::store::{Object, Snapshot, TooOld, Undone};
+use crate::store::{Object, Rewind, Snapshot, TooOld};
 
-/// How many objects a listing takes from the snapshot at a time: large enough to hide the walk to the place, small
-/// enough that what it holds is nothing beside the answer.
+/// Number of objects that a listing takes from the snapshot at a time: large enough to amortize the search for its
+/// position, small enough that they take little memory compared with the response.
 const STEP: usize = 256;
 
-/// Up to this share of all objects (one in so many), sorting the hits is cheaper than walking every key.
+/// Up to this share of all objects (one in this many), sorting the hits is cheaper than walking every key.
 const SORT_BELOW_ONE_IN: u64 = 16;
 
-/// A store at one version: the snapshot, and what must be undone in it.
+/// A store at one version: a snapshot, and the changes to revert in it.
 #[derive(Clone, Debug)]
 pub struct State {
     snapshot: Snapshot,
     version: Version,
     /// Objects that differ from the snapshot's.
-    undone: Arc<Undone>,
+    rewind: Arc<Rewind>,
 }
 
 impl State {
     /// The snapshot as it is.
     pub fn current(snapshot: Snapshot) -> State {
-        State { version: snapshot.version(), snapshot, undone: Arc::default() }
+        State { version: snapshot.version(), snapshot, rewind: Arc::default() }
     }
 
-    /// The state at exactly this version, which must not be newer than the snapshot's. It is only for selections of this namespace,
-    /// if there is one: what changed elsewhere is not undone.
+    /// The state at exactly this version, which must not be newer than the snapshot's. With a namespace, the state is
+    /// only valid for selections of that namespace: other changes are not reverted.
     ///
     /// # Errors
-    /// [`TooOld`] when history does not reach back.
+    /// [`TooOld`] when the history does not reach back to the version.
     pub fn at(snapshot: Snapshot, version: Version, namespace: Option<&str>) -> Result<State, TooOld> {
         let prefix = namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
-        let undone = Arc::new(snapshot.undo_to(version, &prefix)?);
-        Ok(State { snapshot, version, undone })
+        let rewind = Arc::new(snapshot.rewind_to(version, &prefix)?);
+        Ok(State { snapshot, version, rewind })
     }
 
     /// The version that this state shows.
@@ -52,17 +52,17 @@ impl State {
         self.version
     }
 
-    /// What it is made from; versions and contents agree within an epoch of it.
+    /// The snapshot that it is based on; versions and contents agree within an epoch of it.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    pub(super) fn undone(&self) -> &Undone {
-        &self.undone
+    pub(super) fn rewind(&self) -> &Rewind {
+        &self.rewind
     }
 }
 
-/// Where a listing goes on.
+/// Where a listing continues.
 #[derive(Clone, Debug)]
 enum Walk {
     /// Along the order of all keys, from this bound, keeping the slots in the set if there is one.
@@ -75,17 +75,17 @@ enum Walk {
 #[derive(Clone, Debug)]
 pub struct Listing {
     snapshot: Snapshot,
-    /// What must not be taken from the snapshot, and the selected objects that stand there instead, in order.
-    undone: Arc<Undone>,
-    instead: VecDeque<Object>,
+    /// The slots of the snapshot to skip, and the selected objects that replace them (`overlay`), in order.
+    rewind: Arc<Rewind>,
+    overlay: VecDeque<Object>,
     walk: Walk,
     namespace_prefix: Option<String>,
     ready: VecDeque<Object>,
 }
 
 impl Listing {
-    /// How many objects are left, at most. Known without walking; what must be undone, or stands before the start, is counted
-    /// although it may not come.
+    /// Upper bound of the number of remaining objects, known without walking. It counts reverted objects and objects
+    /// before the start too.
     pub fn at_most(&self) -> u64 {
         let walked = match (&self.walk, &self.namespace_prefix) {
             (Walk::Sorted(objects), _) => objects.len() as u64,
@@ -97,22 +97,22 @@ impl Listing {
             }
             (Walk::Order { within: None, .. }, None) => self.snapshot.len() as u64,
         };
-        walked + (self.instead.len() + self.ready.len()) as u64
+        walked + (self.overlay.len() + self.ready.len()) as u64
     }
 
-    /// No object that is left is longer as JSON, in bytes. Known without walking, so it may be one that does not come. An average would say
-    /// nothing: whoever may write one object chooses how long it is.
+    /// Upper bound of the JSON length of each remaining object, in bytes. It is known without walking, so the longest
+    /// object may not be selected. An average would be no bound: anyone who may write one object chooses its length.
     pub fn longest(&self) -> usize {
         let of = |objects: &mut dyn Iterator<Item = &Object>| objects.map(Object::length).max().unwrap_or(0);
         let walked = match &self.walk {
             Walk::Sorted(objects) => of(&mut objects.as_slice().iter()),
             Walk::Order { .. } => self.snapshot.longest(),
         };
-        walked.max(of(&mut self.instead.iter().chain(&self.ready)))
+        walked.max(of(&mut self.overlay.iter().chain(&self.ready)))
     }
 
-    /// How long all objects that are left are together, when one is as long as `length` says. Past `most`, those that were not looked at
-    /// count as the others: only what is shown is looked at, so the sum says nothing of other objects.
+    /// The total of `length` over all remaining objects. Beyond `most` it is extrapolated from the objects seen so far.
+    /// Only selected objects are read, so the sum reveals nothing about others.
     pub fn length(&self, most: u64, length: impl Fn(&Object) -> u64) -> u64 {
         let (mut bytes, mut count) = (0u64, 0u64);
         let mut add = |object: &Object| {
@@ -121,30 +121,31 @@ impl Listing {
             bytes <= most
         };
         let is_whole = match &self.walk {
-            Walk::Sorted(objects) => objects.as_slice().iter().chain(&self.instead).chain(&self.ready).all(&mut add),
+            Walk::Sorted(objects) => objects.as_slice().iter().chain(&self.overlay).chain(&self.ready).all(&mut add),
             Walk::Order { .. } => self.clone().all(|object| add(&object)),
         };
         if is_whole { bytes } else { bytes.saturating_mul(self.at_most().max(count)) / count.max(1) }
     }
 
-    /// The objects that `selection` selects in `state`, from `start` on (inclusive; `None`: from the beginning), without a turn for others.
+    /// The objects that `selection` selects in `state`, from `start` on (inclusive; `None`: from the beginning). Does
+    /// not yield.
     pub fn new(state: State, selection: &Selection, start: Option<&str>) -> Listing {
         at_once(Listing::begin(state, selection, start, &mut Work::default()))
     }
 
     /// The same in turns.
     pub async fn begin(state: State, selection: &Selection, start: Option<&str>, work: &mut Work) -> Listing {
-        let State { snapshot, undone, .. } = state;
-        let hits = Plan::new(selection, &snapshot, work).await.hits(work).await;
+        let State { snapshot, rewind, .. } = state;
+        let hits = QueryPlan::new(selection, &snapshot, work).await.hits(work).await;
         let starts_at = |key: &str| start.is_none_or(|start| key >= start);
-        let mut instead = VecDeque::new();
-        if !undone.before().is_empty() {
+        let mut overlay = VecDeque::new();
+        if !rewind.before().is_empty() {
             let selection = CompactSelection::new(selection);
-            for object in undone.before() {
+            for object in rewind.before() {
                 if starts_at(object.key()) && selection.selects(object) {
-                    instead.push_back(object.clone());
+                    overlay.push_back(object.clone());
                 }
-                work.did(steps_of_test(&selection)).await;
+                work.spend(steps_of_test(&selection)).await;
             }
         }
         let namespace_prefix = match &hits {
@@ -155,7 +156,7 @@ impl Listing {
             Hits::Slots(slots) if slots.len() * SORT_BELOW_ONE_IN <= snapshot.len() as u64 || slots.len() < 64 => {
                 let mut objects: Vec<Object> = slots
                     .iter()
-                    .filter(|slot| !undone.hidden().contains(*slot))
+                    .filter(|slot| !rewind.hidden().contains(*slot))
                     .filter_map(|slot| snapshot.object(slot).cloned())
                     .filter(|object| starts_at(object.key()))
                     .collect();
@@ -177,18 +178,18 @@ impl Listing {
                 Walk::Order { from, within }
             }
         };
-        Listing { snapshot, undone, instead, walk, namespace_prefix, ready: VecDeque::new() }
+        Listing { snapshot, rewind, overlay, walk, namespace_prefix, ready: VecDeque::new() }
     }
 
-    /// What it takes in memory until it has been walked, in bytes, without the objects and the snapshot.
+    /// Memory until it has been walked, in bytes, without the objects and the snapshot.
     pub fn held_bytes(&self) -> u64 {
         let walk = match &self.walk {
             Walk::Sorted(objects) => objects.len() * size_of::<Object>(),
             Walk::Order { within: Some(slots), .. } => slots.serialized_size(),
             Walk::Order { within: None, .. } => 0,
         };
-        let objects = (self.instead.capacity() + self.ready.capacity()) * size_of::<Object>();
-        (self.undone.held_bytes() + walk + objects) as u64
+        let objects = (self.overlay.capacity() + self.ready.capacity()) * size_of::<Object>();
+        (self.rewind.held_bytes() + walk + objects) as u64
     }
 
     /// The next object without taking it.
@@ -196,9 +197,9 @@ impl Listing {
         if self.ready.is_empty() {
             self.fill();
         }
-        match (self.ready.front(), self.instead.front()) {
-            (Some(ready), Some(instead)) if instead.key() < ready.key() => self.instead.front(),
-            (None, _) => self.instead.front(),
+        match (self.ready.front(), self.overlay.front()) {
+            (Some(ready), Some(overlay)) if overlay.key() < ready.key() => self.overlay.front(),
+            (None, _) => self.overlay.front(),
             (Some(_), _) => self.ready.front(),
         }
     }
@@ -221,13 +222,13 @@ impl Listing {
                     for (slot, object) in self.snapshot.range(bound).take(STEP) {
                         let key = object.key();
                         if self.namespace_prefix.as_deref().is_some_and(|prefix| !key.starts_with(prefix)) {
-                            // Keys of one namespace are neighbours; the first stranger ends them.
+                            // Keys of one namespace are adjacent; the first key of another namespace ends them.
                             last = None;
                             break;
                         }
                         last = Some(object.clone());
                         let selected = within.as_ref().is_none_or(|within| within.contains(slot));
-                        if selected && !self.undone.hidden().contains(slot) {
+                        if selected && !self.rewind.hidden().contains(slot) {
                             self.ready.push_back(object.clone());
                         }
                     }
@@ -249,11 +250,11 @@ impl Iterator for Listing {
 
     fn next(&mut self) -> Option<Object> {
         self.peek()?;
-        let from_instead = match (self.ready.front(), self.instead.front()) {
-            (Some(ready), Some(instead)) => instead.key() < ready.key(),
+        let from_instead = match (self.ready.front(), self.overlay.front()) {
+            (Some(ready), Some(overlay)) => overlay.key() < ready.key(),
             (None, _) => true,
             (Some(_), None) => false,
         };
-        if from_instead { self.instead.pop_front() } else { self.ready.pop_front() }
+        if from_instead { self.overlay.pop_front() } else { self.ready.pop_front() }
     }
 }

@@ -1,14 +1,15 @@
-//! Selection -> posting lists, smallest first.
+//! Selections as posting lists, smallest first.
 //!
-//! Every requirement is either a set of slots that must be in (`include`) or one that must be out (`exclude`); sets
-//! are unions of posting lists and are only materialised once the cheaper ones have left something to test. Costs are
-//! exact list lengths, not estimates: every set knows its own.
+//! Every requirement is a set of slots that must contain an object (`include`) or must not (`exclude`). Sets are unions
+//! of posting lists. They are only materialised while enough candidates are left. Costs are exact list lengths, not
+//! estimates.
 //!
-//! Objects that are not indexed completely are in every set that must hold and in none that must not, and are tested at the
-//! end: the answer is exact, and such objects cost what a scan of them costs. What each set stands for is only put into words when somebody
-//! asks: see [`super::explain`].
+//! Objects that are not completely indexed are in every included set and in no excluded one, and are tested at the end.
+//! The result is exact, and such objects cost as much as a scan of them. The text of a set is only written for an
+//! explanation: see [`super::explain`].
 //!
-//! A plan is made and run in turns, because a selection may have many requirements and each may stand for many lists: see [`super::work`].
+//! Planning and execution yield regularly, because a selection may have many requirements, and each may represent many
+//! lists: see [`super::work`].
 
 use std::collections::HashSet;
 use std::iter;
@@ -25,25 +26,26 @@ use crate::model::{FieldIndex, Key};
 use crate::selector::{LabelRequirement, Operator, TestedValues};
 use crate::store::postings::{Posting, Postings};
 use crate::store::slots::SlotSet;
-use crate::store::{Part, Snapshot};
+use crate::store::{IndexedPart, Snapshot};
 
 /// Below this many candidates, testing each object is cheaper than building another set: a test costs some ten
 /// nanoseconds, a union at least an allocation for each list.
 const TEST_OBJECTS_BELOW: u64 = 64;
 
-/// Steps to look at one object, beside one for each requirement: it is somewhere in memory, and some of its labels are walked.
+/// Steps to look at one object, without those for each requirement: a cache miss, and a walk over some of its labels.
 const STEPS_OF_OBJECT: u64 = 32;
 
 /// Steps to look one text up in the index.
 const STEPS_OF_LOOKUP: u64 = 8;
 
-/// So many slots of one list are intersected or taken away in one step.
+/// Slots of one list that are intersected or removed in one step.
 const SLOTS_IN_STEP: u64 = 64;
 
-/// Names are found by probes up to this share of all objects (one in so many); for more, a walk over all objects is cheaper.
+/// Names are looked up by probes up to this share of all objects (one in this many). For more, a walk over all objects
+/// is cheaper.
 const PROBE_BELOW_ONE_IN: usize = 8;
 
-/// So many probes are few whatever the number of objects.
+/// Up to this number, names are looked up by probes whatever the number of objects.
 const MOST_PROBES: usize = 64;
 
 /// The slots that a selection selects.
@@ -59,13 +61,13 @@ pub enum Hits {
 
 /// A planned selection.
 #[derive(Debug)]
-pub struct Plan<'a> {
+pub struct QueryPlan<'a> {
     snapshot: &'a Snapshot,
     selection: &'a Selection,
     include: Vec<Set<'a>>,
     exclude: Vec<Set<'a>>,
-    /// Objects of which not all is indexed that the selection asks for.
-    incomplete: Vec<(Part, &'a SlotSet)>,
+    /// Objects that are not completely indexed in an attribute that the selection uses.
+    incomplete: Vec<(IndexedPart, &'a SlotSet)>,
     /// Known to select nothing, for this reason.
     nothing: bool,
 }
@@ -89,8 +91,9 @@ enum Slots<'a> {
     Made(RoaringBitmap),
 }
 
-/// Where the lists of a set are in the index. They are looked up again when the set is used: a requirement can stand for a list of each
-/// object, and a plan that yields must not hold them, because many plans are made at a time.
+/// Where the lists of a set are in the index. They are looked up again when the set is used. A requirement can
+/// represent as many lists as there are objects, and a plan that yields must not store them, because many plans run at
+/// a time.
 #[derive(Clone, Copy, Debug)]
 enum Lists<'a> {
     None,
@@ -108,7 +111,7 @@ enum Lists<'a> {
 
 impl<'a> Lists<'a> {
     /// Looks each of the lists up. Where one is missing, or does not belong to the set, it is `None`: that is work too.
-    fn of(self, postings: &'a Postings) -> Box<dyn Iterator<Item = Option<Posting<'a>>> + Send + 'a> {
+    fn postings(self, postings: &'a Postings) -> Box<dyn Iterator<Item = Option<Posting<'a>>> + Send + 'a> {
         match self {
             Lists::None => Box::new(iter::empty()),
             Lists::One(posting) => Box::new(iter::once(Some(posting))),
@@ -136,8 +139,8 @@ impl<'a> Set<'a> {
     /// Counts the slots of each list.
     async fn union(lists: Lists<'a>, postings: &'a Postings, about: Operand<'a>, work: &mut Work) -> Set<'a> {
         let (mut cost, mut count, mut last) = (0, 0, None);
-        for posting in lists.of(postings) {
-            work.did(STEPS_OF_LOOKUP).await;
+        for posting in lists.postings(postings) {
+            work.spend(STEPS_OF_LOOKUP).await;
             let Some(posting) = posting else { continue };
             (cost, count, last) = (cost + posting.len(), count + 1, Some(posting));
         }
@@ -164,8 +167,8 @@ impl<'a> Set<'a> {
             Slots::Made(slots) => slots.clone(),
             Slots::Union(lists, incomplete) => {
                 let mut set = RoaringBitmap::new();
-                for posting in lists.of(postings).chain(incomplete.map(|slots| Some(Posting::Set(slots)))) {
-                    work.did(self.steps_of(posting)).await;
+                for posting in lists.postings(postings).chain(incomplete.map(|slots| Some(Posting::Set(slots)))) {
+                    work.spend(self.steps_of(posting)).await;
                     if let Some(posting) = posting {
                         posting.add_to(&mut set);
                     }
@@ -175,14 +178,14 @@ impl<'a> Set<'a> {
         }
     }
 
-    /// Keeps in `candidates` only what is in this set. A single list is intersected without being copied.
+    /// Retains in `candidates` only the slots of this set. A single list is intersected without being copied.
     async fn intersect(&self, candidates: &mut RoaringBitmap, postings: &'a Postings, work: &mut Work) {
         match &self.slots {
             Slots::Made(slots) => *candidates &= slots,
             Slots::Union(Lists::One(Posting::Set(slots)), None) => slots.intersect(candidates),
             Slots::Union(..) => *candidates &= self.to_bitmap(postings, work).await,
         }
-        work.did(STEPS_OF_LOOKUP + self.cost / SLOTS_IN_STEP).await;
+        work.spend(STEPS_OF_LOOKUP + self.cost / SLOTS_IN_STEP).await;
     }
 
     async fn subtract_from(&self, candidates: &mut RoaringBitmap, postings: &'a Postings, work: &mut Work) {
@@ -190,10 +193,10 @@ impl<'a> Set<'a> {
             if let Slots::Made(slots) = &self.slots {
                 *candidates -= slots;
             }
-            return work.did(STEPS_OF_LOOKUP + self.cost / SLOTS_IN_STEP).await;
+            return work.spend(STEPS_OF_LOOKUP + self.cost / SLOTS_IN_STEP).await;
         };
-        for posting in lists.of(postings).chain(incomplete.map(|slots| Some(Posting::Set(slots)))) {
-            work.did(self.steps_of(posting)).await;
+        for posting in lists.postings(postings).chain(incomplete.map(|slots| Some(Posting::Set(slots)))) {
+            work.spend(self.steps_of(posting)).await;
             match posting {
                 Some(Posting::One(slot)) => {
                     candidates.remove(slot);
@@ -205,11 +208,11 @@ impl<'a> Set<'a> {
     }
 }
 
-impl<'a> Plan<'a> {
+impl<'a> QueryPlan<'a> {
     /// Plans a selection over a snapshot.
-    pub async fn new(selection: &'a Selection, snapshot: &'a Snapshot, work: &mut Work) -> Plan<'a> {
+    pub async fn new(selection: &'a Selection, snapshot: &'a Snapshot, work: &mut Work) -> QueryPlan<'a> {
         let (include, exclude, incomplete) = (Vec::new(), Vec::new(), Vec::new());
-        let mut plan = Plan { snapshot, selection, include, exclude, incomplete, nothing: false };
+        let mut plan = QueryPlan { snapshot, selection, include, exclude, incomplete, nothing: false };
         // A name with its namespace is one key, and nothing is cheaper.
         let namespace = selection.namespace.as_deref();
         for term in &selection.fields {
@@ -229,13 +232,13 @@ impl<'a> Plan<'a> {
 
     async fn add_field(&mut self, term: &'a FieldTerm, namespace: Option<&str>, work: &mut Work) {
         if term.field == FieldRef::Empty {
-            // Reads as "" for every object, so the term holds for all of them or for none.
-            self.nothing |= !term.holds_for_nothing_there();
+            // Reads as "" for every object, so the term matches all of them or none.
+            self.nothing |= !term.matches_absent();
             return;
         }
         let includes = !term.operator.is_negative();
         let (set, includes) = match term.operator.values() {
-            // Cluster-scoped objects alone have no namespace, and a store holds one scope.
+            // Only cluster-scoped objects have no namespace, and a store has objects of one scope.
             TestedValues::Listed(values) if is_no_namespace(term, values) => {
                 (self.not_empty(term, work).await, !includes)
             }
@@ -244,7 +247,7 @@ impl<'a> Plan<'a> {
             TestedValues::Accepted => (self.accepted(term, work).await, includes),
         };
         let part = match term.field {
-            FieldRef::Field(index) => Some(Part::Field(index)),
+            FieldRef::Field(index) => Some(IndexedPart::Field(index)),
             FieldRef::Name | FieldRef::Namespace | FieldRef::Empty => None,
         };
         self.add(set, includes, part, work).await;
@@ -280,15 +283,15 @@ impl<'a> Plan<'a> {
             if term.matches(object) != term.operator.is_negative() {
                 slots.insert(slot);
             }
-            work.did(STEPS_OF_LOOKUP).await;
+            work.spend(STEPS_OF_LOOKUP).await;
         }
         Set::made(slots, about)
     }
 
-    /// Adds a set that must hold, or must not. What of an object is not indexed is in no set of the index, so the object stays in
-    /// either way.
-    async fn add(&mut self, mut set: Set<'a>, includes: bool, part: Option<Part>, work: &mut Work) {
-        work.did(STEPS_OF_LOOKUP).await;
+    /// Adds an included or excluded set. Values that are not indexed are in no set of the index, so their objects
+    /// remain candidates in both cases.
+    async fn add(&mut self, mut set: Set<'a>, includes: bool, part: Option<IndexedPart>, work: &mut Work) {
+        work.spend(STEPS_OF_LOOKUP).await;
         let incomplete = part.and_then(|part| Some((part, self.snapshot.postings().incomplete(part)?)));
         if let Some((part, slots)) = incomplete {
             if !self.incomplete.iter().any(|(held, _)| *held == part) {
@@ -316,7 +319,7 @@ impl<'a> Plan<'a> {
                 if names.contains(object.name()) {
                     slots.insert(slot);
                 }
-                work.did(STEPS_OF_LOOKUP).await;
+                work.spend(STEPS_OF_LOOKUP).await;
             }
             return slots;
         }
@@ -329,7 +332,7 @@ impl<'a> Plan<'a> {
                 // One probe for each namespace; clusters have far fewer of them than objects.
                 None => slots.extend(postings.namespaces().filter_map(|(namespace, _)| probe(namespace))),
             }
-            work.did(STEPS_OF_OBJECT * (probes / names.len()) as u64).await;
+            work.spend(STEPS_OF_OBJECT * (probes / names.len()) as u64).await;
         }
         slots
     }
@@ -356,7 +359,7 @@ impl<'a> Plan<'a> {
         };
         let includes = !requirement.operator.is_negative();
         let set = Set::union(lists, self.snapshot.postings(), Operand::Label(requirement), work).await;
-        self.add(set, includes, Some(Part::Labels), work).await;
+        self.add(set, includes, Some(IndexedPart::Labels), work).await;
     }
 
     /// Runs the plan.
@@ -376,7 +379,7 @@ impl<'a> Plan<'a> {
             Some(smallest) => smallest.to_bitmap(postings, work).await,
             None => self.snapshot.occupied().to_bitmap(),
         };
-        work.did(candidates.len()).await;
+        work.spend(candidates.len()).await;
         for set in sets {
             if candidates.len() < TEST_OBJECTS_BELOW {
                 return Hits::Slots(self.tested(&candidates, work).await);
@@ -408,12 +411,12 @@ impl<'a> Plan<'a> {
             if self.snapshot.object(slot).is_some_and(|object| selection.selects(object)) {
                 selected.insert(slot);
             }
-            work.did(steps_of_test(&selection)).await;
+            work.spend(steps_of_test(&selection)).await;
         }
         selected
     }
 
-    /// How many objects the plan begins with: the smallest of the sets that must hold, or all of them.
+    /// Number of objects that the plan begins with: the smallest included set, or all objects.
     pub fn candidates(&self) -> u64 {
         if self.nothing {
             return 0;
@@ -425,8 +428,9 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The plan as one line: what is intersected, in which order, and how many objects each part has; `less` marks what
-    /// is taken away, and `compared one by one` how many objects are not indexed completely. `fields` are those of the resource, for their labels.
+    /// The plan as one line: the order of the intersections, and the number of objects of each part. `less` marks what
+    /// is removed, and `compared one by one` is the number of objects that are not completely indexed. `fields` are
+    /// those of the resource, for their labels.
     pub fn explain(&self, fields: &[Field]) -> String {
         // A field that no object has rules everything out without a set of its own.
         if self.nothing && self.include.first().is_none_or(|set| set.cost > 0) {
@@ -452,7 +456,7 @@ pub(super) fn steps_of_test(selection: &CompactSelection) -> u64 {
     STEPS_OF_OBJECT + selection.requirements() as u64
 }
 
-/// Whether a term asks for objects without a namespace, by one empty value.
+/// Whether a term selects objects without a namespace, by one empty value.
 fn is_no_namespace(term: &FieldTerm, values: &[String]) -> bool {
     term.field == FieldRef::Namespace && matches!(values, [value] if value.is_empty())
 }

@@ -1,15 +1,15 @@
-//! How many objects a page leaves: `remainingItemCount`.
+//! The number of objects after a page: `remainingItemCount`.
 //!
-//! Only for requests without selectors, as upstream tells it; a View may select all the same. The order of keys knows how many lie before one, so that
-//! nothing is counted one by one and nothing is remembered from page to page.
+//! Only for requests without selectors, as upstream does; a View may still select. The order of keys knows the rank of
+//! each key, so that nothing is counted one by one and nothing is stored from page to page.
 
 use super::page::{Listing, State};
 use super::selection::Selection;
 use super::work::Work;
-use crate::store::{Object, Snapshot, Undone};
+use crate::store::{Object, Rewind, Snapshot};
 
 impl State {
-    /// How many selected objects stand at `start` or behind it. Without selectors nothing is counted one by one.
+    /// Number of selected objects at `start` or after it. Without selectors nothing is counted one by one.
     pub async fn remaining(&self, selection: &Selection, start: &str, work: &mut Work) -> u64 {
         if selection.is_selective() {
             return Listing::begin(self.clone(), selection, Some(start), work).await.count() as u64;
@@ -17,7 +17,7 @@ impl State {
         self.rest(selection.namespace.as_deref(), start)
     }
 
-    /// How many objects of a namespace, or of all, stand at `start` or behind it.
+    /// Number of objects of a namespace, or of all namespaces, at `start` or after it.
     pub fn rest(&self, namespace: Option<&str>, start: &str) -> u64 {
         let snapshot = self.snapshot();
         let prefix = namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
@@ -28,15 +28,15 @@ impl State {
             None => snapshot.len(),
         };
         let held = end.saturating_sub(snapshot.rank(from)) as u64;
-        held.saturating_add_signed(difference(snapshot, self.undone(), &prefix, from))
+        held.saturating_add_signed(difference(snapshot, self.rewind(), &prefix, from))
     }
 }
 
-/// By how many objects the undone state is larger than the snapshot, among the keys with this prefix from `start` on.
-fn difference(snapshot: &Snapshot, undone: &Undone, prefix: &str, start: &str) -> i64 {
+/// By how many objects the rewind state is larger than the snapshot, among the keys with this prefix from `start` on.
+fn difference(snapshot: &Snapshot, rewind: &Rewind, prefix: &str, start: &str) -> i64 {
     let counts = |object: &Object| object.key() >= start && object.key().starts_with(prefix);
-    let before = undone.before().iter().filter(|object| counts(object)).count();
+    let before = rewind.before().iter().filter(|object| counts(object)).count();
     let hidden =
-        undone.hidden().iter().filter_map(|slot| snapshot.object(slot)).filter(|object| counts(object)).count();
+        rewind.hidden().iter().filter_map(|slot| snapshot.object(slot)).filter(|object| counts(object)).count();
     before as i64 - hidden as i64
 }

@@ -1,4 +1,4 @@
-//! What a request asks for: namespace, labels, fields.
+//! The selection of a request: namespace, labels, fields.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,8 +6,7 @@ use crate::extract::FieldRef;
 use crate::selector::{LabelRequirement, LabelSelector, Operator, OperatorName, TestedValues};
 use crate::store::Object;
 
-/// A requirement on a field whose label has been resolved by the resource's plan: one of a request, which knows one value, or one of
-/// a View, which knows sets of them.
+/// A requirement on a field whose label `extract::Extractor` has resolved. Requests have one value, Views have sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldTerm {
     /// The field.
@@ -16,7 +15,7 @@ pub struct FieldTerm {
     pub operator: Operator,
 }
 
-/// A selection over one resource. All parts must hold; the default selects everything.
+/// A selection over one resource. All parts must match; the default selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Only objects of this namespace; `None`: all.
@@ -29,19 +28,19 @@ pub struct Selection {
 
 /// How objects are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Access {
+pub enum AccessPath {
     /// By posting lists, by the range of keys of a namespace, or by name: the cost follows the answer.
     Index,
     /// Every object of the resource is walked, because every one is selected.
     Scan,
 }
 
-impl Access {
+impl AccessPath {
     /// `index` or `scan`.
     pub fn as_str(self) -> &'static str {
         match self {
-            Access::Index => "index",
-            Access::Scan => "scan",
+            AccessPath::Index => "index",
+            AccessPath::Scan => "scan",
         }
     }
 }
@@ -52,7 +51,7 @@ impl Selection {
         !self.labels.requirements.is_empty() || !self.fields.is_empty()
     }
 
-    /// What its requirements take in memory, in bytes, about.
+    /// Approximate memory of its requirements, in bytes.
     pub fn held_bytes(&self) -> usize {
         // Each text is allocated for itself.
         const TEXT: usize = size_of::<String>() + 16;
@@ -65,14 +64,14 @@ impl Selection {
     }
 
     /// How its objects are found.
-    pub fn access(&self) -> Access {
-        let narrows = |term: &FieldTerm| term.field != FieldRef::Empty || !term.holds_for_nothing_there();
+    pub fn access(&self) -> AccessPath {
+        let narrows = |term: &FieldTerm| term.field != FieldRef::Empty || !term.matches_absent();
         let narrowed =
             self.namespace.is_some() || !self.labels.requirements.is_empty() || self.fields.iter().any(narrows);
-        if narrowed { Access::Index } else { Access::Scan }
+        if narrowed { AccessPath::Index } else { AccessPath::Scan }
     }
 
-    /// Whether it selects the object: the definition that planned answers must equal, and what watches ask per event.
+    /// Whether it selects the object. This is the reference: results of plans and events of watches must agree with it.
     pub fn matches(&self, object: &Object) -> bool {
         self.namespace.as_deref().is_none_or(|namespace| object.namespace() == namespace)
             && self.labels.requirements.iter().all(|requirement| requirement.matches(object.label(&requirement.key)))
@@ -81,8 +80,8 @@ impl Selection {
 }
 
 impl Selection {
-    /// The same selection with as few requirements as possible: a caller may repeat one thousands of times, and each costs when the
-    /// selection is planned, compared and kept.
+    /// The same selection with as few requirements as possible. A client may repeat one thousands of times, and each
+    /// takes time in planning and comparison, and memory.
     #[must_use]
     pub fn simplified(mut self) -> Selection {
         let mut bounds: HashMap<(&str, OperatorName), Operator> = HashMap::new();
@@ -126,7 +125,7 @@ impl Selection {
                     None
                 }
                 TestedValues::Listed(_) if term.operator.is_negative() => Some(false),
-                // What has one value has one of both sets.
+                // An attribute with one value is in both sets if it is in their intersection.
                 TestedValues::Listed(_) if is_one => Some(true),
                 TestedValues::Listed(_) | TestedValues::Any | TestedValues::Accepted => None,
             };
@@ -161,17 +160,18 @@ impl FieldTerm {
         FieldTerm { field, operator }
     }
 
-    /// The one value that it asks for, if it asks for exactly one.
+    /// The one value that it demands, if it demands exactly one.
     pub fn equals(&self) -> Option<&str> {
         self.operator.demanded()
     }
 
-    /// On a many-valued field `In` means "some value", `NotIn` means "no value". Nothing holds for an object whose values are not known.
+    /// On a many-valued field `In` means "some value", `NotIn` means "no value". Nothing matches an object whose values
+    /// are unknown.
     pub fn matches(&self, object: &Object) -> bool {
         match self.field {
             FieldRef::Name => self.operator.matches_field(|found| found(object.name())),
             FieldRef::Namespace => self.operator.matches_field(|found| found(object.namespace())),
-            // One of few values is looked for among all, several of them among many values one by one.
+            // For an object with many values, each of the few listed values is looked up.
             FieldRef::Field(index) => {
                 let matches = match self.operator.values() {
                     TestedValues::Listed(values) if object.has_many_texts() => {
@@ -187,8 +187,8 @@ impl FieldTerm {
         }
     }
 
-    /// Whether it holds for an object that lacks the field, which for [`FieldRef::Empty`] is every object.
-    pub fn holds_for_nothing_there(&self) -> bool {
+    /// Whether it matches an object that lacks the field, which for [`FieldRef::Empty`] is every object.
+    pub fn matches_absent(&self) -> bool {
         self.operator.matches_field(|found| found(""))
     }
 }

@@ -9,7 +9,7 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
 use super::work::at_once;
-use super::{ContinueToken, Explanation, FieldTerm, Hits, Listing, Plan, Selection, State, Work};
+use super::{ContinueToken, Explanation, FieldTerm, Hits, Listing, QueryPlan, Selection, State, Work};
 use crate::extract::{Field, FieldRef};
 use crate::model::{FieldIndex, Record, Version};
 use crate::selector::{FieldSelector, LabelSelector, OperatorName};
@@ -31,13 +31,13 @@ fn names(listing: Listing) -> Vec<String> {
 }
 
 fn explained(selection: &Selection, state: &State, fields: &[Field]) -> Explanation {
-    at_once(Explanation::of(selection, state, fields, &mut Work::default()))
+    at_once(Explanation::new(selection, state, fields, &mut Work::default()))
 }
 
 fn hits_of(selection: &Selection, snapshot: &Snapshot) -> Hits {
     at_once(async {
         let mut work = Work::default();
-        Plan::new(selection, snapshot, &mut work).await.hits(&mut work).await
+        QueryPlan::new(selection, snapshot, &mut work).await.hits(&mut work).await
     })
 }
 
@@ -57,7 +57,7 @@ fn a_plan_starts_with_the_smallest_list() {
         fields: vec![term(FieldRef::Field(FieldIndex(0)), OperatorName::In, "blue")],
     };
     assert_eq!(
-        at_once(Plan::new(&selection, &snapshot, &mut Work::default())).explain(&explain::fields()),
+        at_once(QueryPlan::new(&selection, &snapshot, &mut Work::default())).explain(&explain::fields()),
         "app=shop (3) & spec.color=blue (100) & tier=web (100) & metadata.namespace=a (100) & !old (less 0)"
     );
 }

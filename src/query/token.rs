@@ -1,7 +1,7 @@
-//! The `continue` token: kube-apiserver's own shape, so that a client can move between servers in the middle of a list.
+//! The `continue` token in kube-apiserver's own form, so that a client can change servers in the middle of a list.
 //!
 //! base64url without padding of `{"v":"meta.k8s.io/v1","rv":N,"start":"KEY\u0000"}` (apiserver `storage/continue.go`).
-//! The token does not record selectors; the client repeats them. `rv` -1 means: go on at the newest state.
+//! The token does not contain selectors; the client repeats them. `rv` -1 means: continue at the newest state.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -58,7 +58,7 @@ impl ContinueToken {
                 base64::DecodeError::InvalidByte(offset, _) | base64::DecodeError::InvalidLastSymbol { offset, .. } => {
                     offset
                 }
-                // One letter too many: Go tells where the group of four began.
+                // One letter too many: Go reports the offset of its group of four.
                 base64::DecodeError::InvalidLength(length) => length.saturating_sub(1) / 4 * 4,
                 base64::DecodeError::InvalidPadding => text.find('=').unwrap_or(text.len()),
             };
@@ -100,7 +100,7 @@ impl ContinueToken {
     }
 }
 
-/// What Go calls a JSON value that is no object; `null` counts as an empty one.
+/// Go's name of a JSON value that is no object; `null` counts as an empty one.
 fn kind_that_is_no_object(document: &Value) -> Option<&'static str> {
     match document {
         Value::Object(_) | Value::Null => None,
@@ -111,7 +111,7 @@ fn kind_that_is_no_object(document: &Value) -> Option<&'static str> {
     }
 }
 
-/// What Go says of bytes that are no JSON, in the cases that are met: cut off, something behind it, something else.
+/// Go's error for bytes that are no JSON, in the common cases: truncated, trailing data, other bytes.
 fn json_problem(bytes: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();

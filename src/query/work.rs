@@ -1,8 +1,8 @@
-//! How much is done for one request before others have their turn.
+//! Counts the work for one request and yields to other tasks.
 //!
-//! To plan a selection can take a thousand times as long as usual: its cost is that of its requirements, of what stands in the index
-//! under each, and of objects that are compared one by one. So planning counts its steps and yields. Who goes on then, and who pays for it,
-//! the server decides at each poll.
+//! Planning a selection can take a thousand times as long as usual. Its cost depends on its requirements, on the size
+//! of the index for each of them, and on the objects that are compared one by one. So planning counts its steps and
+//! yields. The server decides at each poll which task continues, and to which user the time is charged.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -18,20 +18,20 @@ pub struct Work {
 }
 
 impl Work {
-    /// So many steps have been done.
-    pub(super) async fn did(&mut self, steps: u64) {
+    /// Counts steps, and yields when they have used up a slice.
+    pub(super) async fn spend(&mut self, steps: u64) {
         self.steps = self.steps.saturating_add(steps);
         if self.steps < MOST_STEPS {
             return;
         }
         self.steps = 0;
-        give_way().await;
+        yield_to_others().await;
     }
 }
 
 /// Lets every task that is runnable run first. A task that wakes itself goes to the end of the runtime's queue, unlike one
 /// that another task wakes, which runs next.
-pub async fn give_way() {
+pub async fn yield_to_others() {
     let mut has_yielded = false;
     poll_fn(|context| {
         if std::mem::replace(&mut has_yielded, true) {
@@ -48,7 +48,7 @@ pub fn at_once<Done>(work: impl Future<Output = Done>) -> Done {
     let mut work = pin!(work);
     let mut context = Context::from_waker(Waker::noop());
     loop {
-        // What is planned waits for nothing, so it goes on at once.
+        // Planning never waits for anything, so it can continue immediately.
         if let Poll::Ready(done) = work.as_mut().poll(&mut context) {
             return done;
         }

@@ -1,4 +1,4 @@
-//! Groups, versions, resources: discovery data and what is needed to answer for each resource.
+//! Groups, versions and resources: the data of discovery, and what requests for a resource need.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ pub struct Catalog {
     /// Groups in the order of discovery; the core group, if there is one, has the empty name.
     pub groups: Vec<Group>,
     resources: BTreeMap<Gvr, Arc<Resource>>,
-    /// The groups with those of copies that are not whole, too.
+    /// The groups with those of partial stores, too.
     all_groups: Vec<Group>,
-    /// Copies that are not whole.
-    excerpts: BTreeMap<Gvr, Arc<Resource>>,
+    /// Stores that have only a part of the objects.
+    partial_stores: BTreeMap<Gvr, Arc<Resource>>,
     /// Answer of `/version`.
     pub version: VersionInfo,
     /// OpenAPI; `None` where there is none, which is answered with 404.
     pub documents: Option<Arc<dyn DocumentSource>>,
-    /// What the source cluster offers in all; `resources` are those of it that are served here.
+    /// Everything that the source cluster serves; `resources` are those of it that are served here.
     pub offers: Arc<UpstreamDiscovery>,
 }
 
@@ -40,7 +40,7 @@ pub struct Group {
     pub versions: Vec<String>,
 }
 
-/// The body of `/version`, as the source cluster answers it or as folder mode makes it.
+/// The body of `/version`, from the source cluster or from folder mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VersionInfo {
     /// JSON object.
@@ -48,7 +48,7 @@ pub struct VersionInfo {
 }
 
 impl VersionInfo {
-    /// The minor version of Kubernetes; 0 when it is not told. A provider may write `36+`.
+    /// The minor version of Kubernetes; 0 when it is unknown. A provider may write `36+`.
     pub fn minor(&self) -> u64 {
         let minor = self.body["minor"].as_str().unwrap_or_default();
         let digits = minor.find(|letter: char| !letter.is_ascii_digit()).map_or(minor, |end| &minor[..end]);
@@ -58,7 +58,8 @@ impl VersionInfo {
 
 /// One served resource of one version.
 ///
-/// Every watch through a View that takes values from its caller holds a clone, so members without a small bound are shared.
+/// Every watch through a View that takes values from its caller stores a clone, so members without a small bound are
+/// shared.
 #[derive(Clone, Debug)]
 pub struct Resource {
     /// Group, version, plural.
@@ -85,20 +86,21 @@ pub struct Resource {
     pub printer_columns: Arc<[PrinterColumn]>,
     /// Text of the Warning header, for deprecated versions.
     pub deprecation_warning: Option<String>,
-    /// Which definition this is of: uid and generation of a CustomResourceDefinition; empty for built-in types. A server
-    /// reads stored objects anew with each generation, defaults and pruning included, and ends all watches; so do we.
+    /// The definition of the resource: uid and generation of a CustomResourceDefinition; empty for built-in types. With
+    /// each generation kube-apiserver reads stored objects again, with defaults and pruning, and ends all watches; so
+    /// does fieldcache.
     pub definition: String,
     /// Its selectable fields and extractor.
     pub plan: Extractor,
     /// Its data. A View's resource shares it with the one that it is of.
     pub live: Arc<ResourceState>,
-    /// Which objects are kept, where not all are: such a copy is shown in Views only.
-    pub excerpt: Option<Arc<PartialStore>>,
-    /// What is shown of it, where it is a View's.
-    pub seen_through: Option<Restriction>,
+    /// Which objects the store has, if not all. Such a store is shown in Views only.
+    pub partial_store: Option<Arc<PartialStore>>,
+    /// The restriction of a View's resource.
+    pub view_restriction: Option<Restriction>,
 }
 
-/// Which objects of a resource are kept, in the words of a request: its source selects them.
+/// Which objects of a resource a store has, as selectors of a request: its source selects them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartialStore {
     /// labelSelector; empty for no restriction.
@@ -128,17 +130,17 @@ pub struct Subresource {
 }
 
 impl Resource {
-    /// The same with data of its own, of which there is none yet.
-    pub fn anew(&self) -> Resource {
+    /// The same with an empty state of its own.
+    pub fn with_new_state(&self) -> Resource {
         Resource { live: Arc::default(), ..self.clone() }
     }
 
-    /// The same data, of which less is shown.
+    /// The same state, restricted.
     pub(super) fn through(&self, restriction: Restriction) -> Resource {
-        Resource { plan: self.plan.pruned(restriction.prune()), seen_through: Some(restriction), ..self.clone() }
+        Resource { plan: self.plan.pruned(restriction.prune()), view_restriction: Some(restriction), ..self.clone() }
     }
 
-    /// Whether the other one would be served in the same way, so that the data can be kept.
+    /// Whether the other one would be served in the same way, so that its store can be reused.
     pub fn same_definition(&self, other: &Resource) -> bool {
         self.gvr == other.gvr
             && self.kind == other.kind
@@ -153,7 +155,7 @@ impl Resource {
             && self.printer_columns == other.printer_columns
             && self.deprecation_warning == other.deprecation_warning
             && self.definition == other.definition
-            && self.excerpt == other.excerpt
+            && self.partial_store == other.partial_store
             && self.plan == other.plan
     }
 }
@@ -166,13 +168,13 @@ impl Catalog {
         version: VersionInfo,
     ) -> Catalog {
         let named = |resource: Arc<Resource>| (resource.gvr.clone(), resource);
-        let (excerpts, resources): (BTreeMap<_, _>, BTreeMap<_, _>) = resources
+        let (partial_stores, resources): (BTreeMap<_, _>, BTreeMap<_, _>) = resources
             .into_iter()
             .map(named)
-            .partition(|(_, resource)| resource.excerpt.is_some() && resource.seen_through.is_none());
+            .partition(|(_, resource)| resource.partial_store.is_some() && resource.view_restriction.is_none());
         let all_groups = groups.clone();
         let mut groups = groups;
-        for gvr in excerpts.keys() {
+        for gvr in partial_stores.keys() {
             let is_left = |found: &Gvr| found.group == gvr.group && found.version == gvr.version;
             if !resources.keys().any(is_left) {
                 let groups = groups.iter_mut().filter(|group| group.name == gvr.group);
@@ -180,7 +182,7 @@ impl Catalog {
             }
         }
         groups.retain(|group| !group.versions.is_empty() || all_groups.contains(group));
-        Catalog { groups, resources, all_groups, excerpts, version, documents: None, offers: Arc::default() }
+        Catalog { groups, resources, all_groups, partial_stores, version, documents: None, offers: Arc::default() }
     }
 
     /// The same with OpenAPI documents.
@@ -190,31 +192,31 @@ impl Catalog {
         self
     }
 
-    /// The same with what the cluster offers in all.
+    /// The same with everything that the cluster serves.
     #[must_use]
     pub fn with_offers(mut self, offers: UpstreamDiscovery) -> Catalog {
         self.offers = Arc::new(offers);
         self
     }
 
-    /// The resource of that name, if its copy is whole.
+    /// The resource of that name, if its store has all objects.
     pub fn resource(&self, gvr: &Gvr) -> Option<&Arc<Resource>> {
         self.resources.get(gvr)
     }
 
-    /// The copy of a resource, whole or not.
-    pub fn copy(&self, gvr: &Gvr) -> Option<&Arc<Resource>> {
-        self.resource(gvr).or_else(|| self.excerpts.get(gvr))
+    /// The resource of that name, also with a partial store.
+    pub fn store(&self, gvr: &Gvr) -> Option<&Arc<Resource>> {
+        self.resource(gvr).or_else(|| self.partial_stores.get(gvr))
     }
 
-    /// All copies, whole or not.
-    pub fn copies(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.resources.values().chain(self.excerpts.values())
+    /// All resources, also those with a partial store.
+    pub fn stores(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.values().chain(self.partial_stores.values())
     }
 
-    /// Whether a copy is loaded.
+    /// Whether a store is loaded.
     pub fn readiness(&self, gvr: &Gvr) -> Readiness {
-        match self.copy(gvr).map(|resource| resource.live.state()) {
+        match self.store(gvr).map(|resource| resource.live.state()) {
             Some(LoadState::Ready(_)) => Readiness::Ready,
             Some(LoadState::Refused { message, .. }) => Readiness::Unavailable(message),
             Some(LoadState::OverMemory(over)) => Readiness::Unavailable(over.to_string()),
@@ -223,8 +225,8 @@ impl Catalog {
         }
     }
 
-    /// The groups of all copies.
-    pub(super) fn groups_of_copies(&self) -> &[Group] {
+    /// The groups of all resources, also those with a partial store.
+    pub(super) fn groups_of_stores(&self) -> &[Group] {
         &self.all_groups
     }
 

@@ -1,6 +1,6 @@
-//! What is told of a copy beside its objects: how comparisons with its source ended, and which objects it cannot show.
+//! The results of comparisons of a store with its source, and the names of objects that it cannot read.
 //!
-//! Written by the feed and by `source::self_check`, read by `metrics`; no reader of objects looks here.
+//! The feed and `source::self_check` write them, `metrics` reads them; readers of objects do not.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,7 +20,7 @@ impl Default for UnreadableNames {
     }
 }
 
-/// How one comparison of a copy with its source ended.
+/// The result of one comparison of a store with its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckOutcome {
     /// Both are the same.
@@ -54,7 +54,7 @@ impl CheckOutcome {
 pub struct Checks([AtomicU64; CheckOutcome::ALL.len()]);
 
 impl Checks {
-    /// The copy was compared with its source.
+    /// Counts a comparison.
     pub fn count(&self, outcome: CheckOutcome) {
         self.0[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }

@@ -1,8 +1,8 @@
-//! What a View takes from who asks: values of the caller's token, and labels of the caller's own Pod.
+//! What a View takes from its caller: values of the caller's token, and labels of the caller's own Pod.
 //!
-//! Plain data and its rules, read of no token and no request: whose values they are is found out in `access`, and asked for in
-//! `server::view_request`. The values go into a parsed selection, never into its text, so none of them can say more than itself. Labels
-//! are merged as kube-apiserver merges matchLabelKeys of a Pod's own affinity (KEP-3633); [`super::followed_pod`] tells when they change.
+//! Plain data and its rules. `access` reads tokens, and `server::view_request` obtains the values. The values go into a
+//! parsed selection, never into its text, so that no value can add a requirement. Labels are merged as kube-apiserver
+//! merges matchLabelKeys of a Pod's own affinity (KEP-3633); [`super::followed_pod`] reports when they change.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,7 +24,7 @@ pub enum ConsumerValue {
     ServiceAccountName,
 }
 
-/// What a View takes from who asks.
+/// What a View takes from its caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConsumerTerms {
     /// Labels of fields, and what each must equal.
@@ -35,12 +35,12 @@ pub struct ConsumerTerms {
     pub mismatch_label_keys: Vec<String>,
 }
 
-/// Who asks, as far as a View takes it into its selection.
+/// The values of a caller that a View uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Consumer {
-    /// What its token says; no value is empty.
+    /// The values of its token; none is empty.
     pub values: Vec<(ConsumerValue, String)>,
-    /// What its Pod's labels ask for.
+    /// The requirements that its Pod's labels make.
     pub labels: LabelSelector,
 }
 
@@ -50,7 +50,7 @@ impl ConsumerTerms {
         self.fields.is_empty() && !self.needs_pod()
     }
 
-    /// Whether the labels of the caller's Pod are asked for.
+    /// Whether the labels of the caller's Pod are used.
     pub fn needs_pod(&self) -> bool {
         !self.match_label_keys.is_empty() || !self.mismatch_label_keys.is_empty()
     }
@@ -74,7 +74,7 @@ impl ConsumerTerms {
         values
     }
 
-    /// What a Pod's labels ask for: a key that the Pod lacks asks for nothing.
+    /// The requirements that a Pod's labels make: a key that the Pod lacks makes none.
     pub fn labels(&self, of_pod: &BTreeMap<String, String>) -> LabelSelector {
         let required = |keys: &[String], operator: fn(String) -> Operator| -> Vec<LabelRequirement> {
             let requirement = |key: &String| {
@@ -90,7 +90,7 @@ impl ConsumerTerms {
 }
 
 impl Consumer {
-    /// What its token says; `None` where it does not.
+    /// A value of its token; `None` where the token lacks it.
     pub fn value(&self, wanted: ConsumerValue) -> Option<&str> {
         self.values.iter().find(|(value, _)| *value == wanted).map(|(_, text)| &**text)
     }

@@ -1,7 +1,7 @@
-//! What is known of every resource of a source, served or not: names, scope and selectable fields.
+//! The metadata of every resource of a source, served or not: names, scope and selectable fields.
 //!
-//! For whoever tells people about fields (SelectableResources) and judges what they ask for (FieldCaches, Views). What is
-//! served right now is in the catalog.
+//! SelectableResources report it, and FieldCaches and Views are validated against it. The catalog has the served
+//! resources.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

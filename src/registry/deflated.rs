@@ -1,7 +1,8 @@
-//! A text as blocks of a deflate stream (RFC 1951), which can stand in any number of streams.
+//! A text as blocks of a deflate stream (RFC 1951), which can be part of any number of streams.
 //!
-//! The blocks refer to nothing in front of them, none of them is the last of a stream, and they end at a byte. So a text that is compressed
-//! once is a part of the stream of every watch that shares it. What such streams look like is the server's.
+//! The blocks refer to nothing before them, none of them is the last of a stream, and they end at a byte. A text that
+//! is compressed once is therefore a part of the stream of every watch that shares it. The server defines the rest of
+//! such streams.
 
 use bytes::Bytes;
 use flate2::Crc;

@@ -1,8 +1,9 @@
-//! One change with the bytes that have been written of it: lines, rows and compressed texts, each made once for all watches that need it.
+//! One change with its serialized forms: lines, rows and compressed texts, each created once for all watches that need
+//! it.
 //!
-//! The server decides which forms there are, and makes them; they are kept here until the last watch has read the change. A watch that needs a
-//! form which is being made waits for it on its worker thread: a form is made within a turn, so the wait is short. Other forms do not wait.
-//! [`super::event_dispatcher`] brings changes to watches.
+//! The server defines and creates the forms; they are cached here until the last watch has read the change. A watch
+//! that needs a form in creation waits for it on its worker thread: creation takes less than a turn, so the wait is
+//! short. Other forms do not wait. [`super::event_dispatcher`] delivers changes to watches.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -14,14 +15,14 @@ use super::pod_head::PodHead;
 use crate::extract::Prune;
 use crate::store::{Change, Cursor};
 
-/// Bytes of changes that lie in the mailboxes of a resource together, each change counted once, with what was written of
-/// it. Beyond it all mailboxes are emptied: their readers find the changes in history, as far as it reaches.
+/// Bytes of changes in the mailboxes of a resource together, each change counted once, with its serialized forms.
+/// Beyond this all mailboxes are emptied: their readers find the changes in history, as far as it reaches.
 pub(super) const MOST_HELD_BYTES: usize = 16 << 20;
 
 /// Ways in which one change is written: see [`DispatchedEvent::line`].
 pub const LINES: usize = 18;
 
-/// One way in which a change is written, where it is not shown as it is: see [`DispatchedEvent::made`].
+/// A form of a change other than its lines: see [`DispatchedEvent::made`].
 #[derive(Clone, Debug)]
 pub struct LineForm {
     /// The server numbers them.
@@ -43,7 +44,7 @@ impl LineForm {
     }
 }
 
-/// A change with what has been written of it so far.
+/// A change with its serialized forms so far.
 #[derive(Debug)]
 pub struct DispatchedEvent {
     /// Its place in history.
@@ -51,8 +52,8 @@ pub struct DispatchedEvent {
     /// The change.
     pub change: Arc<Change>,
     lines: [OnceLock<Bytes>; LINES],
-    made: Kept<LineForm, Option<Bytes>>,
-    deflated: Kept<Bytes, Arc<Deflated>>,
+    made: OnceCache<LineForm, Option<Bytes>>,
+    deflated: OnceCache<Bytes, Arc<Deflated>>,
     pod: OnceLock<Option<Box<PodHead>>>,
     counted: Counted,
 }
@@ -90,7 +91,7 @@ impl Drop for Counted {
 impl DispatchedEvent {
     pub(super) fn new(place: Cursor, change: Arc<Change>, held: &Arc<AtomicUsize>) -> DispatchedEvent {
         let counted = Counted { held: held.clone(), bytes: AtomicUsize::new(0) };
-        let (made, deflated) = (Kept::default(), Kept::default());
+        let (made, deflated) = (OnceCache::default(), OnceCache::default());
         let lines = [const { OnceLock::new() }; LINES];
         let routed = DispatchedEvent { place, change, lines, made, deflated, pod: OnceLock::new(), counted };
         routed.counted.add(routed.bytes());
@@ -112,34 +113,36 @@ impl DispatchedEvent {
         }
     }
 
-    /// The change in a form that takes more work than a copy: the row of a Table, which is made once in each second in which it is needed,
-    /// because it shows ages, or an object of which a View leaves out a part. `None`: it cannot be made.
+    /// The change in a form that takes more work than a copy: the row of a Table, which is created once in each second
+    /// in which it is needed, because it shows ages, or an object of which a View leaves out a part. `None` when it
+    /// cannot be created.
     ///
-    /// What would take more than mailboxes hold is not kept.
+    /// A form that would exceed the bound of the mailboxes is not cached.
     pub fn made(&self, form: &LineForm, make: impl FnOnce() -> Option<Bytes>) -> Option<Bytes> {
         let length = |line: &Option<Bytes>| line.as_ref().map_or(0, Bytes::len);
-        let place = |kept: &mut Vec<KeptValue<LineForm, Option<Bytes>>>| {
+        let place = |kept: &mut Vec<CachedValue<LineForm, Option<Bytes>>>| {
             let old = kept.iter().position(|old| form.is_alike(&old.key))?;
             if kept.get(old).is_some_and(|old| old.key.second == form.second) {
                 return Some(old);
             }
-            // One of an earlier second makes room.
+            // Replaces one of an earlier second.
             self.counted.subtract(kept.swap_remove(old).counted);
             None
         };
         self.made.get_or_make(&self.counted, place, || form.clone(), length, make)
     }
 
-    /// One of the lines above, compressed by the first caller. What would take more than mailboxes hold is not kept.
+    /// One of the lines above, compressed by the first caller. A line that would exceed the bound of the mailboxes is
+    /// not cached.
     pub fn deflated(&self, line: &Bytes, make: impl FnOnce() -> Deflated) -> Arc<Deflated> {
-        // What is kept keeps its line, so no other one has this address.
+        // A cached value references its line, so no other line has this address.
         let is_same = |other: &Bytes| other.as_ptr() == line.as_ptr() && other.len() == line.len();
-        let place = |kept: &mut Vec<KeptValue<Bytes, Arc<Deflated>>>| kept.iter().position(|old| is_same(&old.key));
+        let place = |kept: &mut Vec<CachedValue<Bytes, Arc<Deflated>>>| kept.iter().position(|old| is_same(&old.key));
         let length = |part: &Arc<Deflated>| part.blocks.len();
         self.deflated.get_or_make(&self.counted, place, || line.clone(), length, || Arc::new(make()))
     }
 
-    /// What is read of a Pod whose watches follow it, read by the first.
+    /// The Pod of the change for watches that follow it, parsed by the first.
     pub(super) fn pod(&self) -> Option<&PodHead> {
         let read = || self.change.after.as_ref().and_then(PodHead::read).map(Box::new);
         self.pod.get_or_init(read).as_deref()
@@ -152,30 +155,30 @@ impl DispatchedEvent {
     }
 }
 
-/// Values that the first who needs one makes.
+/// Values that the first caller creates.
 #[derive(Debug)]
-struct Kept<Key, Value>(Mutex<Vec<KeptValue<Key, Value>>>);
+struct OnceCache<Key, Value>(Mutex<Vec<CachedValue<Key, Value>>>);
 
 #[derive(Debug)]
-struct KeptValue<Key, Value> {
+struct CachedValue<Key, Value> {
     key: Key,
     value: Arc<OnceLock<Value>>,
     /// Bytes that were counted for it.
     counted: usize,
 }
 
-impl<Key, Value> Default for Kept<Key, Value> {
-    fn default() -> Kept<Key, Value> {
-        Kept(Mutex::default())
+impl<Key, Value> Default for OnceCache<Key, Value> {
+    fn default() -> OnceCache<Key, Value> {
+        OnceCache(Mutex::default())
     }
 }
 
-impl<Key, Value: Clone> Kept<Key, Value> {
-    /// The value at a place, or a new one of this key, which is kept if there is room for its length.
+impl<Key, Value: Clone> OnceCache<Key, Value> {
+    /// The value at a position, or a new one of this key, which is cached if its length fits.
     fn get_or_make(
         &self,
         counted: &Counted,
-        place: impl FnOnce(&mut Vec<KeptValue<Key, Value>>) -> Option<usize>,
+        place: impl FnOnce(&mut Vec<CachedValue<Key, Value>>) -> Option<usize>,
         key: impl FnOnce() -> Key,
         length: impl FnOnce(&Value) -> usize,
         make: impl FnOnce() -> Value,
@@ -186,7 +189,7 @@ impl<Key, Value: Clone> Kept<Key, Value> {
                 Some(old) => old.value.clone(),
                 None => {
                     let value = Arc::default();
-                    kept.push(KeptValue { key: key(), value: Arc::clone(&value), counted: 0 });
+                    kept.push(CachedValue { key: key(), value: Arc::clone(&value), counted: 0 });
                     value
                 }
             }

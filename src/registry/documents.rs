@@ -1,7 +1,7 @@
-//! OpenAPI documents of what is served: made when first asked for, kept in every form that is asked for.
+//! OpenAPI documents, created when first requested and cached in every requested form.
 //!
-//! A [`DocumentSource`] says which set is right now: a folder's never changes within a catalog, a cluster's is asked.
-//! Documents are built in `openapi`; HTTP is `server::documents`.
+//! A [`DocumentSource`] returns the current set: that of a folder never changes within a catalog, that of a cluster is
+//! requested. Documents are built in `openapi`; HTTP is `server::documents`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,32 +19,33 @@ use crate::json::tree;
 use crate::openapi::DOCUMENT_LEVELS;
 use crate::openapi::{OpenApiDocument, hash, protobuf};
 
-/// Where the documents come from. The Swagger 2 document is asked for apart: it is large, and few want it.
+/// A source of documents. The Swagger 2 document is separate: it is large, and few clients request it.
 pub trait DocumentSource: Send + Sync + fmt::Debug {
     /// The Swagger 2 document as of now; the error says why there is none, for the client.
-    fn v2(&self) -> BoxFuture<'_, Result<Arc<Forms>, String>>;
+    fn v2(&self) -> BoxFuture<'_, Result<Arc<DocumentForms>, String>>;
 
     /// The v3 documents as of now; the error says why there are none, for the client.
     fn v3(&self) -> BoxFuture<'_, Result<Arc<DocumentSet>, String>>;
 }
 
-/// Held while a whole document is made or written in another form.
+/// Locked while a whole document is created or converted to another form.
 static MAKING_WHOLE: Mutex<()> = Mutex::new(());
 
-/// Since when a document is as it is: the time of the first answer with it. All states of one document share it, since what a View shows
-/// of a document stays as it is when only something else in the document changes, and whoever sees the part alone is not told that.
+/// Last-Modified of a document: the time of the first response with it. All states of one document share it. What a
+/// View shows of a document does not change when only something else in the document changes, and a reader of the part
+/// alone must not learn of that.
 #[derive(Debug, Default)]
-pub(super) struct Since(Mutex<Held>);
+pub(super) struct ServedSince(Mutex<Held>);
 
 #[derive(Debug, Default)]
 struct Held {
     /// States so far.
     states: u64,
-    /// The number of the newest state that somebody was answered with, its hash and its time.
+    /// The newest state that a response has contained: its number, its hash and its time.
     answered: Option<(u64, String, Timestamp)>,
 }
 
-impl Since {
+impl ServedSince {
     fn held(&self) -> MutexGuard<'_, Held> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -56,8 +57,8 @@ impl Since {
         held.states
     }
 
-    /// Since when a state with this hash is as it is. A request may still be answered with an earlier state while others are answered with
-    /// a later one.
+    /// Last-Modified of a state with this hash. A request may still be answered with an earlier state while others are
+    /// answered with a later one.
     fn of(&self, state: u64, hash: &str, now: Timestamp) -> Timestamp {
         let mut held = self.held();
         match &mut held.answered {
@@ -76,22 +77,22 @@ impl Since {
 
 /// Documents that do not change.
 #[derive(Debug)]
-pub struct Fixed {
+pub struct StaticDocuments {
     /// The Swagger 2 document.
-    pub v2: Arc<Forms>,
+    pub v2: Arc<DocumentForms>,
     /// The v3 documents.
     pub v3: Arc<DocumentSet>,
 }
 
-impl Fixed {
+impl StaticDocuments {
     /// From the builder of the Swagger 2 document and those of the v3 documents by key, such as `apis/apps/v1`.
-    pub fn new(v2: Build, v3: impl IntoIterator<Item = (String, Build)>) -> Fixed {
-        Fixed { v2: Arc::new(Forms::v2(v2)), v3: Arc::new(DocumentSet::new(v3)) }
+    pub fn new(v2: Build, v3: impl IntoIterator<Item = (String, Build)>) -> StaticDocuments {
+        StaticDocuments { v2: Arc::new(DocumentForms::v2(v2)), v3: Arc::new(DocumentSet::new(v3)) }
     }
 }
 
-impl DocumentSource for Fixed {
-    fn v2(&self) -> BoxFuture<'_, Result<Arc<Forms>, String>> {
+impl DocumentSource for StaticDocuments {
+    fn v2(&self) -> BoxFuture<'_, Result<Arc<DocumentForms>, String>> {
         Box::pin(std::future::ready(Ok(self.v2.clone())))
     }
 
@@ -102,53 +103,53 @@ impl DocumentSource for Fixed {
 
 /// How a document is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Encoding {
+pub enum DocumentEncoding {
     /// JSON.
     Json,
     /// gnostic's protobuf form.
     Protobuf,
 }
 
-/// All v3 documents of one state of the world. Nothing is built before it is asked for; then it is kept. A change of the
-/// world is a new set.
+/// All v3 documents of one state of the source. A document is built when first requested and then cached. A change of
+/// the source is a new set.
 #[derive(Debug)]
 pub struct DocumentSet {
-    v3: BTreeMap<String, Arc<Forms>>,
+    v3: BTreeMap<String, Arc<DocumentForms>>,
     index: OnceLock<OpenApiDocument>,
     /// Of the index.
     state: u64,
-    since: Arc<Since>,
+    since: Arc<ServedSince>,
 }
 
-/// Makes a document when it is first asked for.
+/// Creates a document when it is first requested.
 pub type Build = Box<dyn Fn() -> Value + Send + Sync>;
 
 impl DocumentSet {
     /// From the builders of the documents by key, such as `apis/apps/v1`.
     pub fn new(v3: impl IntoIterator<Item = (String, Build)>) -> DocumentSet {
-        DocumentSet::of_forms(v3.into_iter().map(|(key, build)| (key, Arc::new(Forms::v3(build)))).collect())
+        DocumentSet::of_forms(v3.into_iter().map(|(key, build)| (key, Arc::new(DocumentForms::v3(build)))).collect())
     }
 
     /// From documents of which some may be shared with an earlier set.
-    pub fn of_forms(v3: BTreeMap<String, Arc<Forms>>) -> DocumentSet {
-        let since = Arc::<Since>::default();
+    pub fn of_forms(v3: BTreeMap<String, Arc<DocumentForms>>) -> DocumentSet {
+        let since = Arc::<ServedSince>::default();
         DocumentSet { v3, index: OnceLock::new(), state: since.state(), since }
     }
 
-    pub(super) fn a_state_of(self, since: &Arc<Since>) -> DocumentSet {
+    pub(super) fn a_state_of(self, since: &Arc<ServedSince>) -> DocumentSet {
         DocumentSet { state: since.state(), since: since.clone(), ..self }
     }
 
     /// The v3 document of a key, such as `apis/apps/v1`.
-    pub fn v3(&self, key: &str) -> Option<&Forms> {
+    pub fn v3(&self, key: &str) -> Option<&DocumentForms> {
         self.v3.get(key).map(|forms| &**forms)
     }
 
-    pub(super) fn documents(&self) -> &BTreeMap<String, Arc<Forms>> {
+    pub(super) fn documents(&self) -> &BTreeMap<String, Arc<DocumentForms>> {
         &self.v3
     }
 
-    /// What has been made of the documents, without the index, in bytes.
+    /// Bytes of the created documents, without the index.
     pub(super) fn held_bytes(&self) -> usize {
         self.v3.values().map(|forms| forms.held_bytes()).sum()
     }
@@ -158,7 +159,7 @@ impl DocumentSet {
         self.index.get().is_some()
     }
 
-    /// Since when the index is as it is: the time of the first answer with it.
+    /// Last-Modified of the index: the time of the first response with it.
     pub fn since(&self, now: Timestamp) -> Timestamp {
         self.since.of(self.state, &self.index().hash, now)
     }
@@ -173,7 +174,7 @@ impl DocumentSet {
 }
 
 /// One document in all its forms.
-pub struct Forms {
+pub struct DocumentForms {
     build: Build,
     encode: fn(&Value) -> Vec<u8>,
     json: OnceLock<OpenApiDocument>,
@@ -183,29 +184,29 @@ pub struct Forms {
     /// Whether it is made of a whole one.
     is_part: bool,
     state: u64,
-    since: Arc<Since>,
+    since: Arc<ServedSince>,
 }
 
-impl fmt::Debug for Forms {
+impl fmt::Debug for DocumentForms {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Forms").field("hash", &self.json.get().map(|document| &document.hash)).finish()
+        formatter.debug_struct("DocumentForms").field("hash", &self.json.get().map(|document| &document.hash)).finish()
     }
 }
 
-impl Forms {
+impl DocumentForms {
     /// A Swagger 2 document.
-    pub fn v2(build: Build) -> Forms {
-        Forms::new(build, protobuf::to_protobuf_v2)
+    pub fn v2(build: Build) -> DocumentForms {
+        DocumentForms::new(build, protobuf::to_protobuf_v2)
     }
 
     /// An OpenAPI v3 document.
-    pub fn v3(build: Build) -> Forms {
-        Forms::new(build, protobuf::to_protobuf_v3)
+    pub fn v3(build: Build) -> DocumentForms {
+        DocumentForms::new(build, protobuf::to_protobuf_v3)
     }
 
-    fn new(build: Build, encode: fn(&Value) -> Vec<u8>) -> Forms {
-        let since = Arc::<Since>::default();
-        Forms {
+    fn new(build: Build, encode: fn(&Value) -> Vec<u8>) -> DocumentForms {
+        let since = Arc::<ServedSince>::default();
+        DocumentForms {
             build,
             encode,
             json: OnceLock::new(),
@@ -218,42 +219,43 @@ impl Forms {
         }
     }
 
-    /// A part of a whole document, the next state of what a View shows of it.
-    pub(super) fn part(self, since: &Arc<Since>) -> Forms {
-        Forms { is_part: true, state: since.state(), since: since.clone(), ..self }
+    /// A part of a whole document, the next state of a View's document.
+    pub(super) fn part(self, since: &Arc<ServedSince>) -> DocumentForms {
+        DocumentForms { is_part: true, state: since.state(), since: since.clone(), ..self }
     }
 
-    /// Waits until no other whole document is being made. What a part is made of waits for itself.
+    /// Waits until no other whole document is being created. The documents that a part is created from wait for
+    /// themselves.
     fn turn(&self) -> Option<MutexGuard<'static, ()>> {
         (!self.is_part).then(|| MAKING_WHOLE.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Since when it is as it is: the time of the first answer with it.
+    /// Last-Modified: the time of the first response with it.
     pub fn since(&self, now: Timestamp) -> Timestamp {
         self.since.of(self.state, &self.document().hash, now)
     }
 
     /// Whether its bytes in one encoding have been made. Its hash is that of its JSON.
-    pub fn is_made(&self, encoding: Encoding) -> bool {
-        self.json.get().is_some() && (encoding == Encoding::Json || self.protobuf.get().is_some())
+    pub fn is_made(&self, encoding: DocumentEncoding) -> bool {
+        self.json.get().is_some() && (encoding == DocumentEncoding::Json || self.protobuf.get().is_some())
     }
 
     /// The same, compressed.
-    pub fn is_gzipped(&self, encoding: Encoding) -> bool {
+    pub fn is_gzipped(&self, encoding: DocumentEncoding) -> bool {
         self.is_made(encoding) && self.gzipped_in(encoding).get().is_some()
     }
 
-    /// What has been made, in bytes.
+    /// Bytes of the created forms.
     pub(super) fn held_bytes(&self) -> usize {
         let others = [&self.protobuf, &self.gzipped_json, &self.gzipped_protobuf];
         let json = self.json.get().map_or(0, |document| document.json.len());
         json + others.iter().filter_map(|form| form.get()).map(Bytes::len).sum::<usize>()
     }
 
-    fn gzipped_in(&self, encoding: Encoding) -> &OnceLock<Bytes> {
+    fn gzipped_in(&self, encoding: DocumentEncoding) -> &OnceLock<Bytes> {
         match encoding {
-            Encoding::Json => &self.gzipped_json,
-            Encoding::Protobuf => &self.gzipped_protobuf,
+            DocumentEncoding::Json => &self.gzipped_json,
+            DocumentEncoding::Protobuf => &self.gzipped_protobuf,
         }
     }
 
@@ -266,15 +268,15 @@ impl Forms {
     }
 
     /// Its bytes in one encoding.
-    pub fn body(&self, encoding: Encoding) -> Bytes {
+    pub fn body(&self, encoding: DocumentEncoding) -> Bytes {
         match encoding {
-            Encoding::Json => self.document().json.clone(),
-            Encoding::Protobuf => self.protobuf.get_or_init(|| self.protobuf()).clone(),
+            DocumentEncoding::Json => self.document().json.clone(),
+            DocumentEncoding::Protobuf => self.protobuf.get_or_init(|| self.protobuf()).clone(),
         }
     }
 
     /// Its bytes in one encoding, compressed.
-    pub fn gzipped(&self, encoding: Encoding) -> Bytes {
+    pub fn gzipped(&self, encoding: DocumentEncoding) -> Bytes {
         self.gzipped_in(encoding).get_or_init(|| gzip(&self.body(encoding))).clone()
     }
 
@@ -285,7 +287,8 @@ impl Forms {
     }
 }
 
-/// The value of a document. Read back from the bytes rather than kept: few ask, and the value is several times larger.
+/// The value of a document. It is parsed again instead of cached: few requests need it, and it takes several times as
+/// much memory.
 pub(super) fn value_of(document: &OpenApiDocument) -> Value {
     tree::shallow(&document.json, DOCUMENT_LEVELS).expect("a document that was written here must be JSON")
 }

@@ -1,12 +1,14 @@
-//! Changes on their way to the watches they touch.
+//! Delivers changes to the watches that they may concern.
 //!
-//! A watch is a place in the history of its resource; what the router adds is that it need not look at everything that happened
-//! there. Each watch has a mailbox: the changes since its place that may concern it, at most [`MOST_PENDING`] of them.
-//! When more come than it reads, the box is emptied and says so, and the watch reads history from its place, as one does that has
-//! just begun; when history has moved past it, it ends. What lies in all boxes together is bounded too. So nothing queues without a bound, and nothing is lost.
+//! A watch is a position in the history of its resource; the dispatcher saves it from reading every change. Each watch
+//! has a mailbox with the changes since its position that may concern it, at most [`MOST_PENDING`]. When more arrive
+//! than it reads, the mailbox is emptied and marked. The watch then reads history from its position, as a new watch
+//! does, and ends when history has moved past it. All mailboxes together are bounded too. So no queue grows without a
+//! bound, and no change is lost.
 //!
-//! One writer calls [`EventDispatcher::route`] for each published snapshot, after readers can see it. Which subscriptions a change touches is
-//! `subscribe::subscription_index`; what it means to one is `subscribe::transition`; what is written of it is kept in [`super::dispatched_event`].
+//! One writer calls [`EventDispatcher::route`] for each published snapshot, after readers can see it.
+//! `subscribe::subscription_index` finds the subscriptions that a change may concern, `subscribe::transition` decides
+//! for each, and [`super::dispatched_event`] caches what is written.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +18,7 @@ use std::task::{Poll, Waker};
 use crate::model::Version;
 use crate::query::{CompactSelection, Selection};
 use crate::store::{Cursor, Snapshot};
-use crate::subscribe::subscription_index::{Stand, SubscriptionId, SubscriptionIndex, Touched};
+use crate::subscribe::subscription_index::{Candidates, StoredKeys, SubscriptionId, SubscriptionIndex};
 
 use super::dispatched_event::{DispatchedEvent, MOST_HELD_BYTES};
 
@@ -25,15 +27,15 @@ const MOST_PENDING: usize = 64;
 /// Bytes of objects that wait for one watch, as JSON.
 const MOST_PENDING_BYTES: usize = 1 << 20;
 
-/// How far changes have been routed.
+/// How far changes have been event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Reached {
     epoch: u64,
-    /// The place after the last routed change.
+    /// The place after the last event change.
     end: Cursor,
     version: Version,
-    /// The last stretch of history of which only the outcome is known.
-    jump: Option<(Version, Version)>,
+    /// The last range of versions between the states before and after a relist, whose changes are unknown.
+    relist_gap: Option<(Version, Version)>,
 }
 
 /// The subscriptions of one resource.
@@ -53,8 +55,8 @@ struct Table {
     free: Vec<SubscriptionId>,
     /// The selections of all subscriptions, each once, and how many subscriptions have it.
     selections: HashMap<Arc<CompactSelection>, usize>,
-    /// Those who want to know of every snapshot, with or without changes.
-    attentive: BTreeSet<SubscriptionId>,
+    /// Subscriptions that are notified of every snapshot, with or without changes.
+    wants_progress: BTreeSet<SubscriptionId>,
 }
 
 #[derive(Debug, Default)]
@@ -64,23 +66,23 @@ struct Mailbox(Mutex<Mail>);
 struct Mail {
     pending: Vec<Arc<DispatchedEvent>>,
     bytes: usize,
-    /// More came than is kept: history has it.
+    /// More changes arrived than it stores: history has them.
     overflowed: bool,
-    is_news: bool,
+    has_changed: bool,
     reader: Option<Waker>,
 }
 
 impl Default for Mail {
-    /// A reader begins with history: what was published before it subscribed is not in its box.
+    /// A reader begins with history: changes that were published before it subscribed are not in its mailbox.
     fn default() -> Mail {
-        Mail { pending: Vec::new(), bytes: 0, overflowed: true, is_news: true, reader: None }
+        Mail { pending: Vec::new(), bytes: 0, overflowed: true, has_changed: true, reader: None }
     }
 }
 
 impl Mail {
     /// There is something to read; gives the reader to be woken, if it sleeps.
-    fn news(&mut self) -> Option<Waker> {
-        self.is_news = true;
+    fn take_waker(&mut self) -> Option<Waker> {
+        self.has_changed = true;
         self.reader.take()
     }
 
@@ -88,24 +90,24 @@ impl Mail {
         self.pending = Vec::new();
         self.bytes = 0;
         self.overflowed = true;
-        self.news()
+        self.take_waker()
     }
 
-    /// Leaves what there is to history.
+    /// Leaves the pending changes to history.
     fn empty(&mut self) -> Option<Waker> {
         if self.pending.is_empty() { None } else { self.overflow() }
     }
 
-    fn put(&mut self, routed: &Arc<DispatchedEvent>) -> Option<Waker> {
+    fn put(&mut self, event: &Arc<DispatchedEvent>) -> Option<Waker> {
         if self.overflowed {
-            return self.news();
+            return self.take_waker();
         }
-        self.bytes += routed.bytes();
+        self.bytes += event.bytes();
         if self.pending.len() == MOST_PENDING || (self.bytes > MOST_PENDING_BYTES && !self.pending.is_empty()) {
             return self.overflow();
         }
-        self.pending.push(routed.clone());
-        self.news()
+        self.pending.push(event.clone());
+        self.take_waker()
     }
 }
 
@@ -114,7 +116,7 @@ fn lock<Held>(mutex: &Mutex<Held>) -> MutexGuard<'_, Held> {
 }
 
 impl EventDispatcher {
-    /// Brings what is new in a snapshot to whom it touches.
+    /// Delivers the new changes of a snapshot.
     pub fn route(&self, snapshot: &Snapshot) {
         let mut readers = Vec::new();
         let table = lock(&self.table);
@@ -123,31 +125,31 @@ impl EventDispatcher {
             epoch: snapshot.epoch(),
             end: snapshot.end(),
             version: snapshot.version(),
-            jump: snapshot.last_jump(),
+            relist_gap: snapshot.last_relist_gap(),
         };
-        let is_continued = reached.epoch == before.epoch && reached.jump == before.jump;
+        let is_continued = reached.epoch == before.epoch && reached.relist_gap == before.relist_gap;
         match snapshot.changes(before.end).filter(|_| is_continued) {
-            // What happens rarely and concerns everybody is read from history, where all of it stands.
+            // Rare changes that concern every watch are read from history, which has all of them.
             None => readers.extend(table.held().filter_map(|held| lock(&held.0).overflow())),
             Some(changes) if table.is_empty() => drop(changes),
             Some(changes) => {
-                let mut touched = Touched::default();
+                let mut touched = Candidates::default();
                 let mut place = before.end;
                 for change in changes {
                     touched.clear();
-                    table.routes.touched(change, &mut touched);
+                    table.routes.candidates(change, &mut touched);
                     if !touched.ids().is_empty() {
                         if self.held.load(Ordering::Relaxed) > MOST_HELD_BYTES {
                             readers.extend(table.held().filter_map(|held| lock(&held.0).empty()));
                         }
-                        let routed = Arc::new(DispatchedEvent::new(place, change.clone(), &self.held));
+                        let event = Arc::new(DispatchedEvent::new(place, change.clone(), &self.held));
                         let boxes = touched.ids().iter().filter_map(|id| table.mailbox(*id));
-                        readers.extend(boxes.filter_map(|held| lock(&held.0).put(&routed)));
+                        readers.extend(boxes.filter_map(|held| lock(&held.0).put(&event)));
                     }
                     place = place.advanced(1);
                 }
-                let attentive = table.attentive.iter().filter_map(|id| table.mailbox(*id));
-                readers.extend(attentive.filter_map(|held| lock(&held.0).news()));
+                let wants_progress = table.wants_progress.iter().filter_map(|id| table.mailbox(*id));
+                readers.extend(wants_progress.filter_map(|held| lock(&held.0).take_waker()));
             }
         }
         *lock(&self.reached) = reached;
@@ -168,8 +170,8 @@ impl EventDispatcher {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Adds a subscription. One that is `attentive` is also told of snapshots without changes.
-    pub fn subscribe(self: &Arc<EventDispatcher>, selection: &Selection, attentive: bool) -> Subscription {
+    /// Adds a subscription. One that is `wants_progress` is also notified of snapshots without changes.
+    pub fn subscribe(self: &Arc<EventDispatcher>, selection: &Selection, wants_progress: bool) -> Subscription {
         let compact = CompactSelection::new(selection);
         let mailbox = Arc::new(Mailbox::default());
         let mut table = lock(&self.table);
@@ -183,8 +185,8 @@ impl EventDispatcher {
         }
         let stand = table.routes.insert(id, selection);
         let selection = table.shared(compact);
-        if attentive {
-            table.attentive.insert(id);
+        if wants_progress {
+            table.wants_progress.insert(id);
         }
         drop(table);
         Subscription { router: self.clone(), id, mailbox, selection, stand }
@@ -204,7 +206,7 @@ impl Table {
         self.boxes.len() == self.free.len()
     }
 
-    /// The selection that is held already, if an equal one is.
+    /// An equal selection of another subscription, if there is one.
     fn shared(&mut self, selection: CompactSelection) -> Arc<CompactSelection> {
         let selection = match self.selections.get_key_value(&selection) {
             Some((held, _)) => held.clone(),
@@ -224,16 +226,16 @@ impl Table {
     }
 }
 
-/// What a watch finds in its mailbox.
+/// The contents of a mailbox.
 #[derive(Debug)]
-pub enum Mailed {
+pub enum MailboxContents {
     /// Everything since its place that may concern it, in order. It may have read the first of them from history.
     Changes {
         /// The changes.
         changes: Vec<Arc<DispatchedEvent>>,
-        /// The place behind all that has been looked at.
+        /// The position after all changes that were dispatched.
         end: Cursor,
-        /// What they reach to: everything that concerns the watch up to here is among them.
+        /// The version that they reach: everything that concerns the watch up to here is among them.
         version: Version,
     },
     /// It must read history from its place.
@@ -247,42 +249,42 @@ pub struct Subscription {
     id: SubscriptionId,
     mailbox: Arc<Mailbox>,
     selection: Arc<CompactSelection>,
-    stand: Stand,
+    stand: StoredKeys,
 }
 
 impl Subscription {
-    /// What it selects.
+    /// The selection.
     pub fn selection(&self) -> &CompactSelection {
         &self.selection
     }
 
-    /// What it takes in memory because of its selection, in bytes. What it shares with others is counted.
+    /// Memory for its selection, in bytes, including what it shares with others.
     pub fn held_bytes(&self) -> usize {
         self.selection.held_bytes() + self.stand.held_bytes()
     }
 
-    /// Takes what has come.
-    pub fn take(&self) -> Mailed {
-        // Before the box is opened: what lies in it then reaches at least so far.
+    /// Takes the contents of the mailbox.
+    pub fn take(&self) -> MailboxContents {
+        // Before the mailbox is opened: its contents then reach at least this far.
         let reached = *lock(&self.router.reached);
         let mut mail = lock(&self.mailbox.0);
         mail.bytes = 0;
         if std::mem::take(&mut mail.overflowed) {
-            return Mailed::Overflowed;
+            return MailboxContents::Overflowed;
         }
         let changes = std::mem::take(&mut mail.pending);
-        let last = changes.last().map(|routed| (routed.place.advanced(1), routed.change.version));
+        let last = changes.last().map(|event| (event.place.advanced(1), event.change.version));
         let (end, version) = last.unwrap_or_default();
-        Mailed::Changes { changes, end: end.max(reached.end), version: version.max(reached.version) }
+        MailboxContents::Changes { changes, end: end.max(reached.end), version: version.max(reached.version) }
     }
 
-    /// Leaves what was not read of what was taken last for the next time.
+    /// Puts back the unread rest of the contents that were taken last.
     pub fn put_back(&self, mut rest: Vec<Arc<DispatchedEvent>>) {
         let mut mail = lock(&self.mailbox.0);
         if mail.overflowed {
             return;
         }
-        mail.bytes += rest.iter().map(|routed| routed.bytes()).sum::<usize>();
+        mail.bytes += rest.iter().map(|event| event.bytes()).sum::<usize>();
         rest.append(&mut mail.pending);
         mail.pending = rest;
         if mail.pending.len() > MOST_PENDING {
@@ -291,22 +293,22 @@ impl Subscription {
         }
     }
 
-    /// Whether no change waits; only the version up to which changes were routed may be newer.
+    /// Whether no change waits; only the version up to which changes were event may be newer.
     pub fn is_empty(&self) -> bool {
         let mail = lock(&self.mailbox.0);
         mail.pending.is_empty() && !mail.overflowed
     }
 
-    /// Whether more has come than is kept, so that history has to be read.
+    /// Whether more changes arrived than it stores, so that history has to be read.
     pub fn is_overflowed(&self) -> bool {
         lock(&self.mailbox.0).overflowed
     }
 
     /// Waits until something has come since the last wait; safe to drop at any point.
-    pub async fn news(&self) {
+    pub async fn changed(&self) {
         std::future::poll_fn(|context| {
             let mut mail = lock(&self.mailbox.0);
-            if std::mem::take(&mut mail.is_news) {
+            if std::mem::take(&mut mail.has_changed) {
                 return Poll::Ready(());
             }
             match &mut mail.reader {
@@ -324,7 +326,7 @@ impl Drop for Subscription {
         let mut table = lock(&self.router.table);
         table.routes.remove(self.id, &self.stand);
         table.release(&self.selection);
-        table.attentive.remove(&self.id);
+        table.wants_progress.remove(&self.id);
         if let Some(place) = table.boxes.get_mut(self.id as usize) {
             *place = None;
         }

@@ -1,10 +1,10 @@
-//! The caller's own Pod, followed for as long as a watch depends on its labels or its existence.
+//! The caller's own Pod, followed while a watch depends on its labels or its existence.
 
 use std::sync::Arc;
 
 use super::consumer::ConsumerTerms;
 use super::dispatched_event::DispatchedEvent;
-use super::event_dispatcher::{Mailed, Subscription};
+use super::event_dispatcher::{MailboxContents, Subscription};
 use super::pod_head::PodHead;
 use super::resource_state::{LoadState, ResourceState};
 use crate::extract::FieldRef;
@@ -27,7 +27,7 @@ pub struct FollowedPod {
 }
 
 impl FollowedPod {
-    /// Follows a Pod of this copy; `None` where the Pod of that uid is not there.
+    /// Follows a Pod of this store; `None` when there is no Pod of that uid.
     pub fn new(
         live: &Arc<ResourceState>,
         snapshot: &Snapshot,
@@ -41,15 +41,15 @@ impl FollowedPod {
             ..Selection::default()
         };
         let key = format!("{namespace}/{name}");
-        // What has changed since the snapshot is found at the first look: a new box says that it has overflowed.
-        let subscription = live.router().subscribe(&selection, false);
+        // Changes since the snapshot are found at the first look: a new mailbox is marked as overflowed.
+        let subscription = live.dispatcher().subscribe(&selection, false);
         let pod = snapshot.get(&key)?;
         let labels = PodHead::read(pod)?.asks_for(uid, terms)?;
         let (live, uid, terms, version) = (live.clone(), uid.to_owned(), terms.clone(), pod.version());
         Some(FollowedPod { live, subscription, key, uid, terms, version, labels })
     }
 
-    /// What its labels ask for.
+    /// The requirements that its labels make.
     pub fn labels(&self) -> &LabelSelector {
         &self.labels
     }
@@ -59,38 +59,39 @@ impl FollowedPod {
         !self.terms.needs_pod()
     }
 
-    /// Whether they ask for something else now, or it is gone.
+    /// Whether the requirements have changed, or the Pod is gone.
     pub fn is_changed(&self) -> bool {
         let last = match self.subscription.take() {
-            Mailed::Changes { mut changes, .. } => match changes.pop() {
+            MailboxContents::Changes { mut changes, .. } => match changes.pop() {
                 Some(last) => Some(last),
                 None => return false,
             },
-            Mailed::Overflowed => None,
+            MailboxContents::Overflowed => None,
         };
         match self.live.state() {
             LoadState::Ready(snapshot) => {
                 let Some(pod) = snapshot.get(&self.key).filter(|pod| pod.version() != self.version) else {
                     return snapshot.get(&self.key).is_none();
                 };
-                // What is in the box may be older than the state. If it is not, all watches that follow the Pod share what is read of it.
-                let is_last = |routed: &Arc<DispatchedEvent>| {
-                    routed.change.after.as_ref().is_some_and(|after| after.version() == pod.version())
+                // The mailbox may be behind the state. If it is not, all watches that follow the Pod share what is read
+                // of it.
+                let is_last = |event: &Arc<DispatchedEvent>| {
+                    event.change.after.as_ref().is_some_and(|after| after.version() == pod.version())
                 };
                 let labels = match last.filter(is_last) {
-                    Some(routed) => routed.pod().and_then(|head| head.asks_for(&self.uid, &self.terms)),
+                    Some(event) => event.pod().and_then(|head| head.asks_for(&self.uid, &self.terms)),
                     None => PodHead::read(pod).and_then(|head| head.asks_for(&self.uid, &self.terms)),
                 };
                 labels.as_ref() != Some(&self.labels)
             }
             LoadState::Gone(_) => true,
-            // Nothing is known of the Pod for now, and what was shown stays the caller's own right.
+            // The state of the Pod is unknown for now, and the caller has the right to what was shown.
             LoadState::Idle | LoadState::Loading(_) | LoadState::Refused { .. } | LoadState::OverMemory(_) => false,
         }
     }
 
     /// Until there may be something to look at.
-    pub async fn news(&self) {
-        self.subscription.news().await;
+    pub async fn changed(&self) {
+        self.subscription.changed().await;
     }
 }

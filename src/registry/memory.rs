@@ -1,10 +1,11 @@
-//! `--memory-limit`: what all stores hold together, and whether another one may be loaded.
+//! `--memory-limit`: the memory of all stores, and whether another one may be loaded.
 //!
-//! Every feed keeps an [`Account`] of what its store holds: objects, order, indexes, history, dictionary; what the allocator and
-//! answers under way take is not in it. Past the limit no further store is loaded, and one that is being loaded is let go with an
-//! [`OverMemory`]. What is served stays served until all stores together are half as much again as the limit: then the one that has grown
-//! most is let go, as otherwise whoever may create objects of one resource could end the process. Nothing else is evicted, as a copy that
-//! went away by itself would be loaded again by the next request. Whoever reads asks [`super::ResourceState`], which has the same reason.
+//! Every feed has an [`Account`] of the memory of its store: objects, order, indexes, history, dictionary. The memory
+//! of the allocator and of responses is not included. Past the limit no further store is loaded, and one that is
+//! loading is cancelled with an [`OverMemory`]. Loaded stores stay until all together exceed the limit by half. Then
+//! the one that has grown most is unloaded: anyone who may create objects of one resource could otherwise end the
+//! process. Nothing else is evicted, because the next request would load an evicted store again. Readers find the
+//! reason in [`super::ResourceState`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -17,38 +18,38 @@ use crate::store::Pinned;
 /// Why a store is not loaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "memory limit: this resource is not loaded, as the copies hold {held}{} and --memory-limit is {limit}; what is loaded \
-     is served as before, and nothing is evicted for it. Raise --memory-limit, or read fewer resources: one that nobody asks \
-     for is let go after 15 minutes",
+    "memory limit: this resource is not loaded, because all loaded resources take {held}{} and --memory-limit is {limit}; \
+     those stay served, and nothing is evicted for this one. Raise --memory-limit, or read fewer resources: a resource without \
+     requests is unloaded after 15 minutes",
     if *needed == Bytes(0) { String::new() } else { format!(" without it, it needs more than {needed}") }
 )]
 pub struct OverMemory {
     /// `--memory-limit`.
     pub limit: Bytes,
-    /// What all stores held when it was refused; its own, if it had begun, not among it.
+    /// Memory of all stores when it was rejected, without its own.
     pub held: Bytes,
-    /// What this one held when it was let go; 0 for one that had not begun.
+    /// Its own memory when it was cancelled; 0 for one that had not begun.
     pub needed: Bytes,
 }
 
-/// What all stores hold.
+/// The memory of all stores.
 #[derive(Debug, Default)]
 pub struct Memory {
     /// `None`: no limit.
     limit: Option<u64>,
     held: AtomicU64,
     pinned: Arc<Pinned>,
-    /// Those that may be let go.
+    /// Those that may be unloaded.
     stores: Mutex<Vec<Weak<Counted>>>,
 }
 
-/// What one store holds, as the others see it.
+/// The memory of one store, as the others see it.
 #[derive(Debug, Default)]
 struct Counted {
     bytes: AtomicU64,
-    /// What it held when it was first served; 0 before.
+    /// Its memory when it was first served; 0 before.
     at_first: AtomicU64,
-    is_let_go: AtomicBool,
+    must_unload: AtomicBool,
     tell: Arc<Notify>,
 }
 
@@ -65,8 +66,8 @@ impl Counted {
         }
     }
 
-    fn is_let_go(&self) -> bool {
-        self.is_let_go.load(Ordering::Relaxed)
+    fn must_unload(&self) -> bool {
+        self.must_unload.load(Ordering::Relaxed)
     }
 }
 
@@ -81,17 +82,17 @@ impl Memory {
         self.limit.map(Bytes)
     }
 
-    /// What all stores hold now.
+    /// Current memory of all stores.
     pub fn held(&self) -> Bytes {
         Bytes(self.held.load(Ordering::Relaxed))
     }
 
-    /// What readers hold of past states of all stores; it has a bound of its own.
+    /// The memory that readers retain of past states of all stores; it has a bound of its own.
     pub fn pinned(&self) -> &Arc<Pinned> {
         &self.pinned
     }
 
-    /// Whether more is held than the limit allows.
+    /// Whether the memory exceeds the limit.
     pub fn is_over(&self) -> bool {
         self.limit.is_some_and(|limit| self.held().0 > limit)
     }
@@ -99,16 +100,16 @@ impl Memory {
     /// Why a store that is known to need more than `needed` cannot be loaded now; `None` when it can.
     pub fn refuses(&self, needed: Bytes) -> Option<OverMemory> {
         let (limit, held) = (self.limit()?, self.held());
-        // At the limit there is no room for anything, and past it none for what is let go to come back at once.
+        // At the limit no store fits, and past it an unloaded one must not come back immediately.
         (held.0.saturating_add(needed.0) >= limit.0).then_some(OverMemory { limit, held, needed })
     }
 
-    /// An account with nothing in it, of something that is never let go.
+    /// An empty account of something that is never unloaded.
     pub fn open(self: &Arc<Memory>) -> Account {
         Account { memory: self.clone(), counted: Arc::default() }
     }
 
-    /// An account of a store, with nothing in it: it may have to be let go; see [`Account::let_go`].
+    /// An empty account of a store, which may have to be unloaded; see [`Account::let_go`].
     pub fn open_store(self: &Arc<Memory>) -> Account {
         let account = self.open();
         let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,24 +118,25 @@ impl Memory {
         account
     }
 
-    /// Lets go of the store that has grown most, if all hold half as much again as the limit, and those that were let go have gone.
+    /// Unloads the store that has grown most, if all together exceed the limit by half, and those that were unloaded
+    /// before have gone.
     fn bound(&self) {
         if self.limit.is_none_or(|limit| self.held().0 <= limit + limit / 2) {
             return;
         }
         let stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
         let stores: Vec<Arc<Counted>> = stores.iter().filter_map(Weak::upgrade).collect();
-        if stores.iter().any(|store| store.is_let_go()) {
+        if stores.iter().any(|store| store.must_unload()) {
             return;
         }
         if let Some(store) = stores.iter().filter(|store| store.growth() > 0).max_by_key(|store| store.growth()) {
-            store.is_let_go.store(true, Ordering::Relaxed);
+            store.must_unload.store(true, Ordering::Relaxed);
             store.tell.notify_one();
         }
     }
 }
 
-/// What one store holds. It goes with the store, and its bytes with it.
+/// The memory of one store. It is dropped with the store, which subtracts its bytes.
 #[derive(Debug)]
 pub struct Account {
     memory: Arc<Memory>,
@@ -142,7 +144,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// The store holds so much now; true when that brought all of them from within the limit to above it.
+    /// Sets the current memory of the store; true when that takes all stores from within the limit to above it.
     pub fn set(&mut self, bytes: u64) -> bool {
         let held = &self.memory.held;
         let was = self.counted.bytes.swap(bytes, Ordering::Relaxed);
@@ -161,30 +163,30 @@ impl Account {
         self.memory.limit.is_some_and(|limit| before <= limit && after > limit)
     }
 
-    /// The store is served with what it holds now, if it was not before: what it grows by is counted from here.
+    /// The store is served with its current memory, if it was not before: growth is measured from here.
     pub fn serve(&self) {
         let bytes = self.counted.bytes().max(1);
         // An error says that it was served before.
         let _ = self.counted.at_first.compare_exchange(0, bytes, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// The store is gone, and only readers hold what is left of it: it is not there to be let go.
+    /// The store is gone, and only readers retain what is left of it: it cannot be unloaded.
     pub fn end(&self) {
         self.counted.at_first.store(0, Ordering::Relaxed);
-        self.counted.is_let_go.store(false, Ordering::Relaxed);
+        self.counted.must_unload.store(false, Ordering::Relaxed);
     }
 
-    /// Whether it is to be dropped: all stores hold too much, and this one has grown most.
-    pub fn is_let_go(&self) -> bool {
-        self.counted.is_let_go()
+    /// Whether it must be dropped: all stores take too much, and this one has grown most.
+    pub fn must_unload(&self) -> bool {
+        self.counted.must_unload()
     }
 
-    /// Wakes whoever is to drop it.
+    /// Wakes the task that must drop it.
     pub fn let_go(&self) -> Arc<Notify> {
         self.counted.tell.clone()
     }
 
-    /// What it has been set to.
+    /// The bytes that it has been set to.
     pub fn bytes(&self) -> Bytes {
         Bytes(self.counted.bytes())
     }

@@ -1,13 +1,13 @@
-//! What is served right now: the only thing that `source` and `server` share.
+//! The current state of what is served: all that `source` and `server` share.
 //!
-//! `source` replaces the [`Catalog`] whenever kinds come, change or go, and publishes a store's snapshots through
-//! [`ResourceState`]; `server` reads both. A resource that stays the same across catalogs keeps its `Arc`, so its watches go on;
-//! one that changed or went is [`LoadState::Gone`] for those who still hold it, which ends their watches after the last change.
-//! [`views`] are parts of the catalog under names of their own, some of them another one for each [`consumer`].
-//! `past` says for how long old versions are shown. This room knows neither a Kubernetes client nor HTTP.
+//! `source` replaces the [`Catalog`] whenever kinds are added, changed or removed, and publishes a store's snapshots
+//! through [`ResourceState`]; `server` reads both. A resource that stays the same across catalogs keeps its `Arc`, so
+//! its watches continue. For readers of one that changed or was removed, its state is [`LoadState::Gone`], which ends
+//! their watches after the last change. [`views`] are parts of the catalog under names of their own; some differ for
+//! each [`consumer`]. [`event_dispatcher`] delivers changes to watches. `past` decides how long old versions are
+//! readable. This module uses neither a Kubernetes client nor HTTP.
 
 mod catalog;
-pub mod chain;
 mod checks;
 pub mod consumer;
 mod definitions;
@@ -15,6 +15,7 @@ mod deflated;
 pub mod dispatched_event;
 pub mod documents;
 pub mod event_dispatcher;
+pub mod fieldcache_protocol;
 pub mod followed_pod;
 mod freshness;
 mod memory;
@@ -40,10 +41,10 @@ pub use definitions::{Definition, Definitions};
 pub use deflated::Deflated;
 pub use freshness::{Freshness, Lagging};
 pub use memory::{Account, Memory, OverMemory};
-pub use panics::{Panics, Where};
+pub use panics::{PanicOrigin, Panics};
 pub use readiness::Readiness;
 pub use rediscovery::Rediscovery;
-pub use resource_state::{Departure, Gone, GoneReason, LoadState, NotReady, OpenWatch, Phase, ResourceState};
+pub use resource_state::{Departure, Gone, GoneReason, LoadPhase, LoadState, NotReady, OpenWatch, ResourceState};
 pub use served::Registry;
 pub use upstream_discovery::{DiscoveredGroup, OfferedResource, OfferedVersion, UpstreamDiscovery};
-pub use views::{View, ViewState, ViewVerdicts, Views};
+pub use views::{View, ViewDefinitions, ViewState, Views};

@@ -1,53 +1,54 @@
-//! Defects of ours that were contained, counted by where they were met.
+//! Contained panics, counted by where they happened.
 //!
-//! A panic ends one answer, or one resource's reading until it begins anew; it is logged where it is caught. What is here
-//! outlives what it happened to, so that a counter never goes back.
+//! A panic ends one response, or the sync of one resource until it restarts; it is logged where it is caught. These
+//! counters outlive the tasks, so that they never decrease.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Where a panic was contained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Where {
+pub enum PanicOrigin {
     /// In answering a request: it was answered with 500.
     Request,
     /// In the middle of an answer: that answer was cut.
     Answer,
     /// In a watch: that watch was cut.
     Watch,
-    /// In reading a resource: it is read anew.
+    /// In the sync of a resource, which restarts.
     Feed,
-    /// Beside answers, on a connection: that connection was cut.
+    /// Outside of responses, on a connection, which was closed.
     Connection,
 }
 
-impl Where {
+impl PanicOrigin {
     /// All of them.
-    pub const ALL: [Where; 5] = [Where::Request, Where::Answer, Where::Watch, Where::Feed, Where::Connection];
+    pub const ALL: [PanicOrigin; 5] =
+        [PanicOrigin::Request, PanicOrigin::Answer, PanicOrigin::Watch, PanicOrigin::Feed, PanicOrigin::Connection];
 
     /// As a label of a metric.
     pub fn as_str(self) -> &'static str {
         match self {
-            Where::Request => "request",
-            Where::Answer => "answer",
-            Where::Watch => "watch",
-            Where::Feed => "feed",
-            Where::Connection => "connection",
+            PanicOrigin::Request => "request",
+            PanicOrigin::Answer => "answer",
+            PanicOrigin::Watch => "watch",
+            PanicOrigin::Feed => "feed",
+            PanicOrigin::Connection => "connection",
         }
     }
 }
 
 /// Counts them.
 #[derive(Debug, Default)]
-pub struct Panics([AtomicU64; Where::ALL.len()]);
+pub struct Panics([AtomicU64; PanicOrigin::ALL.len()]);
 
 impl Panics {
     /// One more.
-    pub fn count(&self, place: Where) {
+    pub fn count(&self, place: PanicOrigin) {
         self.0[place as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// How many so far.
-    pub fn counted(&self, place: Where) -> u64 {
+    pub fn counted(&self, place: PanicOrigin) -> u64 {
         self.0[place as usize].load(Ordering::Relaxed)
     }
 }

@@ -1,8 +1,9 @@
-//! For how long past versions of a store are shown: until about five minutes after a newer one came.
+//! How long past versions of a store are readable: until about five minutes after a newer one was published.
 //!
-//! kube-apiserver has etcd forget versions in the same way (`--etcd-compaction-interval`, apiserver `storage/etcd3/compact.go`): a list at an
-//! exact version, and a page of one, is answered for 5 to 10 minutes and is 410 afterwards. History may reach farther
-//! back, for watches that resume: what they send is what has changed, not what is gone since. There is no clock here.
+//! kube-apiserver has etcd forget versions in the same way (`--etcd-compaction-interval`, apiserver
+//! `storage/etcd3/compact.go`): a list at an exact version, and a page of one, is answered for 5 to 10 minutes and is
+//! 410 afterwards. History may reach farther back for watches that resume, because they send changes, not objects that
+//! are gone since. There is no clock here.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -38,7 +39,7 @@ impl Past {
         }
     }
 
-    /// Whether a version was replaced so long ago that it is not shown any more.
+    /// Whether a version was replaced so long ago that it is not readable any more.
     pub(super) fn is_expired(&mut self, version: Version, now: Instant) -> bool {
         self.expire(now);
         self.expired.is_some_and(|expired| version <= expired)

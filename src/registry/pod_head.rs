@@ -8,7 +8,7 @@ use super::consumer::ConsumerTerms;
 use crate::selector::LabelSelector;
 use crate::store::Object;
 
-/// What is read of a Pod.
+/// The parts of a Pod that are read.
 #[derive(Debug, Deserialize)]
 pub(super) struct PodHead {
     metadata: PodMetadata,
@@ -26,7 +26,7 @@ impl PodHead {
         serde_json::from_slice(&pod.json()).ok()
     }
 
-    /// What its labels ask for; `None` where it is another Pod of that name.
+    /// The requirements that its labels make; `None` if it is another Pod of that name.
     pub(super) fn asks_for(&self, uid: &str, terms: &ConsumerTerms) -> Option<LabelSelector> {
         (self.metadata.uid == uid).then(|| terms.labels(&self.metadata.labels))
     }

@@ -1,4 +1,4 @@
-//! Whether something that requests need is there: what health checks report.
+//! Whether something that requests need is available, as health checks report it.
 
 /// The outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,8 +7,8 @@ pub enum Readiness {
     Ready,
     /// It is not, and waiting does not help: reported, but everything else is served. The text says why.
     Unavailable(String),
-    /// It is not there yet, but was added after this replica began to serve: reported, but everything else is served. The text says how
-    /// far it is.
+    /// Not available yet, but added after this replica began to serve: reported, while everything else is served. The
+    /// text describes the progress.
     Loading(String),
     /// It is not there yet, or has failed; the text says why.
     NotReady(String),

@@ -1,10 +1,10 @@
 //! Requests to read the source's discovery again now, and their completion.
 //!
-//! The server asks when the source serves something that the catalog does not show yet; whoever fills the registry reads. Requests that
-//! come while it reads share the next reading, so that their number does not matter.
+//! The server makes them when the source serves something that the catalog does not have yet; the owner of the registry
+//! reads. Requests that arrive while it reads share the next reading, so that their number does not matter.
 //!
-//! Aggregated APIs come and go without a definition that could be followed. A client that reads discovery is not kept waiting for the source:
-//! it notes that somebody is interested, and the next client finds what the source serves by then.
+//! Aggregated APIs are added and removed without a definition to follow. A client that reads discovery does not wait
+//! for the source: its read is noted, and the next client gets what the source serves by then.
 
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ pub struct Rediscovery {
 }
 
 impl Rediscovery {
-    /// Asks for a reading that begins after this call, and waits for its end at most so long. Where nobody reads, it waits that long.
+    /// Requests a reading that begins after this call, and waits for its end at most this long. Where no task reads, it
+    /// waits that long.
     pub async fn request(&self, patience: Duration) {
         let mut completed = self.completed.subscribe();
         let mut own = 0;

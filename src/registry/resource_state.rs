@@ -1,4 +1,4 @@
-//! The state of one resource as readers see it: not requested yet, loading, ready, or gone.
+//! The state of one resource for readers: not requested yet, loading, ready, or gone.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,29 +16,30 @@ use super::past::Past;
 use crate::model::Version;
 use crate::store::Snapshot;
 
-/// Objects without a protobuf form that are remembered. A watch that meets a further one ends, and that one is then the newest.
+/// Objects without a protobuf form that are remembered. A watch that meets a further one ends, and that one is then the
+/// newest.
 const MOST_UNENCODABLE: usize = 64;
 
 /// The longest key of them, in bytes.
 const LONGEST_UNENCODABLE: usize = 1_024;
 
-/// What a resource's data is at a moment.
+/// The data of a resource at a moment.
 #[derive(Clone, Debug)]
 pub enum LoadState {
-    /// Nobody has asked for it.
+    /// Not requested yet.
     Idle,
-    /// Being read from its source; the text says how far, or what stands in the way.
+    /// Being read from its source; the text describes the progress, or the obstacle.
     Loading(String),
     /// The source rejects the list; it is tried again with pauses.
     Refused {
         /// The HTTP status of the source's response: 401, 403, or another one that came several times.
         code: u16,
-        /// For the client: who refused what, and the remedy.
+        /// For the client: who rejected what, and the remedy.
         message: String,
     },
-    /// It is not loaded for want of memory; it is when there is room again and somebody asks.
+    /// Not loaded because of the memory limit. It is loaded by the next request once memory is available.
     OverMemory(OverMemory),
-    /// There is a complete copy.
+    /// A complete store.
     Ready(Snapshot),
     /// The resource is no longer served, or is served with other fields by a new [`super::Resource`].
     Gone(Gone),
@@ -49,16 +50,17 @@ pub enum LoadState {
 pub struct Gone {
     /// Why.
     pub reason: GoneReason,
-    /// Whether there was a copy.
+    /// Whether there was a store.
     pub had_copy: bool,
-    /// The last copy, if a watch was open: watches send the changes of it that they have not sent yet. See [`ResourceState::forget_last`].
+    /// The last snapshot, if a watch was open: watches send the changes of it that they have not sent yet. See
+    /// [`ResourceState::forget_last`].
     pub last: Option<Snapshot>,
 }
 
 /// Why a resource is no longer served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GoneReason {
-    /// The same resource is served by another copy, with another definition or other fields.
+    /// Another store serves the same resource, with another definition or other fields.
     Replaced,
     /// Its definition is gone.
     NotServed,
@@ -92,10 +94,10 @@ impl Departure {
     }
 }
 
-/// Which of the states it is, without the data: followed by those whom changes of objects do not concern.
+/// The kind of state without its data, for followers that changes of objects do not concern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
-    /// Nobody has asked for it.
+pub enum LoadPhase {
+    /// Not requested yet.
     #[default]
     Idle,
     /// Being read.
@@ -104,21 +106,21 @@ pub enum Phase {
     Refused,
     /// There is no memory for it: the reason `MemoryLimit` of a condition.
     OverMemory,
-    /// There is a complete copy.
+    /// A complete store.
     Ready,
     /// It is no longer served.
     Gone,
 }
 
 impl LoadState {
-    fn phase(&self) -> Phase {
+    fn phase(&self) -> LoadPhase {
         match self {
-            LoadState::Idle => Phase::Idle,
-            LoadState::Loading(_) => Phase::Loading,
-            LoadState::Refused { .. } => Phase::Refused,
-            LoadState::OverMemory(_) => Phase::OverMemory,
-            LoadState::Ready(_) => Phase::Ready,
-            LoadState::Gone(_) => Phase::Gone,
+            LoadState::Idle => LoadPhase::Idle,
+            LoadState::Loading(_) => LoadPhase::Loading,
+            LoadState::Refused { .. } => LoadPhase::Refused,
+            LoadState::OverMemory(_) => LoadPhase::OverMemory,
+            LoadState::Ready(_) => LoadPhase::Ready,
+            LoadState::Gone(_) => LoadPhase::Gone,
         }
     }
 }
@@ -127,13 +129,13 @@ impl LoadState {
 #[derive(Debug)]
 pub struct ResourceState {
     state: watch::Sender<LoadState>,
-    phase: watch::Sender<Phase>,
-    /// Set when the source has said that it does not serve the resource any more.
+    phase: watch::Sender<LoadPhase>,
+    /// Set when the source has reported that it does not serve the resource any more.
     departure: watch::Sender<Option<Departure>>,
     router: Arc<EventDispatcher>,
     /// Which versions of this epoch are still shown.
     past: sync::Mutex<Past>,
-    /// How far the data is known to reach, and how far readers want it to.
+    /// How far the store has advanced, and how far readers need it to.
     freshness: Freshness,
     /// Counts demands; a feed that serves on demand starts at the first one and stops when it has not moved for long.
     demands: watch::Sender<u64>,
@@ -141,23 +143,23 @@ pub struct ResourceState {
     stores: AtomicU64,
     /// Open watches; a resource with one is in use however old its last request is.
     open_watches: Arc<AtomicU64>,
-    /// Objects that the first list under way has brought so far.
+    /// Number of objects that the first list has read so far.
     read: AtomicU64,
     /// Objects that a watch could not send in protobuf, the newest last.
     unencodable: sync::Mutex<VecDeque<String>>,
     /// Responses in another form than protobuf, although the client prefers that.
     missed_protobuf: AtomicU64,
-    /// Full lists that replaced a complete copy.
+    /// Full lists that replaced a complete store.
     relists: AtomicU64,
     /// Whether a full list is being read; readers see nothing of it before it is complete.
-    is_listing: AtomicBool,
+    is_relisting: AtomicBool,
     /// Objects that cannot be read now.
     unreadable: sync::Mutex<Arc<UnreadableNames>>,
     /// How comparisons with the source ended.
     checks: Checks,
     /// How many times a defect of ours has ended the feed.
     panics: AtomicU64,
-    /// What the source answered last when it was asked how far it is, and when it was asked.
+    /// The last version that the source reported on request, and the time of the request.
     source_version: Mutex<Option<(Instant, Version)>>,
     /// Of the snapshot that was shown last.
     epoch: AtomicU64,
@@ -176,7 +178,7 @@ pub enum NotReady {
     Refused {
         /// The HTTP status that the source answered: 401 or 403.
         code: u16,
-        /// Who refused what, and the remedy.
+        /// Who rejected what, and the remedy.
         message: String,
     },
     /// There is no memory for it.
@@ -191,7 +193,7 @@ impl Default for ResourceState {
     fn default() -> ResourceState {
         ResourceState {
             state: watch::Sender::new(LoadState::Idle),
-            phase: watch::Sender::new(Phase::Idle),
+            phase: watch::Sender::new(LoadPhase::Idle),
             departure: watch::Sender::new(None),
             router: Arc::default(),
             past: sync::Mutex::default(),
@@ -203,7 +205,7 @@ impl Default for ResourceState {
             unencodable: sync::Mutex::default(),
             missed_protobuf: AtomicU64::new(0),
             relists: AtomicU64::new(0),
-            is_listing: AtomicBool::new(false),
+            is_relisting: AtomicBool::new(false),
             unreadable: sync::Mutex::default(),
             checks: Checks::default(),
             panics: AtomicU64::new(0),
@@ -215,7 +217,7 @@ impl Default for ResourceState {
 }
 
 impl ResourceState {
-    /// The resource is no longer served: shows that for ever, with the last copy, and wakes all watches.
+    /// The resource is no longer served. This state is final; it has the last snapshot, and wakes all watches.
     pub fn end(&self, reason: GoneReason) {
         let copy = match self.state() {
             LoadState::Ready(snapshot) => Some(snapshot),
@@ -229,7 +231,8 @@ impl ResourceState {
         self.publish(LoadState::Gone(Gone { reason, had_copy, last: copy.filter(|_| self.open_watches() > 0) }));
     }
 
-    /// Lets go of the last copy of a resource that is gone: whoever still holds the resource would hold all of its objects.
+    /// Releases the last snapshot of a resource that is gone: any reference to the resource would otherwise retain all
+    /// of its objects.
     pub fn forget_last(&self) {
         self.state.send_if_modified(|state| {
             if let LoadState::Gone(gone) = state {
@@ -239,8 +242,8 @@ impl ResourceState {
         });
     }
 
-    /// The source does not serve the resource any more. Its feed takes what the source still sends, and then calls [`ResourceState::end`];
-    /// where there is no copy, nothing follows, and this ends it.
+    /// The source does not serve the resource any more. Its feed takes what the source still sends, and then calls
+    /// [`ResourceState::end`]; without a store no more events follow, and this ends it.
     pub fn depart(&self, departure: Departure) {
         if matches!(self.state(), LoadState::Ready(_)) {
             self.departure.send_replace(Some(departure));
@@ -261,9 +264,11 @@ impl ResourceState {
         }
     }
 
-    /// Shows readers another state, then tells those watches whom it concerns. After `Gone` nothing else is shown.
+    /// Publishes a new state, then dispatches its changes to the affected watches. After `Gone` nothing else is
+    /// published.
     ///
-    /// One task at a time calls this for a state with data: the changes of two snapshots are told in their order.
+    /// Only one task at a time calls this for a state with data, so that the changes of two snapshots are dispatched in
+    /// order.
     pub fn publish(&self, state: LoadState) {
         let snapshot = match &state {
             LoadState::Ready(snapshot) => Some(snapshot.clone()),
@@ -290,7 +295,7 @@ impl ResourceState {
         }
         match snapshot {
             Some(snapshot) if is_shown => {
-                // Versions of another history say nothing here: who waited for one would wait for ever.
+                // Versions of another history are not comparable: a reader that waited for one would wait forever.
                 if self.epoch.swap(snapshot.epoch(), Ordering::Relaxed) != snapshot.epoch() {
                     self.written.store(0, Ordering::Relaxed);
                     *self.past() = Past::default();
@@ -304,7 +309,7 @@ impl ResourceState {
         }
     }
 
-    /// Whether a version was replaced so long ago that lists do not show it any more.
+    /// Whether a version was replaced so long ago that lists reject it.
     pub fn is_past(&self, version: Version) -> bool {
         self.past().is_expired(version, Instant::now())
     }
@@ -313,8 +318,8 @@ impl ResourceState {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who is told what changes.
-    pub fn router(&self) -> &Arc<EventDispatcher> {
+    /// Delivers changes to watches.
+    pub fn dispatcher(&self) -> &Arc<EventDispatcher> {
         &self.router
     }
 
@@ -329,22 +334,22 @@ impl ResourceState {
     }
 
     /// Follows which of the states it is.
-    pub fn phases(&self) -> watch::Receiver<Phase> {
+    pub fn phases(&self) -> watch::Receiver<LoadPhase> {
         self.phase.subscribe()
     }
 
-    /// How far the data is known to reach, and how far readers want it to.
+    /// How far the store has advanced, and how far readers need it to.
     pub fn freshness(&self) -> &Freshness {
         &self.freshness
     }
 
     /// Follows demand; for feeds.
-    pub fn demands(&self) -> watch::Receiver<u64> {
+    pub fn load_requests(&self) -> watch::Receiver<u64> {
         self.demands.subscribe()
     }
 
-    /// Somebody wants the data, without waiting for it.
-    pub fn demand(&self) {
+    /// Requests the store, without waiting for it.
+    pub fn request_load(&self) {
         self.demands.send_modify(|count| *count += 1);
     }
 
@@ -354,17 +359,17 @@ impl ResourceState {
     /// [`NotReady`] when the patience ends or the resource goes.
     pub async fn snapshot(&self, patience: Duration) -> Result<Snapshot, NotReady> {
         if let LoadState::Ready(snapshot) = self.state() {
-            // Counted, but nobody is woken: who sleeps on demand has no data to show.
+            // Only counted, without waking: a task that waits for requests has no data to show.
             self.demands.send_if_modified(|count| {
                 *count += 1;
                 false
             });
             return Ok(snapshot);
         }
-        self.demand();
+        self.request_load();
         let mut states = self.state.subscribe();
         let settled = states.wait_for(|state| !matches!(state, LoadState::Idle | LoadState::Loading(_)));
-        // The sender is held here.
+        // The sender is owned by this state.
         let state = match timeout(patience, settled).await {
             Ok(Ok(state)) => state.clone(),
             Ok(Err(_)) | Err(_) => self.state(),
@@ -391,18 +396,18 @@ impl ResourceState {
         OpenWatch(self.open_watches.clone())
     }
 
-    /// The first list has brought so many objects so far; for feeds.
+    /// For feeds: the number of objects that the first list has read so far.
     pub fn loading(&self, read: usize) {
         self.read.store(read as u64, Ordering::Relaxed);
         self.publish(LoadState::Loading(format!("{read} objects read")));
     }
 
-    /// How many objects the first list under way has brought when it was last told.
+    /// The number of objects of the first list as last reported.
     pub fn read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// A full list replaced a complete copy; for feeds.
+    /// For feeds: a full list replaced a complete store.
     pub fn count_relist(&self) {
         self.relists.fetch_add(1, Ordering::Relaxed);
     }
@@ -414,7 +419,7 @@ impl ResourceState {
 
     /// A watch could not send this object in protobuf. Watches that would meet it are sent JSON from the beginning.
     pub fn note_unencodable(&self, key: &str) {
-        // No API server of Kubernetes accepts a name as long, and nobody counts what is held here.
+        // No API server of Kubernetes accepts a name as long, and this set is not counted by the memory limit.
         if key.len() > LONGEST_UNENCODABLE {
             return;
         }
@@ -446,14 +451,14 @@ impl ResourceState {
         self.missed_protobuf.load(Ordering::Relaxed)
     }
 
-    /// A full list begins or ends, or is due because the copy is known to be wrong; for feeds.
-    pub fn tell_listing(&self, is_listing: bool) {
-        self.is_listing.store(is_listing, Ordering::Relaxed);
+    /// For feeds: a full list begins or ends, or is due because the store is known to be wrong.
+    pub fn set_relisting(&self, is_relisting: bool) {
+        self.is_relisting.store(is_relisting, Ordering::Relaxed);
     }
 
-    /// Whether a full list is being read, or is due because the copy is known to be wrong.
-    pub fn is_listing(&self) -> bool {
-        self.is_listing.load(Ordering::Relaxed)
+    /// Whether a full list is being read, or is due because the store is known to be wrong.
+    pub fn is_relisting(&self) -> bool {
+        self.is_relisting.load(Ordering::Relaxed)
     }
 
     /// These objects cannot be read now and are not served; for feeds.
@@ -481,11 +486,11 @@ impl ResourceState {
         self.panics.load(Ordering::Relaxed)
     }
 
-    /// How far the source was at some moment after this call. Those who ask while somebody's question is under way share the
-    /// next one; `ask` is the question, for whom it falls to.
+    /// The version of the source at some moment after this call. Callers that arrive during a request share the next
+    /// one; `ask` makes the request.
     ///
     /// # Errors
-    /// What the question ended with.
+    /// The error of the request.
     pub async fn source_version<E>(&self, ask: impl Future<Output = Result<Version, E>>) -> Result<Version, E> {
         let called = Instant::now();
         let mut last = self.source_version.lock().await;
@@ -494,7 +499,7 @@ impl ResourceState {
             _ => {
                 let asked = Instant::now();
                 let version = ask.await?;
-                self.freshness.stated(asked, version);
+                self.freshness.note_source_version(asked, version);
                 *last = Some((asked, version));
                 Ok(version)
             }

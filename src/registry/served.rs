@@ -1,4 +1,4 @@
-//! The catalog, the Views and what all resources share, for `source` and `server`.
+//! The registry: the catalog, the Views and what all resources share, for `source` and `server`.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::memory::Memory;
 use super::panics::Panics;
 use super::rediscovery::Rediscovery;
 use super::resource_state::{Departure, GoneReason};
-use super::views::{self, ViewState, ViewVerdicts, Views};
+use super::views::{self, ViewDefinitions, ViewState, Views};
 
 /// The catalog and its changes.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Registry {
         }
     }
 
-    /// What all stores hold, and may hold.
+    /// The memory of all stores, and its limit.
     pub fn memory(&self) -> &Arc<Memory> {
         &self.memory
     }
@@ -53,7 +53,7 @@ impl Registry {
         &self.rediscovery
     }
 
-    /// What is served now.
+    /// The current catalog.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.catalog.borrow().clone()
     }
@@ -63,14 +63,15 @@ impl Registry {
         self.catalog.subscribe()
     }
 
-    /// Serves another catalog. Resources of the old one that are not in the new one, by identity, end: those for which `departure`
-    /// says that the source does not serve them any more, when their feed has taken what the source still sends; the others now.
+    /// Serves another catalog. Resources of the old one that are not in the new one, by identity, end. Those for which
+    /// `departure` returns a value, because the source does not serve them any more, end when their feed has taken what
+    /// the source still sends; the others end now.
     pub fn replace(&self, catalog: Catalog, departure: impl Fn(&Resource) -> Option<Departure>) {
         let next = Arc::new(catalog);
         let previous = self.catalog.send_replace(next.clone());
-        self.tell_views();
-        for resource in previous.copies() {
-            match next.copy(&resource.gvr) {
+        self.update_views();
+        for resource in previous.stores() {
+            match next.store(&resource.gvr) {
                 Some(kept) if Arc::ptr_eq(kept, resource) => {}
                 Some(_) => resource.live.end(GoneReason::Replaced),
                 None => match departure(resource) {
@@ -81,23 +82,23 @@ impl Registry {
         }
     }
 
-    /// The View of that name, and what has become of it.
+    /// The View of that name, and its state.
     pub fn view(&self, name: &str) -> Option<ViewState> {
         self.views.borrow().get(name).cloned()
     }
 
-    /// Serves other Views. Those that stay as they are go on; the watches of all others end.
-    pub fn replace_views(&self, wanted: ViewVerdicts) {
+    /// Serves other Views. Unchanged ones continue; the watches of all others end.
+    pub fn replace_views(&self, wanted: ViewDefinitions) {
         self.views.send_modify(|views| *views = Arc::new(views::replaced(views, wanted)));
-        self.tell_views();
+        self.update_views();
     }
 
-    /// Tells the Views what is served now.
-    fn tell_views(&self) {
+    /// Passes the current catalog to the Views.
+    fn update_views(&self) {
         loop {
             let served = self.catalog();
             views::serve(&self.views.borrow(), &served);
-            // Another thread may have replaced it, and have told the Views before.
+            // Another thread may have replaced the catalog, and have passed its own to the Views before.
             if Arc::ptr_eq(&served, &self.catalog()) {
                 return;
             }

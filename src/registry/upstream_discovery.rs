@@ -1,7 +1,8 @@
 //! Everything that the source cluster serves, as its discovery lists it: more than what is served here.
 //!
-//! A store needs a resource that can be listed and watched. Where requests are forwarded, clients reach the others too, and discovery has to show
-//! them. Rows stay text until they are needed: a cluster has hundreds, and they are rarely read.
+//! A store needs a resource that can be listed and watched. Where requests are forwarded, clients reach the others too,
+//! and discovery must list them. Rows remain text until they are needed: a cluster has hundreds, and they are rarely
+//! read.
 
 use serde_json::Value;
 

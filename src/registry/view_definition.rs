@@ -1,4 +1,4 @@
-//! A View as `operator::views` has accepted it.
+//! A View that `operator::views` has accepted.
 
 use std::sync::Arc;
 
@@ -19,28 +19,28 @@ pub struct ViewPart {
     pub labels: LabelSelector,
     /// Only objects with these values.
     pub fields: Vec<FieldExpression>,
-    /// What is left out of them.
+    /// The parts that are left out of them.
     pub prune: Arc<Prune>,
 }
 
 /// Whose rights decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ViewRights {
-    /// Those of who asks.
+    /// Those of the caller.
     #[default]
     Caller,
     /// The right to use the View.
     View,
 }
 
-/// What is served as a View.
+/// The definition of a View.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ViewDefinition {
     /// One for each resource.
     pub parts: Vec<ViewPart>,
     /// Whose rights decide.
     pub rights: ViewRights,
-    /// What the selection takes from who asks.
+    /// What the selection takes from its caller.
     pub consumer: ConsumerTerms,
     /// Whether reads must not be older than their request.
     pub is_strong: bool,

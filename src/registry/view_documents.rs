@@ -1,4 +1,5 @@
-//! OpenAPI documents of Views: parts of the documents of the whole server, made when first requested and cached within a bound.
+//! OpenAPI documents of Views: parts of the documents of the whole server, created when first requested and cached
+//! within a bound.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -7,25 +8,26 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::catalog::Resource;
-use super::documents::{DocumentSet, DocumentSource, Forms, Since, value_of};
+use super::documents::{DocumentForms, DocumentSet, DocumentSource, ServedSince, value_of};
 use crate::openapi::filter::{DocumentFilter, FilteredResource};
 
-/// Some of the documents of another source, and some of what they say: what a View shows.
+/// A part of the documents of another source, and of their contents, for a View.
 #[derive(Debug)]
-pub struct Part {
+pub struct ViewDocuments {
     whole: Arc<dyn DocumentSource>,
     shown: Arc<DocumentFilter>,
-    made: Arc<Mutex<Made>>,
+    made: Arc<Mutex<CreatedDocuments>>,
 }
 
-/// So many Views keep their documents: those for which some were made last. Further ones are made again.
+/// Number of Views whose documents are cached: those for which some were created last. Others are created again.
 pub(super) const MOST_KEPT: usize = 64;
 
-/// What the documents of all Views take together in all forms, in bytes. Whoever may write definitions chooses how long they are.
+/// Bytes of the cached documents of all Views together in all forms. Anyone who may write definitions chooses how long
+/// they are.
 pub(super) const MOST_KEPT_BYTES: usize = 64 << 20;
 
-/// Views that keep documents, the last one at the end.
-type Kept = VecDeque<Weak<Mutex<Made>>>;
+/// Views with cached documents, the last one at the end.
+type Kept = VecDeque<Weak<Mutex<CreatedDocuments>>>;
 
 /// Those of the process, like the memory that they take.
 #[cfg(not(test))]
@@ -45,12 +47,13 @@ fn with_kept<Done>(work: impl FnOnce(&mut Kept) -> Done) -> Done {
     KEPT.with(|kept| work(&mut kept.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
-/// Held while a document of a View is made: it takes several times the memory of the whole document, so they are made one by one.
+/// Locked while a document of a View is created: that takes several times the memory of the whole document, so they are
+/// created one by one.
 static MAKING: Mutex<()> = Mutex::new(());
 
-/// Notes that these documents were made, and lets go of the oldest and of those of another state of the source. Each of these would hold
-/// the documents of the source as they were then.
-fn keep(made: &Arc<Mutex<Made>>, source: &Source) {
+/// Notes that these documents were created. Evicts the oldest documents and those of another state of the source, which
+/// would retain the documents of the source as they were then.
+fn note_created(made: &Arc<Mutex<CreatedDocuments>>, source: &Source) {
     let (oldest, others) = with_kept(|kept| {
         kept.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), Arc::as_ptr(made)));
         kept.push_back(Arc::downgrade(made));
@@ -65,9 +68,9 @@ fn keep(made: &Arc<Mutex<Made>>, source: &Source) {
     }
 }
 
-/// Lets go of documents of Views as long as all take more than they may: first of those for which some were made longest ago. One View
-/// keeps what it has.
-pub fn let_go_of_the_oldest() {
+/// Evicts documents of Views while all take more than their bound, beginning with the View for which some were created
+/// longest ago. One View remains.
+pub fn evict_oldest() {
     let kept = with_kept(|kept| kept.iter().filter_map(Weak::upgrade).collect::<Vec<_>>());
     let mut bytes = 0;
     for (number, made) in kept.iter().rev().enumerate() {
@@ -79,36 +82,36 @@ pub fn let_go_of_the_oldest() {
     }
 }
 
-/// Makes what is shown of a document.
-fn part_of(whole: &Forms, shown: &DocumentFilter) -> Value {
+/// Creates the shown part of a document.
+fn part_of(whole: &DocumentForms, shown: &DocumentFilter) -> Value {
     let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     shown.apply(value_of(whole.document()))
 }
 
 /// A state of the source.
 enum Source {
-    V2(Arc<Forms>),
+    V2(Arc<DocumentForms>),
     V3(Arc<DocumentSet>),
 }
 
-/// What has been made, and of what.
+/// Created documents, with the documents that they were created from.
 #[derive(Debug, Default)]
-struct Made {
-    v2: Option<(Arc<Forms>, Arc<Forms>)>,
+struct CreatedDocuments {
+    v2: Option<(Arc<DocumentForms>, Arc<DocumentForms>)>,
     v3: Option<(Arc<DocumentSet>, Arc<DocumentSet>)>,
-    since: SinceOfAll,
+    since: ServedSinceOfAll,
 }
 
-/// Since when each document is as it is, of a View.
+/// Last-Modified of each document of a View.
 #[derive(Clone, Debug, Default)]
-struct SinceOfAll {
-    v2: Arc<Since>,
-    index: Arc<Since>,
-    v3: BTreeMap<String, Arc<Since>>,
+struct ServedSinceOfAll {
+    v2: Arc<ServedSince>,
+    index: Arc<ServedSince>,
+    v3: BTreeMap<String, Arc<ServedSince>>,
 }
 
-impl Made {
-    /// What has been made of both, in all forms.
+impl CreatedDocuments {
+    /// Bytes of all created documents in all forms.
     fn held_bytes(&self) -> usize {
         let v2 = self.v2.as_ref().map_or(0, |(_, forms)| forms.held_bytes());
         let v3 = self.v3.as_ref().map_or(0, |(_, set)| set.held_bytes());
@@ -119,7 +122,7 @@ impl Made {
         (self.v2, self.v3) = (None, None);
     }
 
-    /// Lets go of what was made of another state of the source.
+    /// Releases what was created from another state of the source.
     fn forget_others(&mut self, source: &Source) {
         match source {
             Source::V2(source) if self.v2.as_ref().is_some_and(|(of, _)| !Arc::ptr_eq(of, source)) => self.v2 = None,
@@ -129,37 +132,41 @@ impl Made {
     }
 }
 
-impl Part {
-    /// What these resources show of it, in the place of another part.
-    pub(super) fn new(whole: Arc<dyn DocumentSource>, resources: &[Arc<Resource>], before: Option<&Part>) -> Part {
+impl ViewDocuments {
+    /// The documents of these resources, in the place of an earlier part.
+    pub(super) fn new(
+        whole: Arc<dyn DocumentSource>,
+        resources: &[Arc<Resource>],
+        before: Option<&ViewDocuments>,
+    ) -> ViewDocuments {
         let shown = resources.iter().map(|resource| FilteredResource {
             group: resource.gvr.group.clone(),
             version: resource.gvr.version.clone(),
             resource: resource.gvr.resource.clone(),
             kind: resource.kind.clone(),
             list_kind: resource.list_kind.clone(),
-            prune: resource.seen_through.as_ref().map(|through| through.prune().clone()).unwrap_or_default(),
+            prune: resource.view_restriction.as_ref().map(|through| through.prune().clone()).unwrap_or_default(),
             plan: resource.plan.clone(),
         });
-        let since = before.map(Part::forget).unwrap_or_default();
-        let made = Made { since, ..Made::default() };
-        Part { whole, shown: Arc::new(DocumentFilter::new(shown)), made: Arc::new(Mutex::new(made)) }
+        let since = before.map(ViewDocuments::forget).unwrap_or_default();
+        let made = CreatedDocuments { since, ..CreatedDocuments::default() };
+        ViewDocuments { whole, shown: Arc::new(DocumentFilter::new(shown)), made: Arc::new(Mutex::new(made)) }
     }
 
-    /// Lets go of what was made: another part takes its place.
-    fn forget(&self) -> SinceOfAll {
+    /// Releases what was created: another part replaces it.
+    fn forget(&self) -> ServedSinceOfAll {
         let mut made = self.made();
         made.forget();
         made.since.clone()
     }
 
-    fn made(&self) -> MutexGuard<'_, Made> {
+    fn made(&self) -> MutexGuard<'_, CreatedDocuments> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl DocumentSource for Part {
-    fn v2(&self) -> BoxFuture<'_, Result<Arc<Forms>, String>> {
+impl DocumentSource for ViewDocuments {
+    fn v2(&self) -> BoxFuture<'_, Result<Arc<DocumentForms>, String>> {
         Box::pin(async {
             let whole = self.whole.v2().await?;
             let mut made = self.made();
@@ -169,11 +176,11 @@ impl DocumentSource for Part {
                 return Ok(forms.clone());
             }
             let (of, shown) = (whole.clone(), self.shown.clone());
-            let forms = Forms::v2(Box::new(move || part_of(&of, &shown)));
+            let forms = DocumentForms::v2(Box::new(move || part_of(&of, &shown)));
             let forms = Arc::new(forms.part(&made.since.v2));
             made.v2 = Some((whole.clone(), forms.clone()));
             drop(made);
-            keep(&self.made, &Source::V2(whole));
+            note_created(&self.made, &Source::V2(whole));
             Ok(forms)
         })
     }
@@ -192,13 +199,13 @@ impl DocumentSource for Part {
             made.since.v3 = since.collect();
             let forms = of_view().zip(made.since.v3.values()).map(|((key, forms), since)| {
                 let (of, shown) = (forms.clone(), self.shown.clone());
-                let forms = Forms::v3(Box::new(move || part_of(&of, &shown)));
+                let forms = DocumentForms::v3(Box::new(move || part_of(&of, &shown)));
                 (key.clone(), Arc::new(forms.part(since)))
             });
             let set = Arc::new(DocumentSet::of_forms(forms.collect()).a_state_of(&made.since.index));
             made.v3 = Some((whole.clone(), set.clone()));
             drop(made);
-            keep(&self.made, &Source::V3(whole));
+            note_created(&self.made, &Source::V3(whole));
             Ok(set)
         })
     }

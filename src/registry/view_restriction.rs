@@ -1,4 +1,4 @@
-//! What a View shows of a resource: selections beside that of a request, and what is left out of objects.
+//! What a View shows of a resource: selections in addition to that of a request, and what is left out of objects.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::selector::{LabelSelector, Operator, TestedValues};
 /// How a resource is seen through a View.
 #[derive(Clone, Debug)]
 pub struct Restriction {
-    /// Beside what a request selects; the same for all consumers, each of whose watches holds a restriction.
+    /// In addition to what a request selects; the same for all consumers, each of whose watches stores a restriction.
     labels: Arc<LabelSelector>,
     fields: Arc<[FieldTerm]>,
-    /// What one consumer adds.
+    /// The selection that one consumer adds.
     of_consumer: Selection,
     prune: Arc<Prune>,
-    /// Fields whose values are those of who asks. Until they are put in, nothing is shown.
+    /// Fields whose values are those of the caller. Until they are set, nothing is shown.
     open: Vec<(FieldRef, ConsumerValue)>,
     ended: watch::Receiver<bool>,
 }
@@ -55,7 +55,7 @@ impl Restriction {
         })
     }
 
-    /// With fields that take their values from who asks.
+    /// With fields that take their values from the caller.
     ///
     /// # Errors
     /// The first field that the version does not offer.
@@ -79,7 +79,7 @@ impl Restriction {
         restriction
     }
 
-    /// What a request selects, of what is shown.
+    /// A request's selection within the shown objects.
     #[must_use]
     pub fn restrict(&self, mut selection: Selection) -> Selection {
         for labels in [&*self.labels, &self.of_consumer.labels] {
@@ -88,7 +88,7 @@ impl Restriction {
         selection.fields.extend_from_slice(&self.fields);
         selection.fields.extend_from_slice(&self.of_consumer.fields);
         if !self.open.is_empty() {
-            // Invariant: what was not put in shows nothing, rather than everything.
+            // Invariant: a value that was not set shows nothing, rather than everything.
             let operator = Operator::In(Vec::new());
             selection.fields.push(FieldTerm { field: FieldRef::Name, operator });
         }
@@ -103,7 +103,7 @@ impl Restriction {
             || !self.open.is_empty()
     }
 
-    /// What is left out of objects. All versions of this restriction for consumers share it.
+    /// The fields that are left out of objects. All versions of this restriction for consumers share it.
     pub fn prune(&self) -> &Arc<Prune> {
         &self.prune
     }

@@ -1,8 +1,9 @@
 //! Views: parts of what is served, each a catalog of its own.
 //!
-//! A View is judged before it comes here (`operator::views`), so what it names can be read. Its catalog is made out of the one of the
-//! whole server whenever that is another one, and shares its data: a resource of a View is the same [`super::ResourceState`] seen through a
-//! [`Restriction`]. Who may ask is `access`'s; what is answered is `server`'s, which treats a View's catalog like any other.
+//! `operator::views` validates a View before it is served here, so its selectors are valid. Its catalog is built from
+//! that of the whole server whenever that one changes, and shares its data: a resource of a View is the same
+//! [`super::ResourceState`] with a [`Restriction`]. `access` decides who may read it, and `server` treats a View's
+//! catalog like any other.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +13,7 @@ use tokio::sync::watch;
 
 use super::catalog::{Catalog, Group, Resource};
 use super::consumer::Consumer;
-use super::view_documents::Part;
+use super::view_documents::ViewDocuments;
 use crate::extract::Prune;
 use crate::query::Selection;
 use crate::store::Object;
@@ -26,17 +27,17 @@ pub struct View {
     definition: Arc<ViewDefinition>,
     /// True once it is another one, or none: its watches end.
     ended: watch::Sender<bool>,
-    made: Mutex<Made>,
+    made: Mutex<BuiltCatalog>,
     /// Its documents, for the next catalog.
-    documents: Mutex<Option<Arc<Part>>>,
+    documents: Mutex<Option<Arc<ViewDocuments>>>,
 }
 
 /// The last catalog of a View.
 #[derive(Default)]
-struct Made {
-    /// What the whole server serves, since the View was told; `None` before.
+struct BuiltCatalog {
+    /// What the whole server serves, since the View was notified; `None` before.
     whole: Option<Weak<Catalog>>,
-    /// What it was made out of, and the catalog.
+    /// The catalog that it was built from, and the catalog.
     made: Option<(Arc<Catalog>, Arc<Catalog>)>,
 }
 
@@ -46,7 +47,7 @@ impl fmt::Debug for View {
     }
 }
 
-/// What has become of a View.
+/// The state of a View.
 #[derive(Clone, Debug)]
 pub enum ViewState {
     /// It is served.
@@ -58,8 +59,8 @@ pub enum ViewState {
 /// All of them, by name.
 pub type Views = BTreeMap<String, ViewState>;
 
-/// What a View asks for, or why it cannot be served.
-pub type ViewVerdicts = BTreeMap<String, Result<Arc<ViewDefinition>, String>>;
+/// The definition of a View, or why it cannot be served.
+pub type ViewDefinitions = BTreeMap<String, Result<Arc<ViewDefinition>, String>>;
 
 impl View {
     fn new(name: String, definition: Arc<ViewDefinition>) -> View {
@@ -71,7 +72,7 @@ impl View {
         &self.name
     }
 
-    /// What it is.
+    /// Its definition.
     pub fn definition(&self) -> &ViewDefinition {
         &self.definition
     }
@@ -82,7 +83,7 @@ impl View {
         part.map_or(&[], |part| &part.namespaces)
     }
 
-    /// What it shows of what is served.
+    /// Its part of a catalog.
     pub fn catalog(&self, whole: &Arc<Catalog>) -> Arc<Catalog> {
         let mut held = self.held();
         match &held.made {
@@ -98,8 +99,8 @@ impl View {
         }
     }
 
-    /// The server serves this now. What was made out of another catalog is let go: it holds all definitions of that one, and until somebody
-    /// asks the View again nobody would let go of it.
+    /// The server serves this now. Everything built from another catalog is released: it retains all definitions of
+    /// that one, and would stay until the next request for the View.
     fn serve(&self, whole: &Arc<Catalog>) {
         let mut held = self.held();
         held.whole = Some(Arc::downgrade(whole));
@@ -108,13 +109,13 @@ impl View {
         drop(made);
     }
 
-    fn held(&self) -> MutexGuard<'_, Made> {
+    fn held(&self) -> MutexGuard<'_, BuiltCatalog> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn make(&self, whole: &Catalog) -> Catalog {
         let mut resources = Vec::new();
-        for resource in whole.copies() {
+        for resource in whole.stores() {
             let is_of = |part: &&ViewPart| part.group == resource.gvr.group && part.resource == resource.gvr.resource;
             let Some(part) = self.definition.parts.iter().find(is_of) else { continue };
             // A version without a field that the View selects by shows nothing, rather than everything.
@@ -123,7 +124,7 @@ impl View {
             let Ok(restriction) = restriction else { continue };
             resources.push(Arc::new(resource.through(restriction)));
         }
-        let groups = whole.groups_of_copies().iter().filter_map(|group| {
+        let groups = whole.groups_of_stores().iter().filter_map(|group| {
             let is_there = |version: &&String| {
                 resources.iter().any(|found| found.gvr.group == group.name && found.gvr.version == **version)
             };
@@ -132,10 +133,12 @@ impl View {
         });
         let groups = groups.collect();
         let mut held = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
-        let documents =
-            whole.documents.clone().map(|documents| Arc::new(Part::new(documents, &resources, held.as_deref())));
+        let documents = whole
+            .documents
+            .clone()
+            .map(|documents| Arc::new(ViewDocuments::new(documents, &resources, held.as_deref())));
         held.clone_from(&documents);
-        // For the order of resources and their hashes: nothing is shown of what the View does not serve.
+        // For the order of resources and their hashes: nothing is shown of resources that the View does not serve.
         let mut catalog = Catalog::new(groups, resources, whole.version.clone());
         catalog.offers = whole.offers.clone();
         match documents {
@@ -154,8 +157,8 @@ pub(super) fn serve(views: &Views, whole: &Arc<Catalog>) {
     }
 }
 
-/// The Views that are to be served, of which those stay that are as they were. The others end.
-pub(super) fn replaced(held: &Views, wanted: ViewVerdicts) -> Views {
+/// The Views to serve. Unchanged ones continue; the others end.
+pub(super) fn replaced(held: &Views, wanted: ViewDefinitions) -> Views {
     let next: Views = wanted
         .into_iter()
         .map(|(name, verdict)| {
@@ -183,13 +186,14 @@ impl Resource {
     /// A View's resource as one consumer sees it.
     #[must_use]
     pub fn of_consumer(&self, consumer: &Consumer) -> Resource {
-        let seen_through = self.seen_through.as_ref().map(|restriction| restriction.of_consumer(consumer));
-        Resource { seen_through, ..self.clone() }
+        let view_restriction = self.view_restriction.as_ref().map(|restriction| restriction.of_consumer(consumer));
+        Resource { view_restriction, ..self.clone() }
     }
 
     /// An object as this resource shows it; `None` where that cannot be made, which is a defect and shows nothing.
     pub fn show(&self, object: Object) -> Option<Object> {
-        let Some(restriction) = self.seen_through.as_ref().filter(|restriction| !restriction.prune().is_empty()) else {
+        let Some(restriction) = self.view_restriction.as_ref().filter(|restriction| !restriction.prune().is_empty())
+        else {
             return Some(object);
         };
         let shown = restriction.prune().apply(&object.json()).and_then(|json| self.plan.extract(json.into()));
@@ -207,15 +211,15 @@ impl Resource {
         self.prune().is_none()
     }
 
-    /// What is left out of objects, if anything is.
+    /// The fields that are left out of objects, if there are any.
     pub fn prune(&self) -> Option<&Arc<Prune>> {
-        self.seen_through.as_ref().map(Restriction::prune).filter(|prune| !prune.is_empty())
+        self.view_restriction.as_ref().map(Restriction::prune).filter(|prune| !prune.is_empty())
     }
 
-    /// What a request selects of what this resource shows.
+    /// A request's selection within the objects that this resource shows.
     #[must_use]
     pub fn restrict(&self, selection: Selection) -> Selection {
-        match &self.seen_through {
+        match &self.view_restriction {
             Some(restriction) => restriction.restrict(selection),
             None => selection,
         }

@@ -279,7 +279,7 @@ fn known_field(registry: Arc<Registry>) -> KnownField {
             let mut fields = resource.plan.fields().iter();
             fields.any(|field| field.label == label && field.origin == Origin::FieldCache)
         };
-        !catalog.copy(gvr).is_some_and(is_extra)
+        !catalog.store(gvr).is_some_and(is_extra)
     })
 }
 

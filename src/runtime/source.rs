@@ -19,7 +19,7 @@ use crate::registry::{Catalog, Definitions, Memory, Registry, UpstreamDiscovery}
 use crate::source::cluster::Cluster;
 use crate::source::cluster_settings::{ClusterSettings, Demand};
 use crate::source::connection::{ClusterOptions, Connection};
-use crate::source::forward::Forwarder;
+use crate::source::forward::UpstreamClient;
 use crate::source::list_watch::DEFAULT_MAX_LAG;
 use crate::source::store_options::StoreOptions;
 use crate::source::{discovery, folder_feeds};
@@ -152,7 +152,7 @@ pub async fn open(location: &SourceLocation, options: &SourceOptions) -> anyhow:
 pub async fn upstream(location: &SourceLocation) -> anyhow::Result<Option<Arc<dyn Upstream>>> {
     match location {
         SourceLocation::Folder(_) => Ok(None),
-        SourceLocation::Cluster(cluster) => Ok(Some(Arc::new(Forwarder::open(cluster).await?))),
+        SourceLocation::Cluster(cluster) => Ok(Some(Arc::new(UpstreamClient::open(cluster).await?))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Why a selector text is rejected.
+//! The error of a selector text that cannot be parsed.
 
 /// A selector text that cannot be read; Display is kube-apiserver's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,8 +1,8 @@
-//! Field selectors (apimachinery `fields/selector.go`): text in, terms out, printing back.
+//! Field selectors (apimachinery `fields/selector.go`): parsing, and printing back.
 //!
-//! Whether a resource offers a label is not known here: `extract::Extractor::resolve` answers that, term by term in the
-//! order kept here, so that the first refusal is the one kube-apiserver would name. The wider operators of views are
-//! in [`super::wire`].
+//! Whether a resource has a field is not decided here. `extract::Extractor::resolve` checks term by term in the order of the
+//! requirements, so that the first error is the one that kube-apiserver reports. The additional operators of Views are
+//! read in [`super::wire`].
 
 use std::fmt;
 
@@ -54,7 +54,7 @@ impl FieldSelector {
             let value_offset = offset + term.len() - value.len();
             let value = unescape_value(value)
                 .map_err(|error| SelectorError { offset: value_offset + error.offset, ..error })?;
-            // A term that names nothing and asks for nothing selects everything (upstream `hasTerm.Transform`).
+            // A term with an empty label and an empty value selects everything (upstream `hasTerm.Transform`).
             if !label.is_empty() || !value.is_empty() {
                 requirements.push(FieldRequirement { label: label.to_owned(), operator: operator(value) });
             }
@@ -98,10 +98,10 @@ pub fn escape_value(value: &str) -> String {
     escaped
 }
 
-/// The value that an escaped text stands for.
+/// The value of an escaped text.
 ///
 /// # Errors
-/// kube-apiserver's message for a bare `,` or `=` and for an unknown escape; the offset counts within `text`.
+/// kube-apiserver's message for an unescaped `,` or `=` and for an unknown escape; the offset counts within `text`.
 pub fn unescape_value(text: &str) -> Result<String, SelectorError> {
     if !text.contains(is_escaped) {
         return Ok(text.to_owned());

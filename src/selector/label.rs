@@ -1,9 +1,9 @@
-//! Label selectors (apimachinery `labels/selector.go`): text in, requirements out, matching, printing back.
+//! Label selectors (apimachinery `labels/selector.go`): parsing, matching, and printing back.
 //!
-//! The grammar and every refusal are kube-apiserver's, including its oddities: a NUL byte ends the text when it stands
-//! where a token could begin, `in ()` is the set of the empty value, `in` and `notin` may be keys and values, and
-//! the path of a bad key is printed as `<nil>`. `=` and `==` are read as sets of one value, because they match alike.
-//! The JSON form is in [`super::wire`], key and value syntax in [`super::syntax`].
+//! The grammar and every error are kube-apiserver's, including their oddities. A NUL byte at the start of a token ends
+//! the text. `in ()` is the set of the empty value. `in` and `notin` may be keys and values. The path of an invalid key
+//! is printed as `<nil>`. `=` and `==` are read as sets of one value, because they match alike. The JSON form is read
+//! in [`super::wire`], the syntax of keys and values is in [`super::syntax`].
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use super::operator::Operator;
 use super::syntax::{label_key_faults, label_value_faults};
 use crate::model::quote;
 
-/// Most faults of one set of values in a message. The text of a fault is hundreds of times as long as the value that it is about.
+/// Most errors about one set of values in a message. The text of an error is hundreds of times as long as its value.
 const MOST_FAULTS: usize = 10;
 
 /// One requirement.
@@ -125,7 +125,7 @@ fn is_symbol(byte: u8) -> bool {
     matches!(byte, b'=' | b'!' | b'(' | b')' | b',' | b'>' | b'<')
 }
 
-/// Reads the token at a place or behind it; the second part of the result is where the next one is read.
+/// Reads the token at an offset or after it. Returns it with the offset of the next one.
 fn token(text: &str, mut offset: usize) -> (Token<'_>, usize) {
     let bytes = text.as_bytes();
     while bytes.get(offset).is_some_and(|byte| is_blank(*byte)) {
@@ -314,8 +314,8 @@ fn found(token: Token<'_>, rest: &str) -> SelectorError {
     SelectorError { message: format!("found '{}'{rest}", token.text), offset: token.offset }
 }
 
-/// The syntax of values; `earlier` are faults already found. Several are written as upstream's aggregate: `[a, b]`. Of more than
-/// [`MOST_FAULTS`] the others are left out.
+/// Checks the syntax of values; `earlier` are errors found before. Several errors are written as upstream's aggregate:
+/// `[a, b]`. Errors beyond [`MOST_FAULTS`] are left out.
 fn checked(key: &str, values: &[String], earlier: &[String], offset: usize) -> Result<(), SelectorError> {
     let mut faults = earlier.to_vec();
     let faulty = values.iter().enumerate().filter_map(|(index, value)| {

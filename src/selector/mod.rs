@@ -1,8 +1,9 @@
-//! Label and field selectors: text and wire forms in, requirements out; matching and printing back.
+//! Label and field selectors: parsing of text and JSON, matching, and printing back.
 //!
-//! Map: [`label`] is Kubernetes' label selector, whole; [`field`] is its field selector; [`wire`] is the
-//! matchLabels / matchExpressions form; [`syntax`] is what a label key, a label value and a name may look like;
-//! [`problem`] is one fault of a document. A selector does not know that an index exists: `query` plans it.
+//! [`label`] has the label selector of Kubernetes and [`field`] its field selector. [`operator`] is the one list of
+//! operators, with the dialects that have them. [`wire`] reads `matchLabels` and `matchExpressions`. [`syntax`] checks
+//! label keys, label values and names. [`problem`] is one error about a field of a document. Selectors do not depend on
+//! an index; `query` plans them.
 
 mod error;
 pub mod field;

@@ -1,7 +1,7 @@
-//! One fault of a document, in the words and with the cause reason of kube-apiserver.
+//! An error about one field of a document, with the words and the cause reason of kube-apiserver.
 //!
-//! This is apimachinery's `field.Error` as data: reason, field path, message. [`super::wire`] and `schema` make them;
-//! whoever answers a request or prints a report decides what becomes of them.
+//! This is apimachinery's `field.Error` as data: reason, field path, message. [`super::wire`] and `schema` create them;
+//! their callers decide how to report them.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::model::quote;
 
-/// What kind of fault it is; the words are those of a Status cause.
+/// The kind of an error, with the words of a Status cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// The value breaks a rule.
@@ -22,7 +22,7 @@ pub enum Reason {
     Forbidden,
     /// The value is none of a fixed list.
     NotSupported,
-    /// The value stands twice.
+    /// The value occurs twice.
     Duplicate,
     /// The text is too long.
     TooLong,
@@ -66,7 +66,7 @@ pub struct Problem {
     pub reason: Reason,
     /// Where, such as `spec.containers[0].name`; `<nil>` for the document itself, as upstream prints it.
     pub field: String,
-    /// What, such as `Invalid value: "x": must be ...`.
+    /// The error, such as `Invalid value: "x": must be ...`.
     pub message: String,
 }
 

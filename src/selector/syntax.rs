@@ -1,9 +1,9 @@
-//! The syntax of label keys, label values and names, with the sentences in which kube-apiserver refuses them.
+//! The syntax of label keys, label values and names, with kube-apiserver's error messages.
 //!
-//! Every function returns all faults of a text, in upstream's order; none means that it is right. The sources are
-//! apimachinery `pkg/api/validate/content` and `pkg/util/validation`. The expressions quoted in the messages are for
-//! people: the checks themselves are plain byte loops, so nothing here can be slow on hostile input.
-//! Where the texts end up is decided by the callers: [`super::label`], [`super::wire`] and `schema::metadata`.
+//! Every function returns all errors of a text in upstream's order, and none for a valid text. The sources are
+//! apimachinery `pkg/api/validate/content` and `pkg/util/validation`. The regular expressions in the messages are only
+//! printed. The checks are plain loops over bytes, so that hostile input cannot make them slow. The callers add the
+//! path: [`super::label`], [`super::wire`] and `schema::metadata`.
 
 /// Longest name part of a label key, and longest label value, in bytes (apimachinery `labelKeyMaxLength`).
 const LABEL_MAX: usize = 63;
@@ -18,7 +18,7 @@ const DNS_LABEL_PATTERN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const DNS_SUBDOMAIN_PATTERN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 const DNS_1035_LABEL_PATTERN: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 
-/// What is wrong with a label key (also an annotation key): `[PREFIX/]NAME`.
+/// The errors of a label key (also of an annotation key): `[PREFIX/]NAME`.
 pub fn label_key_faults(key: &str) -> Vec<String> {
     let rule = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
                 character";
@@ -54,7 +54,7 @@ pub fn label_key_faults(key: &str) -> Vec<String> {
     faults
 }
 
-/// What is wrong with a label value.
+/// The errors of a label value.
 pub fn label_value_faults(value: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if value.len() > LABEL_MAX {
@@ -71,7 +71,7 @@ pub fn label_value_faults(value: &str) -> Vec<String> {
     faults
 }
 
-/// What is wrong with a DNS subdomain: the name rule of most kinds.
+/// The errors of a DNS subdomain: the name rule of most kinds.
 pub fn dns_subdomain_faults(text: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if text.len() > DNS_SUBDOMAIN_MAX {
@@ -88,7 +88,7 @@ pub fn dns_subdomain_faults(text: &str) -> Vec<String> {
     faults
 }
 
-/// What is wrong with a DNS label: the rule of namespace names.
+/// The errors of a DNS label: the rule of namespace names.
 pub fn dns_label_faults(text: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if text.len() > DNS_LABEL_MAX {
@@ -109,7 +109,7 @@ pub fn dns_label_faults(text: &str) -> Vec<String> {
     faults
 }
 
-/// What is wrong with a DNS label after RFC 1035, which must start with a letter: the rule of Service names.
+/// The errors of a DNS label of RFC 1035, which must start with a letter: the rule of Service names.
 pub fn dns_1035_label_faults(text: &str) -> Vec<String> {
     let mut faults = Vec::new();
     if text.len() > DNS_LABEL_MAX {
@@ -126,7 +126,7 @@ pub fn dns_1035_label_faults(text: &str) -> Vec<String> {
     faults
 }
 
-/// What is wrong with a name that only has to fit into one segment of a URL: the rule of RBAC names.
+/// The errors of a name that only has to fit into one segment of a URL: the rule of RBAC names.
 pub fn path_segment_faults(text: &str) -> Vec<String> {
     if matches!(text, "." | "..") {
         return vec![format!("may not be '{text}'")];

@@ -1,8 +1,8 @@
-//! Selectors as JSON inside objects: `matchLabels` / `matchExpressions`, and the field expressions of a View.
+//! Selectors as JSON in objects: `matchLabels` and `matchExpressions`, and the field expressions of a View.
 //!
-//! Reading validates as kube-apiserver does (apimachinery `apis/meta/v1/validation`) and reports every fault. What an
-//! absent selector means differs from field to field in Kubernetes, so the answer is a [`LabelSelection`] that keeps
-//! nothing, everything and a restriction apart. Text forms are in [`super::label`] and [`super::field`].
+//! Reading validates as kube-apiserver does (apimachinery `apis/meta/v1/validation`) and reports every error. The
+//! meaning of an absent selector differs between the fields of Kubernetes. [`LabelSelection`] therefore distinguishes
+//! nothing, everything and a restriction. The text forms are in [`super::label`] and [`super::field`].
 
 use serde_json::{Map, Value};
 
@@ -11,14 +11,14 @@ use super::operator::{Dialect, OperandError, Operator, OperatorName};
 use super::problem::{Problem, Reason};
 use super::syntax::{label_key_faults, label_value_faults};
 
-/// What a label selector in an object selects.
+/// The meaning of a label selector in an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LabelSelection {
     /// No object: the selector is null or absent.
     Nothing,
     /// Every object: the selector is there and has no requirement.
     Everything,
-    /// The objects that satisfy the requirements, of which there is at least one.
+    /// The objects that satisfy the requirements; there is at least one requirement.
     Matching(LabelSelector),
 }
 
@@ -41,12 +41,12 @@ pub struct FieldExpression {
     pub operator: Operator,
 }
 
-/// Reads a `metav1.LabelSelector` that stands at `path`. Null selects nothing, `{}` everything.
+/// Reads a `metav1.LabelSelector` at `path`. Null selects nothing, `{}` everything.
 ///
-/// It stops when it has found `most` faults: one message takes a hundred times the bytes of what it is about.
+/// It stops after `most` errors, because the message of an error takes a hundred times the bytes of its value.
 ///
 /// # Errors
-/// The first faults in upstream's words, a few more than `most`.
+/// The first errors in upstream's words, a few more than `most`.
 pub fn label_selector(value: &Value, path: &str, most: usize) -> Result<LabelSelection, Vec<Problem>> {
     if value.is_null() {
         return Ok(LabelSelection::Nothing);
@@ -81,11 +81,11 @@ pub fn label_selector(value: &Value, path: &str, most: usize) -> Result<LabelSel
     if problems.is_empty() { Ok(LabelSelection::of(requirements)) } else { Err(problems) }
 }
 
-/// Reads a field selector `{matchExpressions: [{key, operator, values}]}` that stands at `path`. Null, absent and
-/// empty mean no restriction. Whether a resource offers the keys is not judged here.
+/// Reads a field selector `{matchExpressions: [{key, operator, values}]}` at `path`. Null, absent and empty mean no
+/// restriction. Whether the resource has the fields is not checked here.
 ///
 /// # Errors
-/// Faults, in the words of upstream's FieldSelectorRequirement, and no more when there are `most` of them.
+/// At most `most` errors, in the words of upstream's FieldSelectorRequirement.
 pub fn field_expressions(value: &Value, path: &str, most: usize) -> Result<Vec<FieldExpression>, Vec<Problem>> {
     if value.is_null() {
         return Ok(Vec::new());
@@ -108,7 +108,7 @@ pub fn field_expressions(value: &Value, path: &str, most: usize) -> Result<Vec<F
     if problems.is_empty() { Ok(read) } else { Err(problems) }
 }
 
-/// One entry of `matchExpressions` as it is written, types already checked.
+/// One entry of `matchExpressions` with checked JSON types.
 struct Expression {
     path: String,
     key: String,

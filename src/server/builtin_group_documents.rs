@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::builtin_group::{GROUP, KEY, VERSION};
 use super::placement_review::kind as placement_reviews;
-use crate::registry::documents::Fixed;
+use crate::registry::documents::StaticDocuments;
 
 /// Its rows, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
 pub(super) fn rows() -> Vec<Value> {
@@ -28,9 +28,9 @@ fn views() -> Value {
 }
 
 /// Its documents.
-pub(super) fn documents() -> &'static Arc<Fixed> {
-    static DOCUMENTS: LazyLock<Arc<Fixed>> =
-        LazyLock::new(|| Arc::new(Fixed::new(Box::new(v2), [(KEY.to_owned(), Box::new(v3) as _)])));
+pub(super) fn documents() -> &'static Arc<StaticDocuments> {
+    static DOCUMENTS: LazyLock<Arc<StaticDocuments>> =
+        LazyLock::new(|| Arc::new(StaticDocuments::new(Box::new(v2), [(KEY.to_owned(), Box::new(v3) as _)])));
     &DOCUMENTS
 }
 

@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Empty};
 
 use crate::json::tree;
 use crate::model::{Gvr, Version};
-use crate::registry::chain::CONSISTENCY_HEADER;
+use crate::registry::fieldcache_protocol::CONSISTENCY_HEADER;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::registry::{LoadState, Resource, ResourceState};
 use crate::store::Snapshot;

@@ -18,7 +18,7 @@ use http::{Method, Response, StatusCode};
 use jiff::{Timestamp, ToSpan as _, civil::DateTime, tz::TimeZone};
 
 use crate::openapi::hash;
-use crate::registry::documents::{DocumentSet, DocumentSource, Encoding, Forms};
+use crate::registry::documents::{DocumentEncoding, DocumentForms, DocumentSet, DocumentSource};
 
 /// Smaller bodies are sent as they are: they fit one packet (gziphandler's default).
 const SMALLEST_GZIPPED_BODY: usize = 1400;
@@ -56,7 +56,7 @@ pub struct Request<'a> {
 #[derive(Clone, Debug)]
 pub enum Needed {
     /// The Swagger 2 document.
-    V2(Arc<Forms>),
+    V2(Arc<DocumentForms>),
     /// All v3 documents, of one state.
     V3(Arc<DocumentSet>),
 }
@@ -112,7 +112,7 @@ fn wants_gzip(request: &Request<'_>) -> bool {
     accepts_gzip(request.headers) && !request.headers.contains_key(RANGE)
 }
 
-fn v2(request: &Request<'_>, document: &Forms) -> Response<Bytes> {
+fn v2(request: &Request<'_>, document: &DocumentForms) -> Response<Bytes> {
     let vary = |answer: Answer| answer.header(VARY, "Accept-Encoding").header(VARY, "Accept");
     let Some(encoding) = negotiate(request.headers, Version::V2) else {
         return vary(Answer::new(StatusCode::NOT_ACCEPTABLE)).finish();
@@ -137,7 +137,7 @@ fn index(request: &Request<'_>, documents: &DocumentSet) -> Response<Bytes> {
         .content(request, documents.index().json.clone())
 }
 
-fn v3(request: &Request<'_>, key: &str, document: &Forms) -> Response<Bytes> {
+fn v3(request: &Request<'_>, key: &str, document: &DocumentForms) -> Response<Bytes> {
     let Some(encoding) = negotiate(request.headers, Version::V3) else {
         return Answer::new(StatusCode::NOT_ACCEPTABLE).header(VARY, "Accept").finish();
     };
@@ -254,16 +254,16 @@ enum Version {
 }
 
 /// The dotted spelling, also to a client that asked with the at sign.
-fn content_type(encoding: Encoding, version: Version) -> &'static str {
+fn content_type(encoding: DocumentEncoding, version: Version) -> &'static str {
     match (encoding, version) {
-        (Encoding::Json, _) => JSON,
-        (Encoding::Protobuf, Version::V2) => "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
-        (Encoding::Protobuf, Version::V3) => "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
+        (DocumentEncoding::Json, _) => JSON,
+        (DocumentEncoding::Protobuf, Version::V2) => "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+        (DocumentEncoding::Protobuf, Version::V3) => "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
     }
 }
 
 /// What the client would rather have; `None` when it wants nothing that we have.
-fn negotiate(headers: &HeaderMap, version: Version) -> Option<Encoding> {
+fn negotiate(headers: &HeaderMap, version: Version) -> Option<DocumentEncoding> {
     let accept = joined(headers, ACCEPT);
     let accept = if accept.trim().is_empty() { "*/*" } else { &accept };
     let mut clauses: Vec<(&str, &str, f64)> = accept.split(',').filter_map(clause).collect();
@@ -282,8 +282,8 @@ fn negotiate(headers: &HeaderMap, version: Version) -> Option<Encoding> {
     let protobuf = ["@", "."].map(|sign| format!("com.github.proto-openapi.spec.{number}{sign}v1.0+protobuf"));
     clauses.into_iter().find_map(|(kind, subtype, _)| match subtype {
         _ if kind != "application" && kind != "*" => None,
-        "json" | "*" => Some(Encoding::Json),
-        _ if protobuf.iter().any(|name| name == subtype) => Some(Encoding::Protobuf),
+        "json" | "*" => Some(DocumentEncoding::Json),
+        _ if protobuf.iter().any(|name| name == subtype) => Some(DocumentEncoding::Protobuf),
         _ => None,
     })
 }

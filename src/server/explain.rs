@@ -30,7 +30,7 @@ pub(super) async fn explanation(
 ) -> Explanation {
     let (fields, mut work) = (resource.plan.fields(), Work::default());
     match context.may_list_all(&resource.gvr).await {
-        true => Explanation::of(selection, state, fields, &mut work).await,
+        true => Explanation::new(selection, state, fields, &mut work).await,
         false => Explanation::without_counts(selection, state, fields, &mut work).await,
     }
 }

@@ -23,7 +23,7 @@ use super::guards;
 use super::read_your_writes::Write;
 use super::request_metrics::AnswerPath;
 use super::state::ServerState;
-use crate::registry::chain::CONSISTENCY_HEADER;
+use crate::registry::fieldcache_protocol::CONSISTENCY_HEADER;
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::request::{ResourcePath, Route};
 use crate::wire::api_error::ApiError;

@@ -15,7 +15,7 @@ use super::pass_through::{PassThrough, REFUSED, is_question};
 use super::{builtin_group, read};
 use crate::model::{GroupVersion, quote};
 use crate::registry::Catalog;
-use crate::registry::chain::CONSISTENCY_HEADER;
+use crate::registry::fieldcache_protocol::CONSISTENCY_HEADER;
 use crate::request::{RequestInfo, ResourcePath, Route};
 use crate::wire::api_error::ApiError;
 

@@ -9,7 +9,7 @@ use http::Response;
 use tokio::time::Instant;
 
 use crate::model::{Version, quote};
-use crate::query::{Access, Explanation, Selection};
+use crate::query::{AccessPath, Explanation, Selection};
 use crate::registry::{Resource, ResourceOrigin};
 use crate::store::{Object, Snapshot};
 
@@ -90,7 +90,7 @@ async fn answer_in(
         let shown = resource.restrict(Selection::default());
         let found = snapshot.get(&key).filter(|object| shown.matches(object)).cloned();
         let took = begun.elapsed();
-        context.noted.accessed(Access::Index);
+        context.noted.accessed(AccessPath::Index);
         let object = found.and_then(|object| resource.show(object)).ok_or_else(not_found)?;
         let content = form(server, context, resource, &agreed.form, &object)?;
         // A response that is as large as a large list takes its place among them, however it came to be so large.
@@ -150,7 +150,7 @@ async fn answer_in(
         let bytes = Some(object_length);
         let plan = format!("name {key} (1)");
         let candidates = context.may_list_all(&resource.gvr).await.then_some(1);
-        let explanation = Explanation { plan, access: Access::Index, candidates, hits: 1, bytes };
+        let explanation = Explanation { plan, access: AccessPath::Index, candidates, hits: 1, bytes };
         explain::tell(&mut response, &explanation, Some(took));
     }
     Ok(response)

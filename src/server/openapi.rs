@@ -77,7 +77,7 @@ pub(super) async fn answer(
     let answered = tokio::task::spawn_blocking(move || {
         let (_making, begun) = (making, Instant::now());
         let response = answer(&needed, false);
-        view_documents::let_go_of_the_oldest();
+        view_documents::evict_oldest();
         (response, begun.elapsed())
     });
     let (response, took) = answered.await.map_err(|error| {

@@ -42,7 +42,7 @@ use crate::flow_control::user::User;
 use crate::flow_control::{Head, Limits, header_bytes};
 use crate::placement_service::index::PlacementIndex;
 use crate::registry::upstream::UpstreamBody;
-use crate::registry::{LoadState, Registry, Where};
+use crate::registry::{LoadState, PanicOrigin, Registry};
 use crate::request::query::MOST_PARAMETERS;
 use crate::request::{Query, RequestInfo, ResourcePath, Route};
 use crate::transport::head_error::HeadError;
@@ -562,7 +562,7 @@ impl Answers for Server {
     }
 
     fn count_panic(&self) {
-        self.state.registry.panics().count(Where::Connection);
+        self.state.registry.panics().count(PanicOrigin::Connection);
     }
 
     fn drain(&self) {

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use super::audit_context::AuditContext;
 use crate::flow_control::user::User;
 use crate::model::Gvr;
-use crate::query::Access;
+use crate::query::AccessPath;
 use crate::registry::Resource;
 use crate::request::{Query, RequestInfo, ResourcePath};
 use crate::wire::body::Body;
@@ -54,7 +54,7 @@ pub enum Verb {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AnswerPath {
     /// In the copy.
-    Own(Access),
+    Own(AccessPath),
     /// By the API server behind.
     Forwarded,
 }
@@ -295,7 +295,7 @@ impl RequestRecord {
     }
 
     /// Its objects have been looked for.
-    pub(super) fn accessed(&self, access: Access) {
+    pub(super) fn accessed(&self, access: AccessPath) {
         self.found(AnswerPath::Own(access));
     }
 

@@ -15,7 +15,7 @@ use crate::flow_control::Limits;
 use crate::flow_control::user::User;
 use crate::model::shares::Shares;
 use crate::registry::upstream::Upstream;
-use crate::registry::{Catalog, Registry, Where};
+use crate::registry::{Catalog, PanicOrigin, Registry};
 use crate::wire::api_error::ApiError;
 use crate::wire::shared_columns::SharedColumns;
 
@@ -73,7 +73,7 @@ impl ServerState {
 
     /// An internal error ended a request.
     pub(super) fn defect(&self) -> ApiError {
-        self.registry.panics().count(Where::Request);
+        self.registry.panics().count(PanicOrigin::Request);
         ApiError::Internal("this request met a defect; the log says more".to_owned())
     }
 

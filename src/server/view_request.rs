@@ -102,7 +102,7 @@ impl ViewRequest {
         let mut consumer = Consumer { values, ..Consumer::default() };
         let mut pod = None;
         if terms.needs_pod() {
-            let pods = whole.copy(&Gvr::new("", "v1", "pods"));
+            let pods = whole.store(&Gvr::new("", "v1", "pods"));
             let pods =
                 pods.ok_or_else(|| missing(&"the labels of a Pod", "no FieldCache keeps pods, so they are not known"))?;
             let snapshot = read::snapshot(&pods.live, Duration::ZERO).await.map_err(NoResponse::into_error)?;

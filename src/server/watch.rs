@@ -24,13 +24,13 @@ use crate::access::AuthorizedRequest;
 use crate::access::lease::AuthorizationLease;
 use crate::model::Version;
 use crate::query::{Explanation, Selection, State};
-use crate::registry::chain::PROOFS_PARAMETER;
 use crate::registry::dispatched_event::DispatchedEvent;
-use crate::registry::event_dispatcher::{Mailed, Subscription};
+use crate::registry::event_dispatcher::{MailboxContents, Subscription};
+use crate::registry::fieldcache_protocol::PROGRESS_PARAMETER;
 use crate::registry::followed_pod::FollowedPod;
 use crate::registry::views::Restriction;
 use crate::registry::{Gone, GoneReason, LoadState, OpenWatch, Resource, ResourceOrigin};
-use crate::store::{Cursor, Held, Snapshot};
+use crate::store::{Cursor, PinnedValue, Snapshot};
 use crate::subscribe::{Transition, transition};
 
 use super::audit_context::AuditContext;
@@ -140,7 +140,7 @@ pub(super) async fn answer(
     let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));
     let proofs = if bookmarks { Proofs::asked(context, resource).await } else { None };
     let lease = context.admitted.as_ref().map_or_else(AuthorizationLease::forever, AuthorizedRequest::lease);
-    let subscription = resource.live.router().subscribe(&selection, proofs.is_some());
+    let subscription = resource.live.dispatcher().subscribe(&selection, proofs.is_some());
     let head_bytes = context.noted.audited().map_or(0, AuditContext::held_bytes);
     let held_bytes = subscription.held_bytes() + lease.held_bytes() + head_bytes;
     shape.count(server.limits.watches(), context.user).map_err(ApiError::Limited)?;
@@ -153,7 +153,7 @@ pub(super) async fn answer(
         lease,
         subscription,
         draining: server.draining.subscribe(),
-        view_ended: resource.seen_through.as_ref().map(Restriction::ended),
+        view_ended: resource.view_restriction.as_ref().map(Restriction::ended),
         pod: context.through.as_ref().and_then(|through| through.consumer.as_ref()?.pod.clone()),
         _open: open,
         counted,
@@ -229,7 +229,7 @@ impl Place {
 /// Where a watch is.
 enum Place {
     /// Nothing has been read yet.
-    Before { start: Start, snapshot: Held<Snapshot>, initial: Option<Initial> },
+    Before { start: Start, snapshot: PinnedValue<Snapshot>, initial: Option<Initial> },
     /// In the middle of its initial events.
     Listing(Events),
     /// Following history.
@@ -288,7 +288,7 @@ impl Proofs {
     /// Each bookmark shows a write to some object of the resource, so it is ignored in Views and for callers that may not list
     /// the whole resource: they get the bookmarks of every client.
     async fn asked(context: &RequestContext<'_>, resource: &Resource) -> Option<Proofs> {
-        let wanted = Version::parse(context.info.query.get(PROOFS_PARAMETER)?)?;
+        let wanted = Version::parse(context.info.query.get(PROGRESS_PARAMETER)?)?;
         if context.through.is_some() || !context.may_list_all(&resource.gvr).await {
             return None;
         }
@@ -559,10 +559,10 @@ impl Watch {
     fn follow(&mut self, mut place: Following, batch: &mut Batch) -> bool {
         place.is_new = false;
         let cost_of_look = self.cost_of_look();
-        let mailed = if place.is_behind { Mailed::Overflowed } else { self.subscription.take() };
+        let mailed = if place.is_behind { MailboxContents::Overflowed } else { self.subscription.take() };
         let (changes, end, version) = match mailed {
-            Mailed::Overflowed => return self.read_history(place, &mut batch.rest),
-            Mailed::Changes { changes, end, version } => (changes, end, version),
+            MailboxContents::Overflowed => return self.read_history(place, &mut batch.rest),
+            MailboxContents::Changes { changes, end, version } => (changes, end, version),
         };
         let (mut read, mut looked) = (0, 0);
         let mut changes = changes.into_iter();
@@ -598,7 +598,7 @@ impl Watch {
                 (snapshot, Some(reason))
             }
             // Some of what this watch was told was not so: a client that resumed would keep it.
-            LoadState::Ready(snapshot) if snapshot.has_retracted(self.epoch) => {
+            LoadState::Ready(snapshot) if snapshot.is_invalidated(self.epoch) => {
                 let told = place.after.max(place.seen);
                 let message = format!("too old resource version: {told} ({})", snapshot.oldest());
                 self.shape.write_error(&ApiError::Expired { message, continue_token: None }, batch);
@@ -613,7 +613,7 @@ impl Watch {
             | LoadState::OverMemory(_) => return false,
         };
         // A watch that began ahead of the copy, at a version that a relist then jumped over.
-        if snapshot.jumped_over(place.after) {
+        if snapshot.is_in_relist_gap(place.after) {
             let message = format!("too old resource version: {} ({})", place.after, snapshot.version());
             self.shape.write_error(&ApiError::Expired { message, continue_token: None }, batch);
             self.place = Place::Ended;
@@ -637,7 +637,7 @@ impl Watch {
                     self.shape.write_error(&failure, batch);
                     return true;
                 }
-                self.ends_within_jump = snapshot.jumped_over(change.version);
+                self.ends_within_jump = snapshot.is_in_relist_gap(change.version);
             }
         }
         if !place.is_behind {
@@ -722,7 +722,7 @@ impl Watch {
     fn hand_on_proof(&mut self, batch: &mut Batch) {
         let Place::Following(Following { after, seen, .. }) = self.place else { return };
         let (Some(proofs), true) = (&mut self.proofs, seen >= after) else { return };
-        let made = self.resource.live.freshness().proof();
+        let made = self.resource.live.freshness().last_progress();
         if proofs.told.replace(made) != Some(made) && batch.is_empty() {
             self.write_bookmark(seen, false, &mut batch.rest);
         }
@@ -752,12 +752,12 @@ impl Watch {
         };
         let pod_changed = async {
             match &self.pod {
-                Some(pod) => pod.news().await,
+                Some(pod) => pod.changed().await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
-            () = self.subscription.news() => {}
+            () = self.subscription.changed() => {}
             () = view_ended => {}
             () = pod_changed => {}
             _ = self.draining.wait_for(|draining| *draining) => self.place = Place::Ended,

@@ -1,18 +1,20 @@
 //! How long to wait before trying again: client-go's reflector (`tools/cache/reflector.go`): 0.8 s doubling to 30 s,
-//! with jitter, and back to the start after two quiet minutes. Where nobody is there to be spared it stops much lower.
+//! with jitter, and back to the start after two quiet minutes. Where there is no server to spare, the delay stays much
+//! lower.
 
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(800);
 const LONGEST: Duration = Duration::from_secs(30);
-/// While no connection can be made at all, or a permission is expected. A server that answers can be overloaded, and thirty seconds spare it; one that
-/// is not there, or is just being started again, is spared nothing by them, and everybody who reads here waits them out
-/// after it has come back. One connection each second or two from one process is kind enough to what is in between.
+/// The limit while no connection can be made at all, or a permission is expected. A server that answers can be
+/// overloaded, and thirty seconds spare it. One that is down or restarting is not spared by them, and every client here
+/// would wait for them after it has come back. One connection each second or two from one process does not load the
+/// network in between.
 const LONGEST_EXPECTED: Duration = Duration::from_secs(1);
 /// Time without a failure after which the next one counts as the first.
 const RESET_AFTER: Duration = Duration::from_secs(120);
 
-/// Delays that grow. Holds no clock: the caller says how long things went well.
+/// Delays that grow. It has no clock: the caller reports how long the connection worked.
 #[derive(Clone, Debug)]
 pub struct Backoff {
     next: Duration,

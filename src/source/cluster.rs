@@ -1,7 +1,7 @@
-//! A cluster as a source: discovery and CustomResourceDefinitions -> catalog; feeds started on demand and stopped.
+//! A cluster as a source: builds the catalog from discovery and CustomResourceDefinitions, and starts and stops feeds.
 //!
-//! One task owns the catalog and follows the CRDs, which are a feed like any other; each resource has a keeper task
-//! that ends when the resource is gone from the catalog. Nothing is cached that nobody asks for.
+//! One task owns the catalog and follows the CRDs, which are a feed like any other. Each resource has a sync task that
+//! ends when the resource is removed from the catalog. Only requested resources are cached.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,20 +14,22 @@ use super::cluster_settings::{ClusterSettings, Demand};
 use super::connection::{Connection, RequestError};
 use super::departures::{self, KnownCrds};
 use super::discovery::{self, Discovery};
-use super::keeping::{Keeping, keep, let_go_of_last};
 use super::openapi::{BuiltInKinds, ClusterDocuments, extra_entries};
 use super::pending_replacements::PendingReplacements;
 use super::phase_log;
-use super::resources::{CustomResources, built_in_resource, crd_gvr, crd_resources, definition, groups, still};
+use super::resource_sync::{ResourceSync, release_last_snapshot, sync_resource};
+use super::resources::{
+    CustomResources, built_in_resource, crd_gvr, crd_resources, definition, groups, unchanged_definition,
+};
 use super::self_check::SelfCheck;
 use super::store_options::StoreOptions;
-use super::sync_supervisor::{Keepers, PanickedTask};
+use super::sync_supervisor::{PanickedTask, SyncSupervisor};
 use crate::crd::Crd;
 use crate::extract::json_path::unreadable_columns;
 use crate::model::{GroupVersion, Gvr, Version};
 use crate::registry::{
-    Catalog, Definitions, GoneReason, LoadState, Registry, Resource, ResourceOrigin, UpstreamDiscovery, VersionInfo,
-    Where,
+    Catalog, Definitions, GoneReason, LoadState, PanicOrigin, Registry, Resource, ResourceOrigin, UpstreamDiscovery,
+    VersionInfo,
 };
 use crate::store::Snapshot;
 
@@ -35,7 +37,7 @@ use crate::store::Snapshot;
 const DISCOVER_EVERY: Duration = Duration::from_secs(60);
 /// While clients read discovery, it is read again this long after the last reading.
 const REFRESH_AFTER: Duration = Duration::from_secs(2);
-/// One that takes long is read again after so many times as long: an aggregated API can make it as long as it likes.
+/// A slow discovery is read again after this many times its duration: an aggregated API can make it slow.
 const REFRESH_SHARE: u32 = 20;
 /// CRDs that change together (a kubectl apply of many) are planned together.
 const SETTLE: Duration = Duration::from_millis(150);
@@ -49,7 +51,7 @@ pub struct Cluster {
     discovery: Discovery,
     /// When clients that read discovery cause the next reading.
     refresh_at: Instant,
-    keepers: Keepers,
+    supervisor: SyncSupervisor,
     /// The right to check a store against the cluster: one at a time.
     check_turn: Arc<Semaphore>,
     documents: Arc<ClusterDocuments>,
@@ -65,18 +67,18 @@ pub struct Cluster {
     unsupported: BTreeSet<Gvr>,
     /// The resource of the CRDs, which is followed whether it is served or not.
     definitions: Option<Arc<Resource>>,
-    /// Resources that are loaded to take the place of one that is served with other fields, which goes on until then.
+    /// Resources that are loaded to replace one that is served with other fields, which continues until then.
     successors: PendingReplacements,
     /// What is known of all resources, served or not.
     known: watch::Sender<Arc<Definitions>>,
 }
 
 impl Cluster {
-    /// Asks the cluster what it serves and fills the registry; CRDs are loaded first, so that the first catalog is
+    /// Reads the cluster's discovery and fills the registry; CRDs are loaded first, so that the first catalog is
     /// complete.
     ///
     /// # Errors
-    /// [`RequestError`] when the cluster cannot be asked.
+    /// [`RequestError`] when a request fails.
     pub async fn start(
         connection: Connection,
         settings: ClusterSettings,
@@ -92,7 +94,7 @@ impl Cluster {
             version,
             discovery,
             refresh_at: Instant::now() + REFRESH_AFTER,
-            keepers: Keepers::default(),
+            supervisor: SyncSupervisor::default(),
             check_turn: Arc::new(Semaphore::new(1)),
             crds: BTreeMap::new(),
             custom: CustomResources::default(),
@@ -131,7 +133,7 @@ impl Cluster {
         let mut requests = registry.rediscovery().requests();
         let mut readers = registry.rediscovery().readers();
         loop {
-            // Without the right to see CRDs, or where they are not served, only discovery can tell of changes.
+            // Without permission to read CRDs, or where they are not served, only discovery reports changes.
             let crds = self.definitions.clone();
             let mut states = crds.as_ref().map(|crds| crds.live.subscribe());
             // What was published before this line counts as news: it may have come after the last reading.
@@ -145,7 +147,7 @@ impl Cluster {
                 };
                 let changed = tokio::select! {
                     changed = changed => changed,
-                    Some(ended) = self.keepers.next_ended() => {
+                    Some(ended) = self.supervisor.next_ended() => {
                         if let Some(fallen) = ended {
                             self.replace_keeper(fallen);
                         }
@@ -222,7 +224,7 @@ impl Cluster {
         }
     }
 
-    /// Reads what has changed among the CRDs; true when something has. Other tasks go on between one and the next.
+    /// Reads the changed CRDs; true if there are any. Yields to other tasks between two of them.
     async fn read_crds(&mut self, snapshot: &Snapshot) -> bool {
         let mut changed = !std::mem::replace(&mut self.knows_crds, true);
         self.crds_version = snapshot.version();
@@ -236,7 +238,7 @@ impl Cluster {
             tokio::task::yield_now().await;
             let json = object.json();
             let known = self.crds.get(key).and_then(|(_, known)| known.as_ref().ok());
-            if let Some((known, still)) = known.and_then(|known| Some((known, still(known, &json)?))) {
+            if let Some((known, still)) = known.and_then(|known| Some((known, unchanged_definition(known, &json)?))) {
                 changed |= !Arc::ptr_eq(known, &still);
                 self.crds.insert(key.to_owned(), (object.version(), Ok(still)));
                 continue;
@@ -286,7 +288,7 @@ impl Cluster {
             resources.extend(self.custom.of(crd).filter(|resource| self.discovery.can_offer_custom(&resource.gvr)));
         }
         let mut groups = groups(&self.discovery, &crds, &resources);
-        // Without extra fields: they are judged by what the resource offers itself.
+        // Without extra fields: they are validated against the resource's own fields.
         let unreadable =
             self.crds.iter().filter_map(|(name, (_, crd))| Some((name.clone(), crd.as_ref().err()?.clone())));
         let unreadable = unreadable.collect();
@@ -332,14 +334,14 @@ impl Cluster {
         self.registry.replace(catalog, |resource| {
             (!there.contains(&resource.gvr)).then(|| departures::departure(resource, crds))
         });
-        // After the catalog: who acts on it finds resources that the cluster does not serve any more departing.
+        // After the catalog: its followers find resources that the cluster does not serve any more departing.
         self.known.send_replace(Arc::new(known));
         for resource in fresh {
             self.start_keeper(resource);
         }
     }
 
-    /// Which resources to serve, of those that there are, and which are to be loaded. Those whose definition is unchanged are kept
+    /// Which of the existing resources to serve, and which of them to load. Those with an unchanged definition continue
     /// with their data.
     fn choose(&mut self, previous: &Catalog, resources: Vec<Resource>) -> (Vec<Arc<Resource>>, Vec<Arc<Resource>>) {
         let (mut served, mut fresh) = (Vec::new(), Vec::new());
@@ -349,9 +351,9 @@ impl Cluster {
             if named.as_ref().is_some_and(|named| !named.contains(&resource.gvr)) {
                 continue;
             }
-            // Where everything is served the definitions are one copy with those that are followed.
+            // Where everything is served, the definitions share one store with those that are followed.
             let followed = self.definitions.as_ref().filter(|held| named.is_none() && held.gvr == resource.gvr);
-            let chosen = match (followed, previous.copy(&resource.gvr)) {
+            let chosen = match (followed, previous.store(&resource.gvr)) {
                 (Some(followed), _) => followed.clone(),
                 (None, Some(kept)) if kept.same_definition(&resource) => {
                     self.successors.drop(&resource.gvr);
@@ -410,19 +412,19 @@ impl Cluster {
         if let Some(gone) = self.definitions.take() {
             gone.live.end(GoneReason::Replaced);
         }
-        self.definitions = found.map(|found| Arc::new(found.anew()));
+        self.definitions = found.map(|found| Arc::new(found.with_new_state()));
         fresh.extend(self.definitions.clone());
     }
 
     fn start_keeper(&mut self, resource: Arc<Resource>) {
         let keeper = self.keeper(resource.clone(), Duration::ZERO);
-        self.keepers.start(resource, keeper);
+        self.supervisor.start(resource, keeper);
     }
 
     fn replace_keeper(&mut self, fallen: PanickedTask) {
-        self.registry.panics().count(Where::Feed);
+        self.registry.panics().count(PanicOrigin::Feed);
         let keeper = self.keeper(fallen.resource.clone(), fallen.delay);
-        self.keepers.replace(fallen, keeper);
+        self.supervisor.replace(fallen, keeper);
     }
 
     fn keeper(&self, resource: Arc<Resource>, delay: Duration) -> impl Future<Output = ()> + Send + 'static {
@@ -434,13 +436,13 @@ impl Cluster {
             SelfCheck::new(self.connection.clone(), resource.clone(), interval, self.check_turn.clone())
         });
         let memory = self.registry.memory().clone();
-        let kept = Keeping { resource, is_pinned, memory };
+        let kept = ResourceSync { resource, is_pinned, memory };
         let logged = kept.resource.clone();
-        let keeping = keep(self.connection.clone(), kept, self.settings.clone(), check, delay);
+        let keeping = sync_resource(self.connection.clone(), kept, self.settings.clone(), check, delay);
         async move {
             let live = logged.live.clone();
             let account = Box::pin(phase_log::logged(logged, keeping)).await;
-            let_go_of_last(&live, account).await;
+            release_last_snapshot(&live, account).await;
         }
     }
 }

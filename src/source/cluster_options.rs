@@ -1,4 +1,4 @@
-//! Which cluster to read, and why it cannot be used.
+//! Which cluster to read, and the errors when it cannot be used.
 
 use std::path::PathBuf;
 

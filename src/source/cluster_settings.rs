@@ -1,4 +1,4 @@
-//! What to read of a cluster, and how.
+//! Settings of a cluster as a source.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::list_watch::{DEFAULT_MAX_LAG, Following};
+use super::list_watch::{DEFAULT_MAX_LAG, ListWatchOptions};
 use super::self_check;
 use super::store_options::StoreOptions;
 use crate::model::Gvr;
@@ -15,12 +15,12 @@ use crate::store::HistoryLimits;
 /// Which of a cluster's resources are served.
 #[derive(Clone, Debug)]
 pub enum Demand {
-    /// All of them: each is loaded when it is first asked for, and forgotten when it is not asked for any more.
+    /// All of them: each is loaded on its first request, and unloaded when there are no more requests.
     OnRequest {
         /// Resources that are loaded at once and never forgotten.
         pinned: Vec<Gvr>,
     },
-    /// Those that are named, and nothing else: they are loaded at once and kept for as long as they are named.
+    /// Only the named ones: they are loaded immediately and stay loaded while they are named.
     Named(watch::Receiver<Arc<BTreeSet<Gvr>>>),
 }
 
@@ -29,21 +29,22 @@ pub enum Demand {
 pub struct ClusterSettings {
     /// What is served.
     pub demand: Demand,
-    /// How much history each store keeps.
+    /// Limits of the history of each store.
     pub history: HistoryLimits,
-    /// The longest time without a proof that readers accept; proofs are asked for in time.
+    /// The longest time without progress that readers accept; progress is requested in time.
     pub max_lag: Duration,
     /// How often each store is compared with the cluster; `None`: never.
     pub self_check: Option<Duration>,
-    /// The extra fields of resources, as they are now. A resource whose fields change is read anew beside its old copy.
+    /// The extra fields of resources, as they are now. A resource whose fields change is read again into a new store
+    /// beside the old one.
     pub store_options: watch::Receiver<Arc<StoreOptions>>,
     /// Says how to grant the permission to list and watch a resource, where that is more than to renew a kubeconfig.
     pub how_to_permit: Option<fn(&Gvr) -> String>,
 }
 
 impl ClusterSettings {
-    pub(super) fn following(&self) -> Following {
-        Following { max_lag: self.max_lag, how_to_permit: self.how_to_permit }
+    pub(super) fn list_watch_options(&self) -> ListWatchOptions {
+        ListWatchOptions { max_lag: self.max_lag, how_to_permit: self.how_to_permit }
     }
 }
 
@@ -54,7 +55,7 @@ impl Default for ClusterSettings {
             history: HistoryLimits::default(),
             max_lag: DEFAULT_MAX_LAG,
             self_check: Some(self_check::DEFAULT_INTERVAL),
-            // Nobody will send.
+            // Never changes.
             store_options: watch::channel(Arc::default()).1,
             how_to_permit: None,
         }
@@ -77,7 +78,7 @@ impl Demand {
         {
             return;
         }
-        // Where who named them is gone, they stay as they are.
+        // When the sender is gone, the names stay as they are.
         std::future::pending().await
     }
 }

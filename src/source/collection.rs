@@ -9,10 +9,10 @@ pub(super) fn collection(gvr: &Gvr) -> String {
     format!("/{}/{}", gvr.group_version().path(), gvr.resource)
 }
 
-/// What of a resource is kept, as query parameters to be added to others.
+/// Which objects of a resource are stored, as further query parameters.
 pub(super) fn selection(resource: &Resource) -> String {
-    let Some(excerpt) = &resource.excerpt else { return String::new() };
-    let both = [("labelSelector", &excerpt.label_selector), ("fieldSelector", &excerpt.field_selector)];
+    let Some(partial_store) = &resource.partial_store else { return String::new() };
+    let both = [("labelSelector", &partial_store.label_selector), ("fieldSelector", &partial_store.field_selector)];
     let named = both.into_iter().filter(|(_, selector)| !selector.is_empty());
     named.map(|(name, selector)| format!("&{name}={}", percent_encode(selector))).collect()
 }

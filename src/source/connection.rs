@@ -1,12 +1,12 @@
 //! kube's client, with errors that name the cluster, the request and the remedy.
 //!
-//! Only raw requests: bodies are bytes and stay bytes. Retrying is the caller's: `list_watch` knows what may be retried.
+//! Requests are raw: bodies are bytes and stay bytes. The caller retries: `list_watch` knows what may be retried.
 //!
 //! # Compression
-//! A source on another machine is asked for gzip, as client-go asks it: bytes cost more there than the time of a processor. A source on the
-//! loopback interface is not asked. Its address decides: that of the URL, or all those that the name in it has when the connection is
-//! opened. A name that has none then counts as another machine. Where a kubeconfig has `disable-compression`, nobody is asked. A response that
-//! is compressed is decompressed in any case.
+//! Requests to another machine accept gzip, as client-go's do: bytes cost more there than processor time. Requests to
+//! the loopback interface do not. The address decides: that of the URL, or all those of its name when the connection is
+//! opened. A name without addresses counts as another machine. With `disable-compression` in the kubeconfig, no request
+//! accepts gzip. A compressed response is decompressed in any case.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,14 +23,14 @@ use tokio::time::timeout;
 use super::cluster_options::chain;
 use super::gunzip::PlainBody;
 use super::kubeconfig;
-use super::unfinished::Room;
+use super::unfinished::UnfinishedBudget;
 use crate::json::weight;
-use crate::registry::chain::CONSISTENCY_HEADER;
+use crate::registry::fieldcache_protocol::CONSISTENCY_HEADER;
 
 pub use super::cluster_options::{ClusterOptions, ConnectionError};
 
-/// An API server gives up a request that is no watch after a minute, and says so; beyond that nothing will come. Watches are answered
-/// sooner, which is for who asks to see to.
+/// An API server cancels a request that is no watch after a minute, and reports that; beyond that nothing will arrive.
+/// Watches are answered sooner; their callers set that timeout.
 const ANSWER_WAIT: Duration = Duration::from_secs(65);
 
 /// How long the addresses of a name may take to be found.
@@ -60,17 +60,17 @@ const MAX_ERROR_BYTES: usize = 1 << 20;
 /// The most memory that the value of one takes. Of one that would take more, the text is shown.
 const MAX_ERROR_MEMORY: usize = 4 << 20;
 
-/// A cluster to ask.
+/// A connection to a cluster.
 #[derive(Clone)]
 pub struct Connection {
     client: Client,
     /// With connections of its own.
     apart: Client,
     url: String,
-    /// Whether the source is asked for gzip.
+    /// Whether requests accept gzip.
     takes_gzip: bool,
-    /// Room for long objects that have not arrived completely.
-    unfinished: Arc<Room>,
+    /// Memory for long objects that have not arrived completely.
+    unfinished: Arc<UnfinishedBudget>,
 }
 
 /// A whole answer.
@@ -102,23 +102,23 @@ pub enum RequestError {
     Refused {
         /// The server URL.
         url: String,
-        /// The path that was asked.
+        /// The requested path.
         path: String,
         /// HTTP status.
         code: u16,
         /// The Status message or the body's beginning.
         message: String,
-        /// Whether Status.details.causes holds ResourceVersionTooLarge.
+        /// Whether Status.details.causes contains ResourceVersionTooLarge.
         too_large_version: bool,
         /// Retry-After.
         retry_after: Option<Duration>,
     },
-    /// The answer broke off or is not what was asked for.
+    /// The response was interrupted or is not valid.
     #[error("cluster {url}, {path}: {cause}")]
     Broken {
         /// The server URL.
         url: String,
-        /// The path that was asked.
+        /// The requested path.
         path: String,
         /// What is wrong.
         cause: String,
@@ -154,7 +154,7 @@ impl RequestError {
 }
 
 impl Connection {
-    /// Reads the kubeconfig and makes a client; asks nothing yet.
+    /// Reads the kubeconfig and creates a client; sends no request yet.
     ///
     /// # Errors
     /// [`ConnectionError`].
@@ -163,7 +163,8 @@ impl Connection {
         config.connect_timeout = Some(Duration::from_secs(10));
         // Bookmarks come about every minute; a connection that is silent for longer than two has died unnoticed.
         config.read_timeout = Some(Duration::from_secs(150));
-        // Else the client itself repeats what is answered with 429, 503 or 504, for many minutes, and its caller does not learn of it.
+        // Otherwise the client itself repeats requests that fail with 429, 503 or 504, for many minutes, without notice
+        // to its caller.
         config.default_retry = false;
         let takes_gzip = !config.disable_compression && !is_loopback(&config.cluster_url).await;
         let client = |config| {
@@ -173,8 +174,9 @@ impl Connection {
         Ok(Connection { client, apart, url, takes_gzip, unfinished: Arc::default() })
     }
 
-    /// The same with connections of its own, for requests of other threads than the one that follows the source. The runtime that opens a
-    /// connection drives it. A watch on a connection that the workers drive would wait for their turns, and fall behind while they are busy.
+    /// The same with connections of its own, for requests of other threads than the one that follows the source. The
+    /// runtime that opens a connection drives it. A watch on a connection that the workers drive would wait for their
+    /// turns, and fall behind while they are busy.
     #[must_use]
     pub fn apart(&self) -> Connection {
         Connection { client: self.apart.clone(), ..self.clone() }
@@ -185,8 +187,8 @@ impl Connection {
         self.client.clone()
     }
 
-    /// Room for long objects that have not arrived completely, which all who read share.
-    pub(super) fn unfinished(&self) -> &Arc<Room> {
+    /// Memory for long objects that have not arrived completely, which all readers share.
+    pub(super) fn unfinished(&self) -> &Arc<UnfinishedBudget> {
         &self.unfinished
     }
 
@@ -268,7 +270,7 @@ impl Connection {
         Ok(Answer { code, retry_after, body })
     }
 
-    /// A body to its end, which must come after at most so many bytes, and in time.
+    /// Reads a body to its end, within a number of bytes and a timeout.
     async fn whole(&self, path: &str, body: PlainBody, most: usize) -> Result<Bytes, RequestError> {
         match timeout(BODY_WAIT, Limited::new(body, most).collect()).await {
             Err(_) => Err(self.unexpected(path, &format!("the response took longer than {} s", BODY_WAIT.as_secs()))),
@@ -301,7 +303,7 @@ impl Connection {
         self.bytes_within(path, accept, MAX_DOCUMENT_BYTES).await
     }
 
-    /// A GET whose body is still to be read, and that another fieldcache must not answer from a copy that may be older.
+    /// A GET whose body is still to be read. Another fieldcache must not answer it from a store that may be older.
     ///
     /// # Errors
     /// As [`Connection::get`].
@@ -318,7 +320,7 @@ impl Connection {
         self.value(path, &body, MAX_JSON_MEMORY)
     }
 
-    /// A GET with its whole body of at most so many bytes.
+    /// A GET with its whole body of at most this many bytes.
     ///
     /// # Errors
     /// As [`Connection::bytes`].
@@ -327,7 +329,7 @@ impl Connection {
         self.whole(path, response.into_body(), most).await
     }
 
-    /// The value of a body, which takes at most so many bytes of memory.
+    /// The value of a body, which takes at most this many bytes of memory.
     ///
     /// # Errors
     /// The body is no JSON, or its value would take more.
@@ -357,7 +359,7 @@ pub(super) async fn configuration(options: &ClusterOptions) -> Result<(Config, S
         None => None,
     };
     let mut config = match (&options.kubeconfig, &options.context, &server) {
-        // A server alone is asked without credentials: those of the current context belong to another one.
+        // A URL alone is used without credentials: those of the current context belong to another server.
         (None, None, Some(server)) => Config::new(Uri::clone(server)),
         _ => kubeconfig::configuration(options).await?,
     };
@@ -393,7 +395,7 @@ fn retry_after(response: &Response<PlainBody>) -> Option<Duration> {
     value.to_str().ok()?.parse().ok().map(|seconds| Duration::from_secs(seconds).min(LONGEST_RETRY_AFTER))
 }
 
-/// Whether a Status says that the server has not reached the version that it was asked for.
+/// Whether a Status reports that the server has not reached the requested version.
 pub(super) fn too_large_version(status: &Value) -> bool {
     status["details"]["causes"]
         .as_array()

@@ -1,4 +1,4 @@
-//! What a cluster serves, from its aggregated discovery documents (KEP-3352), and which version it is.
+//! What a cluster serves, from its aggregated discovery documents (KEP-3352), and its version.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -16,17 +16,18 @@ use crate::registry::{
     DiscoveredGroup, Group, OfferedResource, OfferedVersion, Subresource, UpstreamDiscovery, VersionInfo,
 };
 
-/// Older discovery documents that are asked for at a time.
+/// Older discovery documents that are requested concurrently.
 const HASHES_AT_ONCE: usize = 2;
 
 /// The longest document of one version of a group that is read, in bytes.
 const MAX_OLDER_BYTES: usize = 4 << 20;
 
-/// The most memory that the value of such a document takes, in bytes, as it is and in the aggregated form. There a resource takes about
-/// four kibibytes.
+/// The most memory that the value of such a document takes, in bytes, in its own and in the aggregated form. There a
+/// resource takes about four kibibytes.
 const MAX_OLDER_MEMORY: usize = 16 << 20;
 
-/// Short names, or categories, of a resource that are read of such a document. Of a custom resource its definition tells all.
+/// Most short names, or categories, of a resource that are read from such a document. For a custom resource its
+/// definition has all.
 const MOST_NAMES: usize = 1_000;
 
 /// How long such a document may take. An aggregated API server decides when it answers, and all others wait for it.
@@ -35,14 +36,14 @@ const OLDER_WAIT: Duration = Duration::from_secs(5);
 /// How long all of them together may take where each group is read alone.
 const GROUPS_WAIT: Duration = Duration::from_secs(60);
 
-/// How long all of them together may take where they are asked for hashes only.
+/// Timeout of all of them together when only hashes are needed.
 const HASHES_WAIT: Duration = Duration::from_secs(20);
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 const JSON: &str = "application/json";
 
-/// The oldest Kubernetes minor version that has all that the design stands on: selectableFields are GA since 1.32.
+/// The oldest supported minor version of Kubernetes: selectableFields are GA since 1.32.
 const OLDEST_MINOR: u64 = 32;
 
 /// One resource as discovery describes it.
@@ -93,14 +94,15 @@ pub struct TooOldCluster {
 const OLDER: &str = "isOlder";
 
 impl Discovery {
-    /// Whether a resource that a definition defines can be offered. One server has a version of a group: what definitions add to a version of
-    /// the API server's own is not offered.
+    /// Whether a resource of a definition can be served. One server has a version of a group: what definitions add to a
+    /// version of the API server's own is not served.
     pub fn can_offer_custom(&self, gvr: &Gvr) -> bool {
         !self.own_versions.contains(&gvr.group_version())
     }
 
-    /// Takes over what was known of versions that are stale now. Their aggregated server does not answer, which says nothing about what it
-    /// serves: copies stay, and reads of them are rejected when nothing has proven them for too long.
+    /// Takes over what was known of versions that are stale now. Their aggregated server does not answer, which says
+    /// nothing about its resources: stores remain, and reads of them are rejected when there was no progress for too
+    /// long.
     pub fn keep_stale(&mut self, known: &Discovery) {
         for offered in &self.offers.groups {
             let is_of = |version: &str| {
@@ -121,7 +123,7 @@ impl Discovery {
     }
 }
 
-/// Asks for `/version`.
+/// Requests `/version`.
 ///
 /// # Errors
 /// [`RequestError`]; a cluster that is too old is the inner error.
@@ -136,8 +138,8 @@ pub async fn version(connection: &Connection) -> Result<Result<VersionInfo, TooO
     Ok(Ok(VersionInfo { body }))
 }
 
-/// Asks for both discovery documents, and for the older ones of groups and versions that are not as they were in `known`: only
-/// those have the hashes of storage versions.
+/// Requests both discovery documents, and the older ones of groups and versions that differ from `known`: only those
+/// have the hashes of storage versions.
 ///
 /// # Errors
 /// [`RequestError`]. An older document that cannot be read leaves its hashes empty.
@@ -147,10 +149,11 @@ pub async fn discover(connection: &Connection, known: &UpstreamDiscovery) -> Res
     Ok(discovery)
 }
 
-/// Asks for both discovery documents alone. A server without the core group, such as apiextensions-apiserver by itself, has no `/api`.
+/// Requests only the two discovery documents. A server without the core group, such as apiextensions-apiserver by
+/// itself, has no `/api`.
 ///
 /// # Errors
-/// As [`discover`]. That `/api` is missing is an error where `known` has the core group.
+/// As [`discover`]. A missing `/api` is an error where `known` has the core group.
 pub async fn read(connection: &Connection, known: &UpstreamDiscovery) -> Result<Discovery, RequestError> {
     let has_core = known.groups.iter().any(|group| group.name.is_empty());
     let mut discovery = Discovery::default();
@@ -179,8 +182,8 @@ pub async fn read(connection: &Connection, known: &UpstreamDiscovery) -> Result<
     Ok(discovery)
 }
 
-/// What `/apis` would hold, from the older documents of groups and versions that the index `/` names. apiextensions-apiserver by itself
-/// has no `/apis`.
+/// What `/apis` would contain, from the older documents of groups and versions that the index `/` names.
+/// apiextensions-apiserver by itself has no `/apis`.
 ///
 /// # Errors
 /// `missing` when the index names no version of a group, or not every group of `known`.
@@ -225,8 +228,9 @@ pub(super) async fn read_older(connection: &Connection, path: &str) -> Result<Va
     connection.value(path, &read?, MAX_OLDER_MEMORY)
 }
 
-/// Reads the older documents of all groups and versions instead, which together may take as much memory as the aggregated form. A version
-/// whose document cannot be read is stale, as that of an aggregated API server that is down.
+/// Reads the older documents of all groups and versions instead, which together may take as much memory as the
+/// aggregated form. A version whose document cannot be read is stale, like that of an aggregated API server that is
+/// down.
 ///
 /// # Errors
 /// `broken` when the groups cannot be read either.
@@ -305,7 +309,7 @@ fn aggregated(document: &Value) -> Vec<Value> {
     rows
 }
 
-/// Sets the hashes of all resources but the custom ones, whose definitions tell them.
+/// Sets the hashes of all resources but the custom ones, whose definitions have them.
 async fn read_hashes(connection: &Connection, known: &UpstreamDiscovery, discovery: &mut Discovery) {
     let built_in: HashSet<GroupVersion> = discovery
         .resources

@@ -1,9 +1,9 @@
-//! The one writer: what a source says -> records -> store -> snapshots.
+//! The only writer of a store: turns the events of a source into records, and publishes snapshots.
 //!
-//! Synchronous: the source calls it, so there is no queue between them, and a slow writer slows its source. A relist
-//! stands between [`SourceEvent::Begin`] and [`SourceEvent::Commit`] and is invisible until then. A streaming list may
-//! tell changes between its objects and its end (the server sends the end bookmark from a timer), so until then every
-//! event belongs to it.
+//! It is synchronous: the source calls it, so there is no queue between them, and a slow writer slows its source. A
+//! relist is between [`SourceEvent::Begin`] and [`SourceEvent::Commit`] and is invisible until then. A streaming list
+//! may send changes between its objects and its end (the server sends the end bookmark from a timer), so until then
+//! every event belongs to it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::extract::InvalidObject;
 use crate::json::{tree, weight};
 use crate::model::{Key, Record, Version, quantity};
 use crate::registry::{Account, LoadState, Memory, Resource, ResourceOrigin, UnreadableNames};
-use crate::store::{HistoryLimits, Replaced, Store, Trust};
+use crate::store::{HistoryLimits, RelistMode, RelistOutcome, Store};
 
 /// What a source says, in its order.
 #[derive(Clone, Debug)]
@@ -28,17 +28,18 @@ pub enum SourceEvent {
     Item(Bytes),
     /// The list is complete and shows this version.
     Commit(Version),
-    /// The list broke off: what was read of it is let go. Without one under way it says nothing.
+    /// The list was interrupted: what was read of it is released. Without a list it has no effect.
     Abort,
     /// An object was created or changed.
     Upsert(Bytes),
     /// An object was deleted; its last state with the version of the deletion.
     Remove(Bytes),
-    /// The same from a source that keeps no last state: the name, and the version of the deletion.
+    /// The same from a source that does not send the last state: the name, and the version of the deletion.
     RemoveKey(Key, Version),
-    /// Everything up to this version has been said: a bookmark or another proof.
+    /// Everything up to this version has been sent: a bookmark or another progress notification.
     Mark(Version),
-    /// The store is what the source holds at this version, as a comparison has shown. Events up to it may still come, and say nothing new.
+    /// The store equals the source at this version, as a comparison has shown. Events up to it may still arrive, and
+    /// change nothing.
     Compared(Version),
 }
 
@@ -59,9 +60,9 @@ pub struct Feed {
     store: Store,
     /// Objects that could not be read, by what is known of them, with the reason. Bounded: see [`MAX_UNREADABLE`].
     unreadable: BTreeMap<String, String>,
-    /// Those of the list under way; what the old store lacks is said until the new one is complete.
+    /// Those of the list that is arriving; `unreadable` is valid for the old store until the new one is complete.
     unreadable_in_list: BTreeMap<String, String>,
-    /// Whether readers have been told of `unreadable` as it is.
+    /// Whether readers have the current `unreadable`.
     has_told_unreadable: bool,
     /// When such an object was logged.
     reported_unknown_values: Option<Instant>,
@@ -70,19 +71,19 @@ pub struct Feed {
     compared: Version,
     /// Whether only a full list can bring the store up to date: at first, and when the source has forgotten our version.
     needs_list: bool,
-    /// What that list can rely on: see [`Feed::distrust`] and [`Feed::retract`].
-    trust: Trust,
-    /// What the store holds; `None` where nobody counts.
+    /// What that list can rely on: see [`Feed::begin_new_epoch`] and [`Feed::invalidate`].
+    trust: RelistMode,
+    /// The memory of the store; `None` where it is not counted.
     held: Option<Held>,
 }
 
-/// What a store holds, kept up with it.
+/// The memory of a store, which follows its changes.
 #[derive(Debug)]
 struct Held {
     account: Account,
-    /// Whether a first list that takes all stores past their limit is let go.
+    /// Whether a first list is cancelled when it takes all stores past their limit.
     may_be_refused: bool,
-    /// Set when that has happened, with what the store held then.
+    /// Set when that has happened, with the memory of the store then.
     refused: Option<quantity::Bytes>,
     /// What indexes and order took when they were last walked.
     index_bytes: u64,
@@ -92,11 +93,11 @@ struct Held {
     until_look: (usize, usize),
 }
 
-/// A list is measured each time that it has so many more objects, or so many bytes of them.
+/// A list is measured each time that it has this many more objects, or bytes of them.
 const LOOK_EVERY: (usize, usize) = (256, 8 << 20);
 
-/// Indexes are walked again after so many events at the soonest, and after an eighth of the store: in a load that grows, as
-/// often as the size has grown by so much, which in all is a few walks.
+/// Indexes are walked again after at least this many events, and after an eighth of the store. In a growing store that
+/// is a few walks in all.
 const WALK_EVERY: usize = 1_024;
 
 /// How often an object of one resource is logged that has too many or too long values.
@@ -115,7 +116,7 @@ impl Feed {
     /// A feed with an empty store.
     pub fn new(resource: Arc<Resource>, limits: HistoryLimits) -> Feed {
         let store = Store::with_epoch(limits, resource.live.next_epoch());
-        resource.live.tell_listing(false);
+        resource.live.set_relisting(false);
         Feed {
             resource,
             store,
@@ -126,13 +127,14 @@ impl Feed {
             ready: false,
             compared: Version::ZERO,
             needs_list: true,
-            trust: Trust::default(),
+            trust: RelistMode::default(),
             held: None,
         }
     }
 
-    /// The same, whose store is counted among all. With `may_be_refused` its first list is let go when it takes all of them past
-    /// the limit, and later the store is when it has grown most and all are far past it: [`Feed::refused`] tells.
+    /// The same with its store counted among all. With `may_be_refused`, its first list is cancelled when it takes all
+    /// of them past the limit. Later the store is unloaded when it has grown most and all are far past it.
+    /// [`Feed::refused`] reports both.
     #[must_use]
     pub fn accounted(mut self, memory: &Arc<Memory>, may_be_refused: bool) -> Feed {
         self.store = self.store.pinned_by(memory.pinned());
@@ -147,18 +149,20 @@ impl Feed {
         self
     }
 
-    /// Wakes whoever is to drop the feed, for want of memory. Made before the feed is lent to who fills it.
+    /// Wakes the task that must drop the feed because of the memory limit. Taken before the feed is lent to the task
+    /// that fills it.
     pub fn refusal(&self) -> Arc<Notify> {
         self.held.as_ref().map(|held| held.account.let_go()).unwrap_or_default()
     }
 
-    /// What the store held when its first list was refused, or holds if it is let go later; `None` if neither has happened.
+    /// The memory of the store when its first list was cancelled, or now if it is unloaded later; `None` if neither has
+    /// happened.
     pub fn refused(&self) -> Option<quantity::Bytes> {
         let held = self.held.as_ref()?;
-        held.refused.or_else(|| held.account.is_let_go().then(|| held.account.bytes()))
+        held.refused.or_else(|| held.account.must_unload().then(|| held.account.bytes()))
     }
 
-    /// Lets go of the store. What readers may still hold of it is counted in the account that is left.
+    /// Drops the store. The remaining account has the memory that readers may still retain.
     pub fn into_account(self) -> Option<Account> {
         let account = self.held.map(|held| held.account);
         if let Some(account) = &account {
@@ -193,19 +197,19 @@ impl Feed {
     }
 
     /// The source may have changed objects without changing their versions, as kube-apiserver does when the schema of a
-    /// custom resource changes: the next list starts the store anew.
-    pub fn distrust(&mut self) {
+    /// custom resource changes: the next list starts a new epoch.
+    pub fn begin_new_epoch(&mut self) {
         self.needs_list = true;
-        self.trust = self.trust.max(Trust::Nothing);
+        self.trust = self.trust.max(RelistMode::NewEpoch);
     }
 
-    /// The store is not what the source holds, so what readers were told may not have been so: the next list starts the
-    /// store anew, and watches end with it in a way that makes their clients list.
-    pub fn retract(&mut self) {
+    /// The store differs from the source, so earlier events may have been wrong. The next list starts a new epoch, and
+    /// its watches end in a way that makes their clients list.
+    pub fn invalidate(&mut self) {
         self.needs_list = true;
-        self.trust = Trust::NothingTold;
-        // From now on and until it is read anew, however often that is begun: it is known to be wrong.
-        self.resource.live.tell_listing(true);
+        self.trust = RelistMode::Invalidate;
+        // From now on and until it is read again, however often that is begun: it is known to be wrong.
+        self.resource.live.set_relisting(true);
     }
 
     /// Objects that could not be read, with the reason.
@@ -220,20 +224,20 @@ impl Feed {
 
     /// Takes one event. Nothing is visible before [`Feed::publish`].
     pub fn take(&mut self, event: SourceEvent) {
-        if self.is_let_go(&event) {
+        if self.must_unload(&event) {
             return;
         }
         match event {
             SourceEvent::Begin => {
                 self.store.begin_list();
                 self.unreadable_in_list.clear();
-                self.resource.live.tell_listing(true);
+                self.resource.live.set_relisting(true);
             }
             SourceEvent::Abort => {
                 if self.store.is_listing() {
                     self.store.abort_list();
                     self.unreadable_in_list.clear();
-                    self.resource.live.tell_listing(self.trust == Trust::NothingTold);
+                    self.resource.live.set_relisting(self.trust == RelistMode::Invalidate);
                 }
             }
             SourceEvent::Item(bytes) | SourceEvent::Upsert(bytes) => match self.read(bytes) {
@@ -244,20 +248,20 @@ impl Feed {
             },
             SourceEvent::Remove(bytes) => match self.read(bytes) {
                 Ok(record) if self.is_held_already(record.version) => {}
-                Ok(record) => self.remove(&record.key, Some(record.version), Removal::Told),
+                Ok(record) => self.remove(&record.key, Some(record.version), Removal::Reported),
                 Err(Some(named)) => {
-                    self.remove(&named.key, named.version, Removal::Told);
+                    self.remove(&named.key, named.version, Removal::Reported);
                 }
                 Err(None) => self.lost_track(),
             },
-            SourceEvent::RemoveKey(key, version) => self.remove(&key, Some(version), Removal::Told),
+            SourceEvent::RemoveKey(key, version) => self.remove(&key, Some(version), Removal::Reported),
             SourceEvent::Commit(version) => {
                 self.compared = Version::ZERO;
                 let trust = std::mem::take(&mut self.trust);
                 let replaced = self.store.commit_list(version, trust);
-                self.resource.live.tell_listing(false);
-                if replaced == Replaced::Reset && trust == Trust::SameVersionIsSame {
-                    tracing::warn!(resource = %self.resource.gvr, version = %version, "versions went backwards, history starts anew");
+                self.resource.live.set_relisting(false);
+                if replaced == RelistOutcome::Reset && trust == RelistMode::TrustVersions {
+                    tracing::warn!(resource = %self.resource.gvr, version = %version, "resource versions went backwards, history starts again");
                 }
                 self.unreadable = std::mem::take(&mut self.unreadable_in_list);
                 self.has_told_unreadable = false;
@@ -269,12 +273,12 @@ impl Feed {
             }
             SourceEvent::Mark(version) => {
                 if !self.store.is_listing() {
-                    self.store.prove(version);
+                    self.store.advance_to(version);
                 }
             }
             SourceEvent::Compared(version) => {
                 if !self.store.is_listing() {
-                    self.store.prove(version);
+                    self.store.advance_to(version);
                     self.compared = self.compared.max(version);
                 }
             }
@@ -285,11 +289,12 @@ impl Feed {
         !self.store.is_listing() && version <= self.compared
     }
 
-    /// Removes every object that is left, as none exists at this version any more, and shows that. Does nothing before the first list.
+    /// Removes every remaining object, because none exists at this version any more, and publishes that. Does nothing
+    /// before the first list.
     pub fn remove_all(&mut self, version: Version) {
         self.take(SourceEvent::Abort);
-        // Whatever the objects were, none is left. A store that began anew would send no events.
-        self.trust = Trust::default();
+        // No object is left, whatever they were. A new epoch would send no events.
+        self.trust = RelistMode::default();
         if self.ready && !self.store.is_empty() {
             self.take(SourceEvent::Begin);
             self.take(SourceEvent::Commit(version.max(self.store.version())));
@@ -312,11 +317,11 @@ impl Feed {
         }
     }
 
-    /// Whether nothing more is to be taken, as there is no memory for it. Of a list that was being read nothing is kept.
-    fn is_let_go(&mut self, event: &SourceEvent) -> bool {
+    /// Whether no more events are taken because of the memory limit. A list that was arriving is dropped.
+    fn must_unload(&mut self, event: &SourceEvent) -> bool {
         let Some(held) = &mut self.held else { return false };
         let is_end = matches!(event, SourceEvent::Commit(_));
-        // What a list came to is to be known as it is.
+        // The size after a list must be exact.
         held.until_walk = if is_end { 0 } else { held.until_walk.saturating_sub(1) };
         let (events, bytes) = held.until_look;
         held.until_look = (events.saturating_sub(1), bytes.saturating_sub(event.length()));
@@ -332,12 +337,12 @@ impl Feed {
             held.account.set(0);
             held.account.let_go().notify_one();
         }
-        if is_refused || held.account.is_let_go() {
+        if is_refused || held.account.must_unload() {
             self.store.abort_list();
             self.unreadable_in_list.clear();
-            self.resource.live.tell_listing(false);
+            self.resource.live.set_relisting(false);
         }
-        held.refused.is_some() || held.account.is_let_go()
+        held.refused.is_some() || held.account.must_unload()
     }
 
     /// Brings the account up to date with the store.
@@ -351,7 +356,7 @@ impl Feed {
         if self.ready {
             held.account.serve();
         }
-        // One that may be refused is, and told so, before it is served.
+        // A store that may be rejected is rejected, with its reason, before it is served.
         if crossed && (self.ready || !held.may_be_refused) {
             let memory = held.account.memory();
             tracing::warn!(
@@ -363,8 +368,8 @@ impl Feed {
         }
     }
 
-    /// Something was said of an object that cannot be told from any other: what is held of it is old, and only a list
-    /// can say of which. In a list it is merely missing.
+    /// The source reported something about an object that cannot be identified. The stored state of that object is old,
+    /// and only a list can say which one it is. In a list it is merely missing.
     fn lost_track(&mut self) {
         if !self.store.is_listing() {
             self.needs_list = true;
@@ -380,12 +385,12 @@ impl Feed {
     }
 
     fn remove(&mut self, key: &Key, version: Option<Version>, removal: Removal) {
-        if removal == Removal::Told {
+        if removal == Removal::Reported {
             self.forget_report(key);
         }
         match (self.store.is_listing(), removal, version) {
             (true, _, _) => self.store.unlist(key),
-            (false, Removal::Told, Some(version)) => {
+            (false, Removal::Reported, Some(version)) => {
                 self.store.delete(key, version);
             }
             (false, _, version) => {
@@ -411,7 +416,8 @@ impl Feed {
         }
     }
 
-    /// Logs that an object has too many or too long values, at most so often as [`LOG_EVERY`] says: it can change many times a second.
+    /// Logs that an object has too many or too long values, at most once in [`LOG_EVERY`], because an object can change
+    /// many times a second.
     fn report_unknown_values(&mut self, record: &Record) {
         if !record.texts.has_unknown() || self.reported_unknown_values.is_some_and(|last| last.elapsed() < LOG_EVERY) {
             return;
@@ -424,7 +430,7 @@ impl Feed {
         );
     }
 
-    /// Where the unreadable objects of the list under way, or else of the store, are kept.
+    /// The unreadable objects of the list that is arriving, or else of the store.
     fn reported(&mut self) -> &mut BTreeMap<String, String> {
         if self.store.is_listing() { &mut self.unreadable_in_list } else { &mut self.unreadable }
     }
@@ -448,8 +454,8 @@ impl Feed {
 /// Why an object leaves the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Removal {
-    /// The source said that it was deleted.
-    Told,
+    /// The source reported its deletion.
+    Reported,
     /// Its new state cannot be read, so the old one must not be served any longer.
     Unreadable,
 }

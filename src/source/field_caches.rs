@@ -1,8 +1,8 @@
-//! FieldCaches out of a folder: judged, and made extra fields of the resources that they name.
+//! FieldCaches of a folder: validated, and applied as extra fields of the resources that they name.
 //!
-//! They are manifests like others. Their definition need not be in the folder: then they are checked against the one that
-//! `fieldcache crds` prints, and are not served themselves. Everything in a folder is served anyway, so of a FieldCache only its fields
-//! count here; a partial copy makes no sense.
+//! They are ordinary manifests. Their definition need not be in the folder: then they are checked against the one that
+//! `fieldcache crds` prints, and are not served themselves. Everything in a folder is served anyway, so only the fields
+//! of a FieldCache matter; a partial store makes no sense.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -58,7 +58,7 @@ pub(super) fn read(field_caches: &BTreeMap<Key, Bytes>, crds: &[&Crd]) -> (Store
             continue;
         }
         if spec.scope.is_some() {
-            report("spec.scope: a partial copy is served through Views, which a folder does not have".to_owned());
+            report("spec.scope: a partial store is only served through Views, which a folder does not have".to_owned());
             continue;
         }
         let (versions, unserved) = versions(spec, crds);
@@ -69,7 +69,7 @@ pub(super) fn read(field_caches: &BTreeMap<Key, Bytes>, crds: &[&Crd]) -> (Store
                 let place = if versions.len() > 1 { format!("version {version}: ") } else { String::new() };
                 report(format!("{place}{problem}"));
             }
-            extra.set(Gvr::new(&*spec.group, &**version, &*spec.resource), StoreOption { fields, excerpt: None });
+            extra.set(Gvr::new(&*spec.group, &**version, &*spec.resource), StoreOption { fields, partial_store: None });
         }
     }
     (extra, problems)

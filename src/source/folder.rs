@@ -1,12 +1,13 @@
-//! A folder of manifests as a source: files in, objects with versions, changes and problems out.
+//! A folder of manifests as a source: takes files, and returns objects with versions, changes and problems.
 //!
-//! Pure: the contents of all files come in as [`Files`], and each [`FolderState::update`] says what changed since the
-//! last one. Only files that changed are parsed (all of them when a definition changed), and of what was parsed nothing is
-//! kept but names, problems and digests: values in memory are many times larger than their text. What holds of an object: it is served in the version of its file and, when its definition converts by
-//! renaming only, in every served version; defaults, pruning and validation are those of its own version; its
-//! resourceVersion is the same in all of them. An object that cannot be read, is refused or has lost its kind is
-//! reported and its old version goes. Reading the disk is [`super::scan`]'s, the documents of a file are
-//! [`crate::manifest`]'s.
+//! Pure: the contents of all files are passed in as [`Files`], and each [`FolderState::update`] returns what changed
+//! since the last one. Only changed files are parsed (all of them when a definition changed). Of parsed objects only
+//! names, problems and digests are stored, because values in memory are many times larger than their text.
+//!
+//! An object is served in the version of its file and, when its definition converts by renaming only, in every served
+//! version. Defaults, pruning and validation are those of its own version; its resourceVersion is the same in all of
+//! them. An object that cannot be read, is invalid or has lost its kind is reported, and its old version is removed.
+//! [`super::scan`] reads the disk, and [`crate::manifest`] the documents of a file.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -44,7 +45,8 @@ pub struct File {
     pub modified: i64,
 }
 
-/// The files of a folder by their path, which is also how problems name them. Path order decides who is first.
+/// The files of a folder by their path, which is also their name in problems. Path order decides which duplicate is
+/// first.
 pub type Files = BTreeMap<String, File>;
 
 /// Something that is not served, with the place to look at.
@@ -73,7 +75,7 @@ pub struct BuiltInKind {
 /// The table of built-in kinds: group, version and kind in.
 pub type BuiltInKinds<'a> = &'a dyn Fn(&str, &str, &str) -> Option<BuiltInKind>;
 
-/// The judge of selectable fields: one sentence for each field that is left out. The definition is served all the
+/// Validates selectable fields: returns one sentence for each field that is left out. The definition is served all the
 /// same.
 pub type FieldJudge<'a> = &'a dyn Fn(&Crd) -> Vec<String>;
 
@@ -118,7 +120,7 @@ pub struct FolderState {
     objects: BTreeMap<Arc<Identity>, Served>,
     /// What defines kinds, by name, as the files have it; the first of a name wins.
     written: Vec<Arc<Crd>>,
-    /// The same as it is served, with the metadata and the status that folder mode sets.
+    /// The definitions as they are served, with the metadata and the status that folder mode sets.
     definitions: BTreeMap<Arc<Identity>, (Crd, Value)>,
     definitions_changed: bool,
     files: BTreeMap<Arc<str>, Known>,
@@ -146,9 +148,9 @@ impl Identity {
 /// SHA-256 of a text: equal digests are taken for equal texts.
 type TextDigest = [u8; 32];
 
-/// What is kept of an object: enough to tell whether a new reading differs.
+/// What is stored of an object: enough to decide whether a new reading differs.
 struct Served {
-    /// metadata.creationTimestamp, kept while the object lives although its file changes.
+    /// metadata.creationTimestamp. It stays the same while the object exists, even if its file changes.
     created: String,
     generation: i64,
     /// Of everything but metadata and status, by which the generation rises.
@@ -212,13 +214,13 @@ struct Target {
     schema: Option<Arc<Value>>,
 }
 
-/// Schemas of custom resources as values. They are read once for all objects of an update, and let go of with it.
+/// Schemas of custom resources as values. They are read once for all objects of an update, and dropped with it.
 #[derive(Default)]
 struct Schemas(HashMap<usize, (Schema, Arc<Value>)>);
 
 impl Schemas {
     fn of(&mut self, schema: &Schema) -> Arc<Value> {
-        // A text that is held here stays where it is.
+        // The address of a text that is stored here does not change.
         let read = || (schema.clone(), Arc::new(schema.to_value()));
         self.0.entry(schema.json().as_ptr().addr()).or_insert_with(read).1.clone()
     }
@@ -233,7 +235,7 @@ enum Kind<'a> {
 
 impl FolderState {
     /// An empty folder whose first change gets the version after `start_milliseconds`, the time of the start since
-    /// 1970: a watch that resumes from a run before is below everything and is told so.
+    /// 1970. A watch that resumes from an earlier run is thus older than everything and gets 410.
     pub fn new(start_milliseconds: u64) -> FolderState {
         FolderState {
             version: Version::new(start_milliseconds),
@@ -253,7 +255,7 @@ impl FolderState {
         self.version
     }
 
-    /// The file and line where an object stands that is served.
+    /// The file and line of a served object.
     pub fn place(&self, group: &str, plural: &str, key: &Key) -> Option<(&str, usize)> {
         let identity = Identity { group: group.to_owned(), plural: plural.to_owned(), key: key.clone() };
         let served = self.objects.get(&identity)?;
@@ -294,9 +296,9 @@ impl FolderState {
                 };
                 if let Some((first, first_line)) = firsts.get(&identity) {
                     let name = named(kind, &identity.key);
-                    let cause = format!("{name} stands also in {first}:{first_line}, which comes first and is served");
+                    let cause = format!("duplicate: {name} is ignored here, {first}:{first_line} is served");
                     problems.push(problem(path, line, cause));
-                    let cause = format!("{name} is served from here and stands also in {path}:{line}");
+                    let cause = format!("duplicate: {name} is served from here, {path}:{line} is ignored");
                     problems.push(problem(first, *first_line, cause));
                     continue;
                 }
@@ -568,8 +570,8 @@ fn form_of(path: &str) -> Syntax {
     if path.to_ascii_lowercase().ends_with(".json") { Syntax::Json } else { Syntax::Yaml }
 }
 
-/// The definitions of a file. A file that cannot hold one is not parsed for it: the kind stands there literally unless
-/// an escape spells it.
+/// The definitions of a file. A file is only parsed if it can contain one: the kind is literally in it unless it is
+/// written with an escape.
 fn written_definitions(bytes: &[u8], form: Syntax, judge: FieldJudge<'_>) -> Vec<WrittenDefinition> {
     let kind = DEFINITIONS_KIND.as_bytes();
     if !bytes.contains(&b'\\') && !bytes.windows(kind.len()).any(|part| part == kind) {

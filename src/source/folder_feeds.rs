@@ -1,7 +1,7 @@
 //! A folder as a source: its objects into feeds, its definitions and the built-in kinds into the catalog.
 //!
-//! Every built-in kind is served, empty or not, as a cluster would. A problem is logged when it appears, once, and is
-//! in the list that [`FolderFeeds::problems`] answers for as long as it lasts.
+//! Every built-in kind is served, empty or not, as a cluster would. A problem is logged once, when it appears, and is
+//! in the list of [`FolderFeeds::problems`] while it lasts.
 
 #![expect(clippy::disallowed_methods, reason = "folder mode numbers its versions from the time of its start")]
 
@@ -27,7 +27,7 @@ use crate::crd::{Crd, served_groups};
 use crate::extract::{Extractor, json_path, validation};
 use crate::model::{GroupVersion, Gvr, Key, Version};
 use crate::openapi::{selectable, v2, v3};
-use crate::registry::documents::{Build, Fixed};
+use crate::registry::documents::{Build, StaticDocuments};
 use crate::registry::{Catalog, GoneReason, Group, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
 use crate::store::HistoryLimits;
 
@@ -50,8 +50,8 @@ pub struct FolderFeeds {
     state: FolderState,
     registry: Arc<Registry>,
     feeds: BTreeMap<Gvr, Feed>,
-    /// Every object in every version it is served in: what a resource that is defined anew begins with. The bytes are
-    /// the stores' own, not copies.
+    /// Every object in every version it is served in: the initial objects of a resource with a new definition. The
+    /// bytes are shared with the stores.
     objects: BTreeMap<Gvr, BTreeMap<Key, Bytes>>,
     definitions: Vec<(Crd, Value)>,
     /// What the folder's FieldCaches add, and what is wrong with them.
@@ -183,7 +183,7 @@ impl FolderFeeds {
         }
     }
 
-    /// Reads the FieldCaches anew; true when they add other fields than before.
+    /// Reads the FieldCaches again; true when they add other fields than before.
     fn read_field_caches(&mut self) -> bool {
         let crds: Vec<&Crd> = self.definitions.iter().map(|(crd, _)| crd).collect();
         let held = self.objects.get(&field_caches_gvr());
@@ -192,7 +192,7 @@ impl FolderFeeds {
         std::mem::replace(&mut self.extra, extra) != self.extra
     }
 
-    /// What is wrong with FieldCaches, at the places where they stand.
+    /// The problems of FieldCaches, at their files and lines.
     fn field_cache_problems(&self) -> Vec<FolderProblem> {
         let gvr = field_caches_gvr();
         let at_its_place = |(key, message): &FieldCacheProblem| {
@@ -202,7 +202,7 @@ impl FolderFeeds {
         self.field_cache_problems.iter().filter_map(at_its_place).collect()
     }
 
-    /// Serves the built-in kinds and the definitions; answers which resources start anew.
+    /// Serves the built-in kinds and the definitions; returns the resources that start again.
     fn publish_catalog(&mut self) -> BTreeSet<Gvr> {
         let previous = self.registry.catalog();
         let crds: Vec<Arc<Crd>> = self.definitions.iter().map(|(crd, _)| Arc::new(crd.clone())).collect();
@@ -236,7 +236,7 @@ impl FolderFeeds {
         // What is left has no definition any more, so none of its objects is served.
         for (gvr, mut feed) in std::mem::replace(&mut self.feeds, feeds) {
             feed.remove_all(Version::ZERO);
-            if let Some(resource) = previous.copy(&gvr) {
+            if let Some(resource) = previous.store(&gvr) {
                 resource.live.end(GoneReason::NotServed);
             }
         }
@@ -299,8 +299,8 @@ fn built_in_resource(kind: &BuiltinKind) -> Resource {
         definition: String::new(),
         plan: Extractor::built_in(kind.group, kind.version, kind.kind, kind.scope),
         live: Arc::default(),
-        excerpt: None,
-        seen_through: None,
+        partial_store: None,
+        view_restriction: None,
     }
 }
 
@@ -323,7 +323,7 @@ fn groups(crds: &[Arc<Crd>]) -> Vec<Group> {
 }
 
 /// The documents of the built-in kinds and of these definitions.
-fn documents(crds: Vec<Arc<Crd>>, extra: Arc<ExtraEntries>) -> Fixed {
+fn documents(crds: Vec<Arc<Crd>>, extra: Arc<ExtraEntries>) -> StaticDocuments {
     let mut builds: BTreeMap<String, Build> = BTreeMap::new();
     for group_version in kinds::group_versions() {
         let key = group_version.path();
@@ -355,7 +355,7 @@ fn documents(crds: Vec<Arc<Crd>>, extra: Arc<ExtraEntries>) -> Fixed {
         append_extra(&mut document, &extra);
         document
     });
-    Fixed::new(v2, builds)
+    StaticDocuments::new(v2, builds)
 }
 
 fn borrowed(crds: &[Arc<Crd>]) -> Vec<&Crd> {

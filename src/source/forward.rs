@@ -1,8 +1,9 @@
-//! A client of the source cluster for whole requests: bodies stream both ways, and an answer is handed on as it is.
+//! A client of the source cluster for whole requests: bodies stream in both directions, and a response is forwarded as
+//! it is.
 //!
-//! Beside `connection` and not in it: that one gives up a silent answer, and its client takes no body that streams.
-//! Connections are made by the runtime that asks, not by the one that follows the source. Nothing is retried here but a read on
-//! a connection that had died while it was not used.
+//! It is separate from `connection`, which cancels a silent response, and whose client takes no streaming body. The
+//! runtime of the caller opens the connections, not the one that follows the source. Only a read on a connection that
+//! had closed while it was idle is retried.
 
 use std::error::Error;
 use std::fmt;
@@ -31,31 +32,31 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// no write meets a connection that has just gone.
 const KEEP_IDLE: Duration = Duration::from_secs(45);
 
-/// The kernel asks this often whether the peer of a silent connection is still there. A watch or a log may be silent for as
-/// long as it likes, so silence itself says nothing.
+/// How often the kernel checks the peer of a silent connection. A watch or a log may be silent for as long as it likes,
+/// so silence itself is no error.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 const KEEP_ALIVE_PROBES: u32 = 4;
 
 type Stack = BoxCloneSyncService<Request<UpstreamBody>, Response<Incoming>, BoxError>;
 
 /// The cluster as an [`Upstream`], with the credentials of the kubeconfig.
-pub struct Forwarder {
+pub struct UpstreamClient {
     stack: Stack,
     url: String,
 }
 
-impl fmt::Debug for Forwarder {
+impl fmt::Debug for UpstreamClient {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Forwarder").field("url", &self.url).finish_non_exhaustive()
+        formatter.debug_struct("UpstreamClient").field("url", &self.url).finish_non_exhaustive()
     }
 }
 
-impl Forwarder {
-    /// Reads the kubeconfig and makes a client; asks nothing yet.
+impl UpstreamClient {
+    /// Reads the kubeconfig and creates a client; sends no request yet.
     ///
     /// # Errors
     /// [`ConnectionError`].
-    pub async fn open(options: &ClusterOptions) -> Result<Forwarder, ConnectionError> {
+    pub async fn open(options: &ClusterOptions) -> Result<UpstreamClient, ConnectionError> {
         let (config, url) = configuration(options).await?;
         let refuse = |cause: kube::Error| ConnectionError::Client { url: url.clone(), cause: chain(&cause) };
         let mut connector = HttpConnector::new();
@@ -74,7 +75,7 @@ impl Forwarder {
             .layer(config.extra_headers_layer().map_err(refuse)?)
             .map_err(BoxError::from)
             .service(client);
-        Ok(Forwarder { stack: BoxCloneSyncService::new(stack), url })
+        Ok(UpstreamClient { stack: BoxCloneSyncService::new(stack), url })
     }
 
     fn once(&self, request: Request<UpstreamBody>) -> BoxFuture<'static, Result<Response<Incoming>, BoxError>> {
@@ -100,7 +101,7 @@ impl Forwarder {
     }
 }
 
-impl Upstream for Forwarder {
+impl Upstream for UpstreamClient {
     fn send(&self, request: Request<UpstreamBody>) -> BoxFuture<'_, Result<Response<UpstreamBody>, String>> {
         Box::pin(self.ask(request))
     }

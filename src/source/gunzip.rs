@@ -1,8 +1,8 @@
-//! The body of a response of the source as it was before compression.
+//! The decompressed body of a response of the source.
 //!
-//! It is decompressed while it arrives, in pieces of at most [`PIECE`] bytes, however much a source has compressed into how little. So all
-//! bounds of what is read from a source apply to decompressed bytes. A body is any number of gzip members, one behind the other:
-//! kube-apiserver makes one of each flush of a watch, and a watch that is between two of them holds no decompressor.
+//! It is decompressed while it arrives, in pieces of at most [`PIECE`] bytes, whatever the ratio of compression. So all
+//! bounds of what is read from a source apply to decompressed bytes. A body is a sequence of gzip members:
+//! kube-apiserver writes one for each flush of a watch, and a watch between two of them has no decompressor.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -17,7 +17,7 @@ use kube::client::Body;
 /// The most that is decompressed at a time, in bytes.
 pub(super) const PIECE: usize = 64 << 10;
 
-/// The least room for text, in bytes.
+/// The least capacity for text, in bytes.
 const LEAST_ROOM: usize = 4 << 10;
 
 /// The largest window of a stream, as the exponent of two that gzip has always.
@@ -89,7 +89,7 @@ pub(super) struct Gunzip {
     chunk: Bytes,
     /// Of the member that is read.
     member: Option<flate2::Decompress>,
-    /// Whether the decompressor had no room for all of its text.
+    /// Whether the decompressor's output did not fit.
     is_full: bool,
 }
 

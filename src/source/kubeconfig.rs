@@ -1,8 +1,8 @@
-//! Which kubeconfig is read, as kubectl chooses it, and who it says that we are.
+//! Finds the kubeconfig as kubectl does, and the identity in it.
 //!
-//! One that is named; else the files of `KUBECONFIG`, of which those that do not exist are passed over, as client-go's
-//! loading rules do (kube-rs would refuse them); else the one in the home directory; and where none of them has a current
-//! context, the ServiceAccount of the Pod. Reads files and asks nobody; `connection` makes a client of what is found.
+//! It is the named one; else the files of `KUBECONFIG`, without those that do not exist, as in client-go's loading
+//! rules (kube-rs would reject them); else the one in the home directory; and where none of them has a current context,
+//! the ServiceAccount of the Pod. It reads files and sends no requests; `connection` creates the client.
 
 #![expect(clippy::disallowed_methods, reason = "reads the Pod's namespace where the kubelet puts it")]
 
@@ -18,10 +18,10 @@ use super::cluster_options::{ClusterOptions, ConnectionError, chain};
 /// Where the kubelet puts the files of a Pod's ServiceAccount, and where every client looks for them.
 pub const SERVICE_ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// Who a kubeconfig says that we are.
+/// The identity of a kubeconfig.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Identity {
-    /// The user as it stands in the kubeconfig, file names made absolute; `{}` when it names none.
+    /// The user as it is in the kubeconfig, with absolute file names; `{}` when there is none.
     pub user: Value,
     /// The namespace that requests are for unless they name one.
     pub namespace: Option<String>,
@@ -35,7 +35,7 @@ enum Found {
     Nothing,
 }
 
-/// Who the context of these options says that we are; a server that they name changes nothing.
+/// The identity of the context of these options; their server has no influence.
 ///
 /// # Errors
 /// [`ConnectionError::Kubeconfig`].
@@ -103,7 +103,7 @@ fn find(options: &ClusterOptions) -> Result<Found, String> {
     }
 }
 
-/// What kubectl reads when it is told nothing; empty when there is nothing.
+/// What kubectl reads without options; empty when there is nothing.
 fn usual() -> Result<Kubeconfig, String> {
     let listed = env::var_os("KUBECONFIG").filter(|value| !value.is_empty());
     let paths: Vec<PathBuf> = match listed {

@@ -1,9 +1,9 @@
-//! Keeps one feed in step with one resource of a cluster, over bytes.
+//! Keeps the feed of one resource in step with a cluster, over bytes.
 //!
-//! kube-runtime's watcher hands on neither list versions nor bookmarks, which are what a cache's promises are made of,
-//! so this is a state machine of our own: a streaming list (KEP-3157) where the server offers it, LIST in pages
-//! and WATCH where it does not; then watches from the last proven version; a relist when that is too old. What may be
-//! retried, and how soon, follows client-go's reflector (`tools/cache/reflector.go`).
+//! kube-runtime's watcher passes on neither list versions nor bookmarks, on which the guarantees of a cache depend. So
+//! this is a state machine of our own: a streaming list (KEP-3157) where the server offers it, LIST in pages and WATCH
+//! where it does not; then watches from the last known version; a relist when that is too old. What may be retried, and
+//! how soon, follows client-go's reflector (`tools/cache/reflector.go`).
 
 #![expect(clippy::disallowed_methods, reason = "the edge measures how long a connection lasted, to choose a back-off")]
 
@@ -21,11 +21,11 @@ use super::collection::{collection, selection};
 use super::connection::{Connection, RequestError, too_large_version};
 use super::feed::{Feed, SourceEvent};
 use super::metadata_pages::read_page;
-use super::newest::{Newest, Wanted, compare_with_newest};
+use super::newest::{ComparisonGoal, NewestComparison, compare_with_newest};
 use super::pages::{MAX_ITEM_BYTES, Page};
 use super::watch_decoder::{self, EventType, Lines, MAX_NOTICE_BYTES};
 use crate::model::{Gvr, Version};
-use crate::registry::chain::PROOFS_PARAMETER;
+use crate::registry::fieldcache_protocol::PROGRESS_PARAMETER;
 use crate::registry::{LoadState, Resource, ResourceState};
 
 /// Objects in a page of a list: kubectl's and client-go's.
@@ -33,35 +33,37 @@ const PAGE: usize = 500;
 /// For this long after a definition appeared or changed, the API server may still have answered by the old one: it
 /// rebuilds its storage a moment later and then ends the watches of the old one.
 const DEFINITION_SETTLES: Duration = Duration::from_secs(60);
-/// A watch is renewed after this long: kube-rs's number, a little below client-go's shortest. It is fixed, not random, so that
-/// an early end can be told from a due one.
+/// Length of a watch: kube-rs's number, a little below client-go's shortest. It is fixed, not random, so that an early
+/// end can be distinguished from a due one.
 const WATCH_SECONDS: u64 = 290;
-/// Length of a watch that is to bring a proof at once: a server sends a bookmark two seconds before the end of a watch, with
-/// some jitter; asked for one or two seconds it sends none (seen with kube-apiserver 1.36).
-const PROOF_SECONDS: u64 = 3;
-/// A bookmark comes sooner than that, where bookmarks are sent (0.5 to 1.4 s with kube-apiserver 1.36). A source that has sent none is
-/// compared with the copy then: the accepted lag may end before the watch.
-const PROOF_IS_LATE: Duration = Duration::from_millis(1_500);
-/// Watches for a proof follow each other no faster than that, whatever readers wait for.
-const BETWEEN_PROOFS: Duration = Duration::from_millis(500);
-/// After so many of these that told nothing at all, not even their bookmark, the source does not know what it is asked about.
-const MOST_SILENT_PROOFS: u32 = 3;
-/// After so many comparisons in a row that found a difference, although each leaves events time to come, the copy is read anew.
+/// Length of a watch that must report progress soon. A server sends a bookmark two seconds before the end of a watch,
+/// with some jitter; for a length of one or two seconds it sends none (seen with kube-apiserver 1.36).
+const PROGRESS_SECONDS: u64 = 3;
+/// A bookmark arrives sooner than this, where bookmarks are sent (0.5 to 1.4 s with kube-apiserver 1.36). A source that
+/// has sent none is then compared with the store: the accepted lag may end before the watch.
+const BOOKMARK_IS_LATE: Duration = Duration::from_millis(1_500);
+/// The shortest time between two watches for progress, whatever readers wait for.
+const BETWEEN_PROGRESS_WATCHES: Duration = Duration::from_millis(500);
+/// After this many of them without any event, not even their bookmark, the source does not know the version in the
+/// request.
+const MOST_SILENT_WATCHES: u32 = 3;
+/// After this many comparisons in a row that found a difference, although each leaves time for events to arrive, the
+/// store is read again.
 const MOST_DIFFERENCES: u32 = 5;
-/// A watch that has told nothing for this long, not even a bookmark (they come about every minute), proves nothing.
+/// A watch without any event for this long, not even a bookmark (they come about every minute), shows no progress.
 const SILENCE: Duration = Duration::from_secs(90);
-/// After so many error responses in a row, requests that wait for the first list are rejected with the last one instead of waiting. The
-/// list is tried again all the same.
+/// After this many error responses in a row, requests that wait for the first list are rejected with the last one. The
+/// list is retried all the same.
 const MOST_WAITED_REFUSALS: u32 = 3;
 /// A burst longer than this is shown to readers in parts: some hundred objects.
 const BURST_BYTES: usize = 256 << 10;
-/// A list or watch must be answered within this time, and a list that is under way must go on within it. It doubles each time that
-/// nothing comes, up to [`LONGEST_ANSWER_WAIT`]. A connection whose peer went without a word, one that was kept for later among them, is
-/// found out by nothing else for minutes; a server that is only slow gets more time with each attempt.
+/// A list or watch must be answered within this time, and a list that is arriving must continue within it. It doubles
+/// each time that nothing arrives, up to [`LONGEST_ANSWER_WAIT`]. Nothing else finds a connection whose peer went away
+/// silently, such as an idle pooled one, for minutes. A server that is only slow gets more time with each attempt.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
-/// Longer than any server keeps a request waiting before it answers that it is too busy.
+/// Longer than any server delays a request before it answers that it is too busy.
 const LONGEST_ANSWER_WAIT: Duration = Duration::from_secs(60);
-/// A watch that ended sooner than this was no success: a server that closes at once must not be asked in a loop.
+/// A watch that ended sooner than this was no success: a server that closes immediately must not be asked in a loop.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 const ACCEPT_JSON: &str = "application/json";
 const ACCEPT_PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
@@ -71,16 +73,16 @@ const ACCEPT_PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList
 enum End {
     /// The server closed it after its time.
     Clean,
-    /// It was opened for a proof and brought none, in all its time.
+    /// It was opened for progress and reported none, in all its time.
     Silent,
-    /// It was not answered in time, or a list did not go on.
+    /// It was not answered in time, or a list did not continue.
     Unanswered,
-    /// We closed it: readers wait for a proof, which another watch brings sooner.
-    ProofNeeded,
+    /// We closed it: readers wait for progress, which another watch reports sooner.
+    ProgressNeeded,
     /// The version is too old; only a new list helps.
     TooOld,
-    /// The source is behind what it has said before: a lagging server behind a load balancer, or versions that went
-    /// back (a restored etcd). Only a consistent list, which may be older, can tell.
+    /// The source is behind what it reported before: a lagging server behind a load balancer, or versions that went
+    /// back (a restored etcd). Only a consistent list, which may be older, can decide.
     Behind,
     /// Something failed.
     Failed(RequestError),
@@ -109,27 +111,27 @@ enum ListMode {
 
 /// How a resource is followed.
 #[derive(Clone, Copy, Debug)]
-pub struct Following {
+pub struct ListWatchOptions {
     /// The longest lag that readers accept: progress notifications come in time for it.
     pub max_lag: Duration,
-    /// Says how to grant the permission to list and watch a resource. With it the permission is expected at any time, so it is looked for
-    /// every second or two; without it, error responses are retried with growing pauses.
+    /// Describes how to grant the permission to list and watch a resource. With it the permission is expected at any
+    /// time, so it is checked every second or two; without it, error responses are retried with growing pauses.
     pub how_to_permit: Option<fn(&Gvr) -> String>,
 }
 
 /// Bookmarks come about once a minute; one that is late is not yet a fault.
 pub const DEFAULT_MAX_LAG: Duration = Duration::from_secs(90);
 
-impl Default for Following {
-    fn default() -> Following {
-        Following { max_lag: DEFAULT_MAX_LAG, how_to_permit: None }
+impl Default for ListWatchOptions {
+    fn default() -> ListWatchOptions {
+        ListWatchOptions { max_lag: DEFAULT_MAX_LAG, how_to_permit: None }
     }
 }
 
-/// Follows a resource until the source has ended its watch of one that it does not serve any more ([`ResourceState::departure`]). The caller may
-/// drop the future at any point.
-pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Feed, following: Following) {
-    let Following { max_lag, how_to_permit } = following;
+/// Follows a resource until the source has ended its watch of one that it does not serve any more
+/// ([`ResourceState::departure`]). The caller may drop the future at any point.
+pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Feed, following: ListWatchOptions) {
+    let ListWatchOptions { max_lag, how_to_permit } = following;
     let (gvr, live) = (&resource.gvr, &*resource.live);
     let (base, selection) = (collection(gvr), selection(resource));
     let lacks_bookmarks = AtomicBool::new(false);
@@ -138,9 +140,9 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
     let mut backoff = Backoff::new(seed);
     let began = Instant::now();
     let mut mode = ListMode::Streaming;
-    // Whether the next list must be at least as new as what is held.
+    // Whether the next list must be at least as new as the store.
     let mut not_older = true;
-    let mut silent_proofs = 0;
+    let mut silent_watches = 0;
     let mut refusals = 0;
     // Whether the last response was 401 or 403, which is logged once.
     let mut lacks_permission = false;
@@ -167,8 +169,8 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
         feed.take(SourceEvent::Abort);
         // What came before an end is shown, too: a connection may break within a burst.
         feed.publish();
-        // A watch that we closed for a proof says nothing about the resource.
-        if live.departure().is_some() && !matches!(end, End::ProofNeeded) {
+        // A watch that we closed for progress says nothing about the resource.
+        if live.departure().is_some() && !matches!(end, End::ProgressNeeded) {
             return;
         }
         if !feed.needs_list() {
@@ -176,9 +178,9 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
         }
         let lasted = started.elapsed();
         let is_unreachable = matches!(end, End::Failed(RequestError::Unreachable { .. }));
-        // A server whose versions went back may take a watch from its future and tell nothing.
+        // A server whose versions went back may accept a watch from its future and send nothing.
         let is_silent = matches!(end, End::Silent);
-        silent_proofs = if is_silent { silent_proofs + 1 } else { 0 };
+        silent_watches = if is_silent { silent_watches + 1 } else { 0 };
         let is_unanswered = matches!(end, End::Unanswered);
         // A server that is busy, or behind, is waited for.
         let is_refused = matches!(&end, End::Failed(RequestError::Refused { code, too_large_version: false, .. }) if !matches!(code, 410 | 429));
@@ -188,20 +190,20 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
         let waited = answer_wait;
         answer_wait = if is_unanswered { (answer_wait * 2).min(LONGEST_ANSWER_WAIT) } else { ANSWER_WAIT };
         match end {
-            End::ProofNeeded => continue,
-            // Where nothing is cached a watch sends no bookmark, whatever it was asked for.
-            End::Silent if silent_proofs == 1 && source.compare_with_newest(feed).await => {
-                silent_proofs = 0;
-                tracing::info!(resource = %gvr, "the source sends no bookmarks: the copy is compared with it instead");
+            End::ProgressNeeded => continue,
+            // Without a watch cache a watch sends no bookmark, whatever its parameters.
+            End::Silent if silent_watches == 1 && source.compare_with_newest(feed).await => {
+                silent_watches = 0;
+                tracing::info!(resource = %gvr, "the source sends no bookmarks: the store is compared with it instead");
                 source.lacks_bookmarks.store(true, Ordering::Relaxed);
                 continue;
             }
-            End::Silent if silent_proofs < MOST_SILENT_PROOFS => continue,
+            End::Silent if silent_watches < MOST_SILENT_WATCHES => continue,
             // A stream that ends before its list does will not do better next time.
             End::Clean if feed.needs_list() => mode = ListMode::Pages,
             End::Clean if length.ended_early(lasted) && began.elapsed() < DEFINITION_SETTLES && feed.is_custom() => {
                 tracing::info!(resource = %gvr, "the source ended a watch soon after the definition changed, listing again");
-                feed.distrust();
+                feed.begin_new_epoch();
             }
             End::Clean if lasted >= SHORT_WATCH => continue,
             End::Clean => {}
@@ -286,7 +288,8 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
     }
 }
 
-/// Waits before the next attempt. What the source does not serve any more is asked for at once, for the last time.
+/// Waits before the next attempt. A resource that the source does not serve any more is requested immediately, for the
+/// last time.
 async fn pause(live: &ResourceState, wait: Duration) {
     tokio::select! {
         () = sleep(wait) => {}
@@ -294,13 +297,13 @@ async fn pause(live: &ResourceState, wait: Duration) {
     }
 }
 
-/// How long a watch is asked to last.
+/// The requested length of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Length {
     /// Until it is renewed.
     Usual,
-    /// Only until it has brought a proof; readers may wait for a version.
-    Proof {
+    /// Only until it has reported progress; readers may wait for a version.
+    Progress {
         /// The version.
         wanted: Option<Version>,
     },
@@ -310,7 +313,7 @@ impl Length {
     fn seconds(self) -> u64 {
         match self {
             Length::Usual => WATCH_SECONDS,
-            Length::Proof { .. } => PROOF_SECONDS,
+            Length::Progress { .. } => PROGRESS_SECONDS,
         }
     }
 
@@ -332,17 +335,17 @@ enum WatchStart {
     From(Version),
 }
 
-/// One resource of a source, and who reads it.
+/// One resource of a source, with its connection.
 struct Source<'a> {
     connection: &'a Connection,
     /// Path of the collection.
     base: &'a str,
-    /// What of it is kept, as further query parameters.
+    /// Which of its objects are stored, as further query parameters.
     selection: &'a str,
     live: &'a ResourceState,
     max_lag: Duration,
-    /// The source proves nothing by its watches but by events: kube-apiserver has no watch cache for events, and for resources for which
-    /// it is turned off.
+    /// Only events show the progress of its watches: kube-apiserver has no watch cache for events, and for resources
+    /// for which it is turned off.
     lacks_bookmarks: AtomicBool,
 }
 
@@ -351,8 +354,8 @@ impl Source<'_> {
     fn length(&self, feed: &Feed) -> Length {
         let freshness = self.live.freshness();
         let by_watch = !self.lacks_bookmarks.load(Ordering::Relaxed);
-        if by_watch && feed.is_ready() && freshness.needs_proof(feed.version(), self.max_lag) {
-            Length::Proof { wanted: freshness.wanted(feed.version()) }
+        if by_watch && feed.is_ready() && freshness.needs_progress(feed.version(), self.max_lag) {
+            Length::Progress { wanted: freshness.awaited(feed.version()) }
         } else {
             Length::Usual
         }
@@ -361,11 +364,11 @@ impl Source<'_> {
     async fn watch(&self, feed: &mut Feed, start: WatchStart, length: Length, answer_wait: Duration) -> End {
         let Source { connection, base, selection, live, .. } = *self;
         let wanted = match length {
-            Length::Proof { wanted } => wanted,
+            Length::Progress { wanted } => wanted,
             Length::Usual => None,
         };
         let mut path = format!(
-            "{base}?watch=true&allowWatchBookmarks=true&timeoutSeconds={}&{PROOFS_PARAMETER}={}{selection}",
+            "{base}?watch=true&allowWatchBookmarks=true&timeoutSeconds={}&{PROGRESS_PARAMETER}={}{selection}",
             length.seconds(),
             wanted.unwrap_or_default()
         );
@@ -396,7 +399,7 @@ impl Source<'_> {
         let mut has_heard = false;
         // The same by the watch itself, and not by another request.
         let mut has_told = false;
-        // Whether another watch could bring a proof that this one does not.
+        // Whether another watch could report progress that this one does not.
         let mut may_reopen = length == Length::Usual;
         let held = feed.version();
         let mut question = pin!(self.source_version());
@@ -409,7 +412,8 @@ impl Source<'_> {
         let mut compare_after = opened;
         let mut may_be_late = length != Length::Usual && !initial;
         let compare = |feed: &Feed| {
-            let wanted = live.freshness().wanted(feed.version()).map_or(Wanted::Proof, |_| Wanted::Version);
+            let wanted =
+                live.freshness().awaited(feed.version()).map_or(ComparisonGoal::Progress, |_| ComparisonGoal::Version);
             Some(Box::pin(compare_with_newest(connection, (base, selection), live, wanted)))
         };
         let mut differences = 0;
@@ -417,21 +421,22 @@ impl Source<'_> {
             let frame = match at_hand.take() {
                 Some(frame) => frame,
                 None => tokio::select! {
-                    // What is there is read first: it may be the proof.
+                    // Received data is read first: it may show the progress.
                     biased;
                     frame = body.frame() => frame,
                     answer = &mut question, if asks => {
                         asks = false;
                         if let Some((asked, version)) = answer {
-                            live.freshness().stated(asked, version);
+                            live.freshness().note_source_version(asked, version);
                         }
                         match answer {
-                            // It went back: a restored etcd. Later ones than we held may have been passed since we asked.
+                            // It went back: a restored etcd. The store may have passed later versions since the
+                            // request.
                             Some((_, version)) if version < held => return End::Behind,
                             Some((asked, version)) if version <= feed.version() => {
                                 has_heard = true;
                                 may_reopen = true;
-                                live.freshness().proven(asked);
+                                live.freshness().note_progress(asked);
                                 // Nothing has changed but what is known of it, which other fieldcaches are waiting for.
                                 feed.publish();
                             }
@@ -441,18 +446,18 @@ impl Source<'_> {
                         continue;
                     }
                     () = sleep(answer_wait), if initial => return End::Unanswered,
-                    // It ends by itself before that. One whose connection was lost without a word would be waited for in vain, and
-                    // readers with it.
+                    // It ends by itself before that. Without this, a connection that was lost silently would block
+                    // readers.
                     () = sleep(answer_wait + Duration::from_secs(length.seconds())), if length != Length::Usual => {
                         return End::Unanswered;
                     }
                     compared = within(&mut comparison) => {
                         comparison = None;
-                        compare_after = compare_after + compare_after.elapsed() * 4 + BETWEEN_PROOFS;
+                        compare_after = compare_after + compare_after.elapsed() * 4 + BETWEEN_PROGRESS_WATCHES;
                         match compared {
-                            Ok(Newest::Differs) if differences == MOST_DIFFERENCES => return End::Behind,
+                            Ok(NewestComparison::Differs) if differences == MOST_DIFFERENCES => return End::Behind,
                             // An event is on its way.
-                            Ok(Newest::Differs) => differences += 1,
+                            Ok(NewestComparison::Differs) => differences += 1,
                             Ok(newest) => {
                                 has_heard = true;
                                 differences = 0;
@@ -462,15 +467,15 @@ impl Source<'_> {
                         }
                         continue;
                     }
-                    () = self.proof_needed(feed.version(), compare_after, length), if !initial && may_reopen && comparison.is_none() => {
+                    () = self.progress_needed(feed.version(), compare_after, length), if !initial && may_reopen && comparison.is_none() => {
                         if !self.lacks_bookmarks.load(Ordering::Relaxed) {
-                            return End::ProofNeeded;
+                            return End::ProgressNeeded;
                         }
                         compare_after = tokio::time::Instant::now();
                         comparison = compare(feed);
                         continue;
                     }
-                    () = sleep_until(opened + PROOF_IS_LATE), if may_be_late && !has_told && comparison.is_none() => {
+                    () = sleep_until(opened + BOOKMARK_IS_LATE), if may_be_late && !has_told && comparison.is_none() => {
                         may_be_late = false;
                         comparison = compare(feed);
                         continue;
@@ -478,7 +483,7 @@ impl Source<'_> {
                 },
             };
             let chunk = match frame {
-                // A server whose versions went back accepts a watch from what is its future and tells nothing.
+                // A server whose versions went back accepts a watch from what is its future and sends nothing.
                 None | Some(Err(_)) if !initial && !has_heard && opened.elapsed() > SILENCE => return End::Behind,
                 None if !initial && !has_told && length != Length::Usual && !length.ended_early(opened.elapsed()) => {
                     return End::Silent;
@@ -525,13 +530,13 @@ impl Source<'_> {
                     },
                     EventType::Error => return error_event(&event.object),
                 }
-                // It could not even be told which object the event was about.
+                // The object of the event could not be identified.
                 if !initial && feed.needs_list() {
                     return End::TooOld;
                 }
                 taken = true;
                 if !initial {
-                    live.freshness().proven(proven);
+                    live.freshness().note_progress(proven);
                 }
             }
             if !lines.has_room() {
@@ -541,8 +546,8 @@ impl Source<'_> {
                 told = feed.listed();
                 live.loading(told);
             }
-            // One snapshot for everything that came together: readers see a burst as one step. A server writes every event
-            // as a frame of its own, and the connection's task holds one at a time, so it must have its turn in between.
+            // One snapshot for everything that arrived together: readers see a burst as one step. A server writes every
+            // event as a frame of its own, and the connection's task holds one at a time, so it must run in between.
             if !initial && taken && unpublished < BURST_BYTES {
                 yield_now().await;
                 at_hand = body.frame().now_or_never();
@@ -556,17 +561,20 @@ impl Source<'_> {
     }
 
     /// Until another watch is worth its opening. A reader may wait for a version that the source does not have either.
-    async fn proof_needed(&self, reached: Version, after: tokio::time::Instant, length: Length) {
+    async fn progress_needed(&self, reached: Version, after: tokio::time::Instant, length: Length) {
         if length != Length::Usual || self.lacks_bookmarks.load(Ordering::Relaxed) {
-            sleep_until(after + BETWEEN_PROOFS).await;
+            sleep_until(after + BETWEEN_PROGRESS_WATCHES).await;
         }
-        self.live.freshness().proof_needed(reached, self.max_lag).await;
+        self.live.freshness().progress_needed(reached, self.max_lag).await;
     }
 
-    /// Compares the copy with the newest state of the source; true if they are the same, which then is proven.
+    /// Compares the store with the newest state of the source; true if they are equal, which is then recorded as
+    /// progress.
     async fn compare_with_newest(&self, feed: &mut Feed) -> bool {
-        match compare_with_newest(self.connection, (self.base, self.selection), self.live, Wanted::Version).await {
-            Ok(Newest::Differs) => false,
+        match compare_with_newest(self.connection, (self.base, self.selection), self.live, ComparisonGoal::Version)
+            .await
+        {
+            Ok(NewestComparison::Differs) => false,
             Ok(newest) => {
                 self.take_comparison(feed, newest);
                 true
@@ -578,22 +586,23 @@ impl Source<'_> {
         }
     }
 
-    fn take_comparison(&self, feed: &mut Feed, newest: Newest) {
+    fn take_comparison(&self, feed: &mut Feed, newest: NewestComparison) {
         let asked = match newest {
-            Newest::Held { asked, version } => {
+            NewestComparison::Held { asked, version } => {
                 feed.take(SourceEvent::Compared(version));
-                self.live.freshness().stated(asked, version);
+                self.live.freshness().note_source_version(asked, version);
                 asked
             }
-            Newest::Alike { asked } => asked,
-            Newest::Differs => return,
+            NewestComparison::Alike { asked } => asked,
+            NewestComparison::Differs => return,
         };
-        self.live.freshness().proven(asked);
+        self.live.freshness().note_progress(asked);
         feed.publish();
     }
 
-    /// How far the source was at some moment after this call, and that moment. The question also makes an API server ask
-    /// etcd, without which it sends no bookmark for a resource that has not changed since it started (seen with 1.36).
+    /// The version of the source at some moment after this call, and that moment. The request also makes an API server
+    /// read from etcd, without which it sends no bookmark for a resource that has not changed since it started (seen
+    /// with 1.36).
     async fn source_version(&self) -> Option<(tokio::time::Instant, Version)> {
         let asked = tokio::time::Instant::now();
         let path = format!("{}?limit=1", self.base);
@@ -644,7 +653,7 @@ impl Source<'_> {
             let page = page.map_err(|error| End::Failed(connection.broken(&path, &error)))?;
             if page.next.is_empty() {
                 feed.take(SourceEvent::Commit(page.version));
-                live.freshness().proven(began);
+                live.freshness().note_progress(began);
                 feed.publish();
                 return Ok(());
             }

@@ -1,4 +1,4 @@
-//! Pages of lists, read to their end; and those of metadata, of which keys and versions are taken.
+//! Reads the pages of a list to their end; of pages of metadata it takes keys and versions.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const MOST_ENTRIES: usize = 1_000_000;
 /// What their names take together, in bytes.
 const MOST_KEY_BYTES: usize = 64 << 20;
 
-/// A list that sends nothing for so long is given up.
+/// Timeout of a list that sends nothing.
 const SILENCE: Duration = Duration::from_secs(60);
 
 const ACCEPT: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";

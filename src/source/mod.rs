@@ -1,15 +1,26 @@
-//! Where objects come from: a cluster or a folder, read into stores.
+//! Sources of objects: a cluster or a folder, read into stores.
 //!
-//! Map, both: [`feed`] is the one writer of a store: it takes what a source says, in order, and publishes snapshots.
-//! A cluster: [`watch_decoder`] splits lists and watch lines into object bytes, `pages` lists that are still arriving (`unfinished` bounds what all hold of long objects); [`kubeconfig`] finds out where it is and who we are; [`connection`] is kube's client with errors a
-//! person can act on (`gunzip` reads its compressed responses), and [`forward`] one that hands requests on as they are; [`backoff`] says when to try again;
-//! [`list_watch`] keeps one feed in step with one resource, and [`self_check`] asks whether it is; [`sync_supervisor`] runs both for
-//! each resource; `newest` compares copies with sources whose watches bring no bookmarks; [`discovery`] asks what is served and [`openapi`] for the documents; [`cluster`] turns that and the CRDs into the
-//! catalog and starts and stops feeds (with `resources`, which are made of both, `pending_replacements`, those that take another's place, and `departures`, those that end). A folder: [`folder`] turns files (read by [`crate::manifest`]) into objects, versions and changes;
-//! [`scan`] reads and follows the folder on disk; [`folder_feeds`] makes the catalog of it. Both: [`store_options`] are those of
-//! FieldCaches, which [`field_caches`] reads out of a folder.
+//! # Both
+//! [`feed`] is the only writer of a store: it takes the events of a source, in order, and publishes snapshots.
+//! [`store_options`] are the options of FieldCaches; [`field_caches`] reads them from a folder.
 //!
-//! This room knows no HTTP server: the registry is all that it shares with it.
+//! # A cluster
+//! [`kubeconfig`] finds the cluster and the identity. [`connection`] is kube's client with errors that a user can act
+//! on; `gunzip` reads its compressed responses. [`forward`] is a client that forwards requests as they are.
+//! [`watch_decoder`] splits lists and watch lines into object bytes, `pages` splits lists that are still arriving,
+//! `metadata_pages` reads them to their end, and `unfinished` bounds the memory for objects that have not arrived
+//! completely. [`list_watch`] keeps one feed in step with one resource, with [`backoff`] between attempts. `newest`
+//! compares stores with sources whose watches send no bookmarks, and [`self_check`] compares all of them.
+//! `resource_sync` is the task of one resource, and [`sync_supervisor`] restarts it. [`discovery`] reads what is
+//! served, and [`openapi`] the documents. [`cluster`] builds the catalog from discovery and the CRDs and starts and
+//! stops feeds, with `resources`, `pending_replacements` for changed ones, and `departures` for removed ones;
+//! [`cluster_settings`] are its settings.
+//!
+//! # A folder
+//! [`folder`] turns files (read by [`crate::manifest`]) into objects, versions and changes. [`scan`] reads and follows
+//! the folder on disk. [`folder_feeds`] builds its catalog.
+//!
+//! This module uses no HTTP server: it shares only the registry with it.
 
 pub mod backoff;
 pub mod cluster;
@@ -26,7 +37,6 @@ pub mod folder;
 pub mod folder_feeds;
 pub mod forward;
 mod gunzip;
-mod keeping;
 pub mod kubeconfig;
 pub mod list_watch;
 pub mod metadata_pages;
@@ -36,6 +46,7 @@ pub mod openapi;
 mod pages;
 mod pending_replacements;
 mod phase_log;
+mod resource_sync;
 mod resources;
 pub mod scan;
 pub mod self_check;

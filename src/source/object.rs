@@ -1,6 +1,6 @@
-//! What folder mode adds to an object that only stands in a file: the metadata that a server would have set.
+//! The metadata that folder mode adds to an object of a file, as a server would set it.
 //!
-//! Pure: the modification time comes in as a number. Judging and versions are [`super::folder`]'s.
+//! Pure: the modification time is passed in as a number. [`super::folder`] validates objects and assigns versions.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 /// The uid of an object: a UUID made of the SHA-256 of group, kind, namespace and name, so that it survives a restart.
 /// Version 8 of RFC 9562 is the one for values made up by an application.
 pub fn uid(group: &str, kind: &str, namespace: &str, name: &str) -> String {
-    // A slash can stand in none of the four, so different objects have different texts.
+    // None of the four can contain a slash, so different objects have different texts.
     let digest = Sha256::digest(format!("{group}/{kind}/{namespace}/{name}"));
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest[..16]);
@@ -31,7 +31,7 @@ pub fn normal_timestamp(text: &str) -> Option<String> {
     Some(timestamp(time.as_second()))
 }
 
-/// `metadata` of an object, made if it is missing; `None` when something else stands there.
+/// `metadata` of an object, created if it is missing; `None` when it is not an object.
 pub fn metadata_of(object: &mut Value) -> Option<&mut Map<String, Value>> {
     let members = object.as_object_mut()?;
     let metadata = members.entry("metadata").or_insert_with(|| Value::Object(Map::new()));

@@ -1,15 +1,15 @@
 //! A cluster's own OpenAPI documents with the selectable fields of built-in kinds and of FieldCaches added.
 //!
-//! Custom resources keep what the cluster publishes for them. Documents are fetched when somebody asks and kept by the
-//! hash that the cluster gives them; before each answer the cluster is asked, at most once a second, which hashes are
-//! right, since it publishes a changed CRD a moment after the CRD itself changed; in that moment it is asked more often. The v2 document, several megabytes, is
-//! asked for only by those who want it.
+//! The documents of custom resources stay as the cluster publishes them. Documents are fetched on request and cached by
+//! the hash that the cluster gives them. Before each response the cluster's index is requested for the valid hashes, at
+//! most once a second, because it publishes a changed CRD a moment after the CRD itself changed; in that moment it is
+//! requested more often. The v2 document, several megabytes, is only fetched for requests of it.
 //!
-//! A v3 document that cannot be fetched (its aggregated API is down) keeps its last state or is left out; the others are
-//! answered all the same. What all take together is bounded by [`super::document_budget`].
+//! A v3 document that cannot be fetched (its aggregated API is down) stays in its last state or is left out; the others
+//! are answered all the same. [`super::document_budget`] bounds their total.
 //!
-//! Not copied from upstream: a version that is no longer served keeps its v3 document there until its CRD goes; here
-//! the document goes with the version.
+//! One difference from upstream: there a version that is no longer served has a v3 document until its CRD is removed;
+//! here the document is removed with the version.
 
 #![expect(clippy::disallowed_methods, reason = "the edge measures how long ago the cluster was asked")]
 
@@ -36,7 +36,7 @@ use crate::model::{Gvr, Scope};
 use crate::openapi::DOCUMENT_LEVELS;
 use crate::openapi::{SelectableEntry, hash, selectable};
 use crate::registry::Resource;
-use crate::registry::documents::{DocumentSet, DocumentSource, Forms};
+use crate::registry::documents::{DocumentForms, DocumentSet, DocumentSource};
 
 /// How long an answer of the cluster about its documents is believed.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
@@ -44,10 +44,10 @@ const BELIEVED_FOR: Duration = Duration::from_secs(1);
 const BELIEVED_AFTER_CHANGE: Duration = Duration::from_millis(100);
 /// How long that time is.
 const AFTER_CHANGE: Duration = Duration::from_secs(5);
-/// How long one document may take: an aggregated API that hangs must not hold up the documents of all others. Building
+/// Timeout of one document: an aggregated API that does not answer must not delay the documents of all others. Building
 /// the largest takes kube-apiserver some two seconds.
 const DOCUMENT_PATIENCE: Duration = Duration::from_secs(10);
-/// The same after one that did not come in time, until all have been asked for.
+/// The same after one that timed out, until all have been requested.
 const SHORT_DOCUMENT_PATIENCE: Duration = Duration::from_secs(1);
 /// Time limit for all missing documents together. The rest is requested later.
 const DOCUMENTS_PATIENCE: Duration = Duration::from_secs(30);
@@ -100,10 +100,10 @@ pub struct ClusterDocuments {
     /// What the values of a v3 document may take while it is made, and those of the v2 document.
     most_memory: usize,
     most_memory_v2: usize,
-    /// Held while the cluster is asked, so that requests that come together ask once.
+    /// Locked during a request, so that concurrent callers share one.
     asking_v2: Mutex<()>,
     asking_v3: Mutex<()>,
-    /// Held for moments only: a catalog is published without waiting for the cluster.
+    /// Locked for moments only: a catalog is published without waiting for the cluster.
     known: std::sync::Mutex<Known>,
 }
 
@@ -113,12 +113,12 @@ struct Known {
     v2: Option<KnownV2>,
     v2_asked: Option<Instant>,
     /// By key: the URL with the cluster's hash, and the document.
-    v3: BTreeMap<String, (String, Arc<Forms>)>,
+    v3: BTreeMap<String, (String, Arc<DocumentForms>)>,
     /// What they take.
     budget: Budget,
-    /// The URLs of those for which there is no room, by key.
+    /// The URLs of those that do not fit, by key.
     left_out: BTreeMap<String, String>,
-    /// Until when those that did not come in time are not asked for again, and how long that is, by key.
+    /// Until when those that timed out are not requested again, and how long that is, by key.
     slow: BTreeMap<String, (Instant, Duration)>,
     /// The set of the last answer of the cluster, and when that was.
     v3_set: Option<(Instant, Arc<DocumentSet>)>,
@@ -143,7 +143,7 @@ struct Added {
 struct KnownV2 {
     entity_tag: Option<HeaderValue>,
     hash: String,
-    forms: Arc<Forms>,
+    forms: Arc<DocumentForms>,
 }
 
 /// A v3 document that is to be fetched.
@@ -156,7 +156,7 @@ struct Missing {
 /// What came of one.
 enum Came {
     Body(Bytes),
-    /// It is there, and there is no room for it.
+    /// It exists, but does not fit.
     NoRoom,
     Failed(RequestError),
     /// The same, and it took long.
@@ -183,7 +183,7 @@ impl ClusterDocuments {
         }
     }
 
-    /// The same, believing an answer for so long.
+    /// The same, with another time for which a response is valid.
     #[cfg(test)]
     pub(super) fn believing(self, believed_for: Duration) -> ClusterDocuments {
         ClusterDocuments { believed_for, ..self }
@@ -195,7 +195,7 @@ impl ClusterDocuments {
         ClusterDocuments { most_memory, most_memory_v2, ..self }
     }
 
-    /// The built-in kinds are these, FieldCaches add these fields, and the documents of these keys (`apis/G/V`) are not to be
+    /// Sets the built-in kinds, the fields that FieldCaches add, and the keys (`apis/G/V`) of documents that are not
     /// shown. Never waits for the cluster.
     pub async fn serve(&self, kinds: BuiltInKinds, extra: ExtraEntries, gone: BTreeSet<String>) {
         let mut known = self.known();
@@ -218,7 +218,7 @@ impl ClusterDocuments {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn v2(&self) -> Result<Arc<Forms>, RequestError> {
+    async fn v2(&self) -> Result<Arc<DocumentForms>, RequestError> {
         let _asking = self.asking_v2.lock().await;
         loop {
             let (held, added, catalog) = {
@@ -235,7 +235,7 @@ impl ClusterDocuments {
             let asked = Instant::now();
             let fetched = match (changed, held) {
                 (None, Some(held)) => held,
-                // Not met: without an entity tag nothing is said to be unchanged.
+                // Without an entity tag no document is known to be unchanged.
                 (None, None) => continue,
                 (Some((body, _)), _) if !weight::is_within(&body, self.most_memory_v2) => {
                     let cause = format!("its values would take more than {} bytes of memory", self.most_memory_v2);
@@ -245,7 +245,7 @@ impl ClusterDocuments {
                     let hash = hash::of(&body);
                     let forms = match held {
                         Some(held) if held.hash == hash => held.forms,
-                        _ => Arc::new(Forms::v2(annotated(body, added))),
+                        _ => Arc::new(DocumentForms::v2(annotated(body, added))),
                     };
                     KnownV2 { entity_tag, hash, forms }
                 }
@@ -286,7 +286,7 @@ impl ClusterDocuments {
         }
     }
 
-    /// Fetches documents until all are there, or it has taken long enough. What is left out for want of room is not held.
+    /// Fetches documents until all have arrived, or it has taken long enough. Documents that do not fit are not stored.
     async fn fetch(&self, missing: Vec<Missing>) -> Vec<(Missing, Came)> {
         let begun = Instant::now();
         let is_any_late = AtomicBool::new(false);
@@ -369,7 +369,7 @@ impl Known {
             self.budget.remove(key);
         }
         if !gone.is_empty() {
-            // There is room again.
+            // They may fit again.
             self.left_out.clear();
         }
         let told: BTreeSet<String> = self.left_out.keys().cloned().collect();
@@ -384,7 +384,7 @@ impl Known {
                     let left_out = self.budget.add(&key, is_built_in, body.len(), document_budget::MOST_BYTES);
                     self.slow.remove(&key);
                     failing.remove(&key);
-                    self.v3.insert(key, (url, Arc::new(Forms::v3(annotated(body, added.clone())))));
+                    self.v3.insert(key, (url, Arc::new(DocumentForms::v3(annotated(body, added.clone())))));
                     for key in left_out {
                         if let Some((url, _)) = self.v3.remove(&key) {
                             self.leave_out(key, url, &told);
@@ -428,7 +428,7 @@ impl Known {
 }
 
 impl DocumentSource for ClusterDocuments {
-    fn v2(&self) -> BoxFuture<'_, Result<Arc<Forms>, String>> {
+    fn v2(&self) -> BoxFuture<'_, Result<Arc<DocumentForms>, String>> {
         Box::pin(async { self.v2().await.map_err(|error| error.to_string()) })
     }
 

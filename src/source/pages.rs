@@ -1,13 +1,15 @@
-//! Splits a page of a list into its items while it arrives. It holds one item at a time, and everything that is no item.
+//! Splits a page of a list into its items while it arrives. It stores one item at a time, and everything that is no
+//! item.
 //!
-//! A source decides how long its response is, so every part has a bound: an item, the white space in front of it, and the rest of the
-//! list. The walk only counts brackets and strings. What an item is, the extractor decides; the rest is read when the list is complete.
+//! The source chooses the length of its response, so every part has a bound: an item, the white space before it, and
+//! the rest of the list. The walk only counts brackets and strings. The extractor validates items; the rest is read
+//! when the list is complete.
 
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 
-use super::unfinished::{Room, Share};
+use super::unfinished::{UnfinishedBudget, UnfinishedShare};
 use super::watch_decoder::{self, FrameError};
 use crate::model::Version;
 
@@ -80,8 +82,8 @@ pub(super) struct Page {
     gap: usize,
     /// The start of an item that spans chunks.
     begun: BytesMut,
-    /// The room that it takes.
-    share: Share,
+    /// Its share of the memory for unfinished objects.
+    share: UnfinishedShare,
     /// Open brackets of the part that is walked: the rest, or an item.
     depth: usize,
     in_string: bool,
@@ -89,9 +91,9 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// That of one reader of many, whose long items share this room.
-    pub(super) fn sharing(room: &Arc<Room>) -> Page {
-        Page { share: Share::of(room), ..Page::default() }
+    /// A page of one of many readers, whose long items share this memory.
+    pub(super) fn sharing(room: &Arc<UnfinishedBudget>) -> Page {
+        Page { share: UnfinishedShare::of(room), ..Page::default() }
     }
 
     /// Adds a chunk. All items of the one before must have been taken.
@@ -99,10 +101,10 @@ impl Page {
         self.chunk = if self.chunk.is_empty() { chunk } else { Bytes::from([&*self.chunk, &*chunk].concat()) };
     }
 
-    /// The next complete item: a slice of the chunk, or a copy if it was cut.
+    /// The next complete item: a slice of the chunk, or a copy if it was split.
     ///
     /// # Errors
-    /// [`PageError`]; nothing can be taken afterwards.
+    /// [`PageError`]; no item can be taken afterwards.
     pub(super) fn next_item(&mut self) -> Result<Option<Bytes>, PageError> {
         while !self.chunk.is_empty() {
             match self.place {
@@ -220,7 +222,7 @@ impl Page {
         Ok(())
     }
 
-    /// Walks an item; `None`: it goes on in the next chunk.
+    /// Walks an item; `None` if it continues in the next chunk.
     fn inside(&mut self) -> Result<Option<Bytes>, PageError> {
         let mut length = 0;
         let mut is_complete = false;

@@ -1,8 +1,8 @@
 //! Stores that are loaded to replace one that is served, because the fields of its resource have changed.
 //!
-//! A changed definition does not take the store away from readers. The new store is built beside the old one, and replaces it when it is complete.
-//! Then the watches of the old one end, as kube-apiserver ends those of a changed definition. A resource without a store is replaced at once.
-//! `cluster` loads the stores.
+//! A changed definition does not take the store away from readers. The new store is built beside the old one, and
+//! replaces it when it is complete. Then the watches of the old one end, as kube-apiserver ends those of a changed
+//! definition. A resource without a store is replaced immediately. `cluster` loads the stores.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(super) struct PendingReplacements {
 }
 
 impl PendingReplacements {
-    /// Which one to serve: the previous one for as long as the wanted one has no copy; `fresh` takes what is to be loaded.
+    /// Which one to serve: the previous one while the new one has no store. `fresh` collects what is to be loaded.
     pub(super) fn choose(
         &mut self,
         previous: Option<&Arc<Resource>>,
@@ -42,8 +42,8 @@ impl PendingReplacements {
         };
         match served {
             Some(served) if !is_settled(&successor.live.state()) => {
-                // Somebody wants it: whoever is served by the old one.
-                successor.live.demand();
+                // The readers of the old one request it.
+                successor.live.request_load();
                 self.loading.insert(gvr, successor);
                 served.clone()
             }
@@ -70,7 +70,7 @@ impl PendingReplacements {
         let waits = self.loading.values().map(|resource| {
             let mut states = resource.live.subscribe();
             Box::pin(async move {
-                // The sender is held by the resource, which is held here.
+                // The sender is owned by the resource, which is referenced here.
                 let _ = states.wait_for(is_settled).await;
             })
         });
@@ -82,8 +82,8 @@ impl PendingReplacements {
     }
 }
 
-/// Whether there is a copy, or nothing to wait for: who may not read the new one may not read it by the old one either, and
-/// where there is no memory for both the old one goes, which makes room.
+/// Whether there is a store, or nothing to wait for. Without permission to read the new one the old one must not be
+/// served either, and where memory is missing for both the old one makes place for it.
 fn is_settled(state: &LoadState) -> bool {
     matches!(state, LoadState::Ready(_) | LoadState::Refused { .. } | LoadState::OverMemory(_) | LoadState::Gone(_))
 }

@@ -1,6 +1,7 @@
-//! Logs what happens to the copies of a cluster's resources: which are served, when one was loaded, and why it ended.
+//! Logs the life cycle of a cluster's stores: which are served, when one was loaded, and why it ended.
 //!
-//! What fails on the way is logged where it fails. Folders are not logged here: what they hold is printed when they are served.
+//! Errors on the way are logged where they happen. Folders are not logged here: their contents are printed when they
+//! are served.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -10,12 +11,12 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::model::Gvr;
-use crate::registry::{Catalog, GoneReason, LoadState, Phase, Resource};
+use crate::registry::{Catalog, GoneReason, LoadPhase, LoadState, Resource};
 
 /// How many resources one line names.
 const MOST_NAMES: usize = 8;
 
-/// Keeps a resource, and logs each time that it was loaded, and its end.
+/// Runs the sync of a resource, and logs each time that it was loaded, and its end.
 pub(super) async fn logged<Left>(resource: Arc<Resource>, keeping: impl Future<Output = Left>) -> Left {
     let left = tokio::select! {
         biased;
@@ -32,7 +33,7 @@ pub(super) async fn logged<Left>(resource: Arc<Resource>, keeping: impl Future<O
             GoneReason::NotOffered => "the source does not offer it any more",
             GoneReason::NotCached => "no FieldCache names it any more",
         };
-        tracing::info!(resource = %resource.gvr, reason, "no longer kept");
+        tracing::info!(resource = %resource.gvr, reason, "no longer cached");
     }
     left
 }
@@ -40,15 +41,15 @@ pub(super) async fn logged<Left>(resource: Arc<Resource>, keeping: impl Future<O
 async fn follow(resource: &Resource) -> Infallible {
     let mut phases = resource.live.phases();
     let mut begun = Instant::now();
-    let mut before = Phase::Idle;
+    let mut before = LoadPhase::Idle;
     loop {
         let phase = *phases.borrow_and_update();
-        if phase == Phase::Loading && before != Phase::Loading {
+        if phase == LoadPhase::Loading && before != LoadPhase::Loading {
             begun = Instant::now();
         }
         if let LoadState::Ready(snapshot) = resource.live.state()
-            && before != Phase::Ready
-            && phase == Phase::Ready
+            && before != LoadPhase::Ready
+            && phase == LoadPhase::Ready
         {
             let took = begun.elapsed();
             tracing::info!(resource = %resource.gvr, objects = snapshot.len(), version = %snapshot.version(), ?took, "loaded");
@@ -62,7 +63,7 @@ async fn follow(resource: &Resource) -> Infallible {
 
 /// Logs how the resources that are served have changed.
 pub(super) fn log_served(previous: &Catalog, next: &Catalog) {
-    let names = |catalog: &Catalog| catalog.copies().map(|resource| resource.gvr.clone()).collect::<BTreeSet<_>>();
+    let names = |catalog: &Catalog| catalog.stores().map(|resource| resource.gvr.clone()).collect::<BTreeSet<_>>();
     let (previous, next) = (names(previous), names(next));
     let (added, removed) = (next.difference(&previous), previous.difference(&next));
     let (added, removed) = (listed(added), listed(removed));

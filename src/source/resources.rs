@@ -1,7 +1,8 @@
-//! What a cluster's discovery and its CustomResourceDefinitions make of a catalog: resources and groups.
+//! Resources and groups of a catalog, from a cluster's discovery and its CustomResourceDefinitions.
 //!
-//! A definition is read anew when it may have changed, and its resources are made once for each state of it: catalogs are published for every
-//! change of anything. What takes the time of a long definition is done between two turns of the task.
+//! A definition is read again when it may have changed, and its resources are created once for each of its states,
+//! because a catalog is published for every change. The work for a long definition is done between two turns of the
+//! task.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use crate::json::{InvalidJson, Json, weight};
 use crate::model::{GroupVersion, Gvr};
 use crate::registry::{Group, Resource, ResourceOrigin, Subresource};
 
-/// The most memory that the values of a definition take while it is read, in bytes. The longest definitions of plain fields that etcd takes by
-/// default need two thirds of it.
+/// The most memory that the values of a definition take while it is read, in bytes. The longest definitions of plain
+/// fields that etcd accepts by default need two thirds of it.
 const MOST_DEFINITION_MEMORY: usize = 96 << 20;
 
 /// Reads a CustomResourceDefinition.
@@ -37,9 +38,9 @@ pub(super) fn definition(json: &[u8]) -> Result<Crd, String> {
     Crd::read(&document).map_err(|error| error.to_string())
 }
 
-/// A definition of another version that says what is known of it already. Its specification has a generation; of the rest only one condition is
-/// read.
-pub(super) fn still(known: &Arc<Crd>, json: &[u8]) -> Option<Arc<Crd>> {
+/// A definition of another version with unchanged contents. Its specification has a generation; of the rest only one
+/// condition is read.
+pub(super) fn unchanged_definition(known: &Arc<Crd>, json: &[u8]) -> Option<Arc<Crd>> {
     let tree = Tree::read(json).ok()?;
     let document = Json::of(Some(&tree));
     let metadata = document.at("metadata");
@@ -75,7 +76,7 @@ impl CustomResources {
         true
     }
 
-    /// Lets go of all but those of these definitions.
+    /// Releases all but those of these definitions.
     pub(super) fn keep(&mut self, crds: &[Arc<Crd>]) {
         let names: BTreeSet<&str> = crds.iter().map(|crd| &*crd.name).collect();
         self.0.retain(|name, _| names.contains(&**name));
@@ -83,7 +84,7 @@ impl CustomResources {
 
     /// Those that were made, without data.
     pub(super) fn of(&self, crd: &Crd) -> impl Iterator<Item = Resource> {
-        self.0.get(&crd.name).into_iter().flat_map(|(_, made)| made).map(Resource::anew)
+        self.0.get(&crd.name).into_iter().flat_map(|(_, made)| made).map(Resource::with_new_state)
     }
 }
 
@@ -108,8 +109,8 @@ pub(super) fn built_in_resource(found: &Discovered, minor: u64) -> Resource {
         definition: String::new(),
         plan: Extractor::built_in(&found.gvr.group, &found.gvr.version, &found.kind, found.scope),
         live: Arc::default(),
-        excerpt: None,
-        seen_through: None,
+        partial_store: None,
+        view_restriction: None,
     }
 }
 
@@ -142,8 +143,8 @@ pub(super) fn custom_resource(crd: &Crd, version: &CrdVersion) -> Resource {
         definition: format!("{}/{}", crd.uid, crd.generation),
         plan: Extractor::custom_resource(crd, &version.name),
         live: Arc::default(),
-        excerpt: None,
-        seen_through: None,
+        partial_store: None,
+        view_restriction: None,
     }
 }
 

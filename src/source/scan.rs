@@ -1,10 +1,10 @@
-//! Reading a folder from disk and following it.
+//! Reads a folder from disk and follows it.
 //!
-//! A change is noticed through the operating system (`notify`), gathered for a moment, and answered with one look at the
-//! whole folder; a slow repetition of that look catches what was missed (network file systems send no events). Files
-//! that the system shows as they were are not read again. What the files mean is [`super::folder`]'s. Hidden files, editors' leftovers and other endings than
-//! `.yaml`, `.yml` and `.json` are passed over. Links are followed, each directory once: a mounted ConfigMap, whose
-//! files are links into a hidden directory, is read through its visible names.
+//! The operating system (`notify`) reports changes, which are collected for a moment; then the whole folder is scanned.
+//! A slow periodic scan finds what was missed, because network file systems send no events. Files with unchanged
+//! metadata are not read again. [`super::folder`] interprets the files. Hidden files, editors' leftovers and other
+//! endings than `.yaml`, `.yml` and `.json` are ignored. Links are followed, each directory once: a mounted ConfigMap,
+//! whose files are links into a hidden directory, is read through its visible names.
 
 #![expect(clippy::disallowed_methods, reason = "this file is where folder mode reads the disk")]
 
@@ -39,7 +39,7 @@ pub struct Scanner {
     root: PathBuf,
     /// Takes the time, in seconds since 1970.
     clock: fn() -> i64,
-    /// What was read last, with what the system said of it.
+    /// What was read last, with its metadata.
     known: BTreeMap<String, (Stamp, File)>,
 }
 
@@ -225,7 +225,7 @@ fn is_manifest(path: &str) -> bool {
 
 /// Waits for changes of a folder.
 pub struct Follower {
-    /// Holds at most one signal: more would say the same.
+    /// Has at most one signal: more would have the same effect.
     signals: mpsc::Receiver<()>,
     /// How often the folder is looked at although nothing was noticed.
     repeat: Duration,
@@ -239,7 +239,7 @@ impl Follower {
     /// The text is why the system's events are missing, if they are: the folder is then read every `repeat` only.
     pub fn start(root: &Path, repeat: Duration) -> (Follower, Option<String>) {
         let (sender, signals) = mpsc::channel(1);
-        // A full queue holds a signal already, and a closed one has nobody to tell.
+        // A full queue has a signal already, and a closed one has no receiver.
         let notify = move |event: notify::Result<notify::Event>| {
             if !matches!(&event, Ok(event) if event.kind.is_access()) {
                 let _signal_is_waiting_or_unwanted = sender.try_send(());

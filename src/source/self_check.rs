@@ -1,12 +1,12 @@
-//! Does the copy hold what its source holds? Asked every few minutes, and answered by comparing both at one version.
+//! Compares a store with its source every few minutes, both at one version.
 //!
-//! The source is asked for its metadata at exactly the version of the copy, in pages, and keys and versions of both sides are
-//! summed up as hashes. Both then show one and the same moment, whatever changes meanwhile, so that an honest difference
-//! cannot be; a list of the newest state, to which the copy must first come and be undone again, would need a catch-up and
-//! as much history for the same answer. A difference that a second list confirms is told, with its first object.
+//! The source lists its metadata at exactly the version of the store, in pages, and keys and versions of both sides are
+//! summed up as hashes. Both show the same moment, whatever changes meanwhile, so that there are no false differences.
+//! A list of the newest state would need a catch-up of the store and as much history for the same result. A difference
+//! that a second list confirms is reported, with its first object.
 //!
-//! What is not seen here: how far the copy lags behind (a proof of that is the feed's business), and contents that changed
-//! under the same version. Nothing is repaired here either: the keeper lists anew and ends watches.
+//! It does not find how far the store lags behind (the feed tracks progress), nor contents that changed under the same
+//! version. It repairs nothing: the sync task lists again and ends watches.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -26,28 +26,29 @@ use crate::model::{Key, Version};
 use crate::registry::{CheckOutcome, LoadState, Resource, ResourceState};
 use crate::store::Snapshot;
 
-/// How often a copy is checked unless something else is wanted.
+/// The default interval of checks of a store.
 pub const DEFAULT_INTERVAL: Duration = Duration::from_secs(300);
 
 /// The shortest interval that is taken: below it a check would mostly measure itself.
 pub const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// At least so many times as long as a check took nothing is checked: a copy of a million objects must not keep its source
-/// busy with metadata.
+/// The pause after a check is at least this many times as long as the check: a store of a million objects must not load
+/// its source with metadata.
 const REST: u32 = 20;
 
-/// A mismatch that comes back after the store was read anew is not the store's; each doubles the interval, up to so often.
+/// A mismatch that persists after the store was read again has another cause; each doubles the interval, at most this
+/// often.
 const MOST_DOUBLINGS: u32 = 6;
 
 /// A check that takes longer is given up: one at a time is made, and a source decides how long its lists take.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// Objects that are summed up before other tasks have their turn.
+/// Objects that are summed up before the task yields.
 const STEP: usize = 4_096;
 
 /// How one check ended.
 #[derive(Debug)]
-pub enum Verdict {
+pub enum CheckResult {
     /// Both sides have the same objects.
     Same,
     /// They differ, and a second list says so as well.
@@ -58,26 +59,26 @@ pub enum Verdict {
     Failed(RequestError),
 }
 
-impl Verdict {
+impl CheckResult {
     /// What is counted.
     pub fn outcome(&self) -> CheckOutcome {
         match self {
-            Verdict::Same => CheckOutcome::Ok,
-            Verdict::Differs(_) => CheckOutcome::Mismatch,
-            Verdict::Skipped(_) => CheckOutcome::Skipped,
-            Verdict::Failed(_) => CheckOutcome::Failed,
+            CheckResult::Same => CheckOutcome::Ok,
+            CheckResult::Differs(_) => CheckOutcome::Mismatch,
+            CheckResult::Skipped(_) => CheckOutcome::Skipped,
+            CheckResult::Failed(_) => CheckOutcome::Failed,
         }
     }
 }
 
-/// What differs, for people.
+/// A difference, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The version at which both sides were looked at.
     pub version: Version,
     /// How many objects the source lists.
     pub listed: u64,
-    /// How many the copy holds.
+    /// Number of objects in the store.
     pub held: u64,
     /// The first object in the order of the list that differs; `None` where the source lists in another order.
     pub first: Option<Differing>,
@@ -88,7 +89,7 @@ pub struct Difference {
 pub struct Differing {
     /// Its key.
     pub key: String,
-    /// Its version at the source, and in the copy; `None` where it is not.
+    /// Its version at the source, and in the store; `None` where it is absent.
     pub listed: Option<Version>,
     /// See `listed`.
     pub held: Option<Version>,
@@ -98,7 +99,7 @@ impl fmt::Display for Differing {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text =
             |version: Option<Version>| version.map_or_else(|| "absent".to_owned(), |version| version.to_string());
-        write!(formatter, "{}: source {}, copy {}", self.key, text(self.listed), text(self.held))
+        write!(formatter, "{}: source {}, store {}", self.key, text(self.listed), text(self.held))
     }
 }
 
@@ -112,7 +113,7 @@ pub struct SelfCheck<P> {
     turn: Arc<Semaphore>,
     /// Mismatches since the last check that found none.
     mismatches: u32,
-    /// Whether the last one failed, which is told once.
+    /// Whether the last one failed, which is logged once.
     has_failed: bool,
 }
 
@@ -123,7 +124,7 @@ impl<P: Pages> SelfCheck<P> {
         SelfCheck { pages, resource, interval, turn, mismatches: 0, has_failed: false }
     }
 
-    /// Waits until the copy is found not to be what its source holds. Safe to drop at any point.
+    /// Waits until the store is found to differ from its source. Safe to drop at any point.
     pub async fn mismatch(&mut self) {
         let (path, selection) = (collection(&self.resource.gvr), selection(&self.resource));
         let mut took = Duration::ZERO;
@@ -131,15 +132,15 @@ impl<P: Pages> SelfCheck<P> {
             sleep(self.pause(took)).await;
             let begun;
             let verdict = {
-                // Nobody closes it.
+                // Never closed.
                 let Ok(_turn) = self.turn.acquire().await else { return std::future::pending().await };
                 begun = Instant::now();
                 let checking = check(&self.pages, &path, &selection, &self.resource.live);
-                let late = |_| Verdict::Skipped(format!("it takes longer than {} s", LONGEST.as_secs()));
+                let late = |_| CheckResult::Skipped(format!("it takes longer than {} s", LONGEST.as_secs()));
                 timeout(LONGEST, checking).await.unwrap_or_else(late)
             };
             took = begun.elapsed();
-            if self.heed(verdict) {
+            if self.record(verdict) {
                 return;
             }
         }
@@ -153,27 +154,27 @@ impl<P: Pages> SelfCheck<P> {
         due.mul_f64(0.5 + f64::from(random) / f64::from(u32::MAX))
     }
 
-    /// Counts and tells a verdict; true for a mismatch.
-    fn heed(&mut self, verdict: Verdict) -> bool {
+    /// Counts and logs a result; true for a mismatch.
+    fn record(&mut self, verdict: CheckResult) -> bool {
         let gvr = &self.resource.gvr;
         self.resource.live.checks().count(verdict.outcome());
-        let had_failed = std::mem::replace(&mut self.has_failed, matches!(verdict, Verdict::Failed(_)));
+        let had_failed = std::mem::replace(&mut self.has_failed, matches!(verdict, CheckResult::Failed(_)));
         match verdict {
-            Verdict::Same => self.mismatches = 0,
-            Verdict::Differs(Difference { version, listed, held, first }) => {
+            CheckResult::Same => self.mismatches = 0,
+            CheckResult::Differs(Difference { version, listed, held, first }) => {
                 self.mismatches += 1;
                 let first = first.map_or_else(|| "not known".to_owned(), |first| first.to_string());
                 tracing::error!(
                     resource = %gvr, version = %version, listed, held, first,
-                    "the copy is not what its source holds: reading it anew, watches end with 410 Expired"
+                    "the store differs from its source: reading it again, watches end with 410 Expired"
                 );
                 return true;
             }
-            Verdict::Skipped(reason) => tracing::debug!(resource = %gvr, reason, "self-check skipped"),
-            Verdict::Failed(error) if had_failed => {
+            CheckResult::Skipped(reason) => tracing::debug!(resource = %gvr, reason, "self-check skipped"),
+            CheckResult::Failed(error) if had_failed => {
                 tracing::debug!(resource = %gvr, error = %error, "self-check failed again");
             }
-            Verdict::Failed(error) => {
+            CheckResult::Failed(error) => {
                 tracing::warn!(resource = %gvr, error = %error, "self-check failed: the source gave no list of metadata; it is tried again");
             }
         }
@@ -181,8 +182,9 @@ impl<P: Pages> SelfCheck<P> {
     }
 }
 
-/// Compares a copy with what is listed below `path` with the further query parameters `selection`; a difference counts when a second list finds it too.
-pub async fn check(pages: &impl Pages, path: &str, selection: &str, live: &ResourceState) -> Verdict {
+/// Compares a store with the list at `path` with the further query parameters `selection`; a difference counts when a
+/// second list finds it too.
+pub async fn check(pages: &impl Pages, path: &str, selection: &str, live: &ResourceState) -> CheckResult {
     let compared = async {
         if compare(pages, (path, selection), live, false).await?.is_none() {
             return Ok(None);
@@ -190,10 +192,10 @@ pub async fn check(pages: &impl Pages, path: &str, selection: &str, live: &Resou
         compare(pages, (path, selection), live, true).await
     };
     match compared.await {
-        Ok(None) => Verdict::Same,
-        Ok(Some(difference)) => Verdict::Differs(difference),
-        Err(Unable::Skipped(reason)) => Verdict::Skipped(reason),
-        Err(Unable::Failed(error)) => Verdict::Failed(error),
+        Ok(None) => CheckResult::Same,
+        Ok(Some(difference)) => CheckResult::Differs(difference),
+        Err(Unable::Skipped(reason)) => CheckResult::Skipped(reason),
+        Err(Unable::Failed(error)) => CheckResult::Failed(error),
     }
 }
 
@@ -217,7 +219,8 @@ impl From<RequestError> for Unable {
     }
 }
 
-/// One comparison; `names` the first difference, for which the state of the copy is held until the list ends.
+/// One comparison; `names` finds the first difference, for which the state of the store is retained until the list
+/// ends.
 async fn compare(
     pages: &impl Pages,
     (path, selection): (&str, &str),
@@ -225,7 +228,7 @@ async fn compare(
     names: bool,
 ) -> Result<Option<Difference>, Unable> {
     let skipped = |reason: &str| Err(Unable::Skipped(reason.to_owned()));
-    if live.is_listing() {
+    if live.is_relisting() {
         return skipped("a full list is being read");
     }
     let LoadState::Ready(snapshot) = live.state() else { return skipped("it is not loaded") };
@@ -254,17 +257,17 @@ async fn compare(
         }
         page_path = format!("{path}?limit={PAGE}&continue={}{selection}", page.next);
     }
-    // Another history began meanwhile: whatever was wrong was wrong with the old one, which nobody is shown any more.
+    // Another history began meanwhile: the difference was in the old one, which is no longer published.
     match live.state() {
         LoadState::Ready(snapshot) if snapshot.epoch() == epoch => {}
-        _ => return skipped("the copy was replaced meanwhile"),
+        _ => return skipped("the store was replaced meanwhile"),
     }
     let first = in_step.and_then(InStep::finish);
     let difference = Difference { version, listed: listed.objects, held: held.objects, first };
     Ok((listed != held).then_some(difference))
 }
 
-/// The sum of a copy without some objects.
+/// The sum of a store without some objects.
 pub(super) async fn sum_of(snapshot: &Snapshot, ignored: &BTreeSet<String>) -> Sum {
     let mut sum = Sum::default();
     for (index, (_, object)) in snapshot.range(Bound::Unbounded).enumerate() {
@@ -278,8 +281,8 @@ pub(super) async fn sum_of(snapshot: &Snapshot, ignored: &BTreeSet<String>) -> S
     sum
 }
 
-/// Whether a key is the key of one object alone. kube-apiserver does not check names of all kinds, and in its JSON U+FFFD stands for each byte
-/// that is not UTF-8, so two objects can have equal names there. A copy holds one of them.
+/// Whether a key is the key of one object alone. kube-apiserver does not check names of all kinds, and its JSON has
+/// U+FFFD for each byte that is not UTF-8, so two objects can have equal names there. A store has one of them.
 fn identifies(key: &str) -> bool {
     !key.contains(char::REPLACEMENT_CHARACTER)
 }
@@ -306,11 +309,11 @@ impl Sum {
     }
 }
 
-/// Walks a copy beside a list in the same order, up to the first difference.
+/// Walks a store and a list in the same order, up to the first difference.
 struct InStep<'a> {
     snapshot: Snapshot,
     ignored: &'a BTreeSet<String>,
-    /// The last object of the copy that the list has, too.
+    /// The last object of the store that the list has, too.
     passed: Option<Key>,
     last: Option<Key>,
     is_in_order: bool,
@@ -322,7 +325,7 @@ impl<'a> InStep<'a> {
         InStep { snapshot, ignored, passed: None, last: None, is_in_order: true, found: None }
     }
 
-    /// The next object of the copy.
+    /// The next object of the store.
     fn next_held(&self) -> Option<Differing> {
         let from = self.passed.as_ref().map_or(Bound::Unbounded, |key| Bound::Excluded(key.as_str()));
         let mut held = self.snapshot.range(from).map(|(_, object)| object);

@@ -1,7 +1,8 @@
-//! What FieldCaches say of the copy of each resource, as a catalog takes it in: accepted by whoever reads FieldCaches, put into resources
-//! here.
+//! The options that FieldCaches set for the store of each resource. The reader of FieldCaches accepts them, and this
+//! file applies them to resources.
 //!
-//! A folder reads its own ([`super::field_caches`]); a cluster is told through [`super::cluster_settings::ClusterSettings`].
+//! A folder reads its own ([`super::field_caches`]); a cluster gets them in
+//! [`super::cluster_settings::ClusterSettings`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,21 +11,21 @@ use crate::extract::{ExtraField, ExtraFields, Extractor};
 use crate::model::Gvr;
 use crate::registry::{PartialStore, Resource};
 
-/// What is said, by resource and version.
+/// The options, by resource and version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreOptions(BTreeMap<Gvr, StoreOption>);
 
-/// What is said of one copy.
+/// The options of one store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreOption {
     /// Accepted extra fields.
     pub fields: ExtraFields,
-    /// Only these objects are kept.
-    pub excerpt: Option<Arc<PartialStore>>,
+    /// Only these objects are stored.
+    pub partial_store: Option<Arc<PartialStore>>,
 }
 
 impl StoreOptions {
-    /// Says what is meant for a resource in one version, instead of what was said before.
+    /// Sets the option of a resource in one version, in place of an earlier one.
     pub fn set(&mut self, gvr: Gvr, option: StoreOption) {
         if option == StoreOption::default() {
             self.0.remove(&gvr);
@@ -38,10 +39,10 @@ impl StoreOptions {
         self.0.get(gvr).map_or(&[], |option| &option.fields)
     }
 
-    /// Makes a resource what is said of it.
+    /// Applies its options to a resource.
     pub fn apply(&self, resource: &mut Resource) {
         resource.plan = self.plan(&resource.gvr, resource.plan.clone());
-        resource.excerpt = self.0.get(&resource.gvr).and_then(|option| option.excerpt.clone());
+        resource.partial_store = self.0.get(&resource.gvr).and_then(|option| option.partial_store.clone());
     }
 
     /// The plan of a resource with its extra fields: see [`ExtraFields::extend`].

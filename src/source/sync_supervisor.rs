@@ -1,7 +1,7 @@
 //! Supervises the sync tasks, one for each resource, and restarts one that panicked, with a back-off.
 //!
-//! A panic is contained in its task: its resource has no store for a moment, and other resources are not affected. What a task does is in
-//! `cluster`.
+//! A panic is contained in its task: its resource has no store for a moment, and other resources are not affected.
+//! `resource_sync` is the task.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::registry::{LoadState, Resource};
 
 /// Runs keepers. Dropping it ends them all.
 #[derive(Debug, Default)]
-pub struct Keepers {
+pub struct SyncSupervisor {
     tasks: JoinSet<()>,
     kept: HashMap<Id, Kept>,
 }
@@ -28,7 +28,7 @@ struct Kept {
     backoff: Backoff,
 }
 
-/// A keeper that a defect has ended and that must be started anew.
+/// A task that panicked and must be restarted.
 #[derive(Debug)]
 pub struct PanickedTask {
     /// Its resource.
@@ -38,7 +38,7 @@ pub struct PanickedTask {
     backoff: Backoff,
 }
 
-impl Keepers {
+impl SyncSupervisor {
     /// Starts the first keeper of a resource.
     pub fn start(&mut self, resource: Arc<Resource>, keeper: impl Future<Output = ()> + Send + 'static) {
         let seed =
@@ -56,9 +56,9 @@ impl Keepers {
         self.kept.insert(task.id(), Kept { resource, since: Instant::now(), backoff });
     }
 
-    /// Waits until a keeper has ended; `None` at once when there is none. One that ended with its resource is forgotten,
-    /// one that a defect ended is answered: its readers wait for the new copy instead of being shown the last state of the
-    /// old one for ever. Safe to drop at any point.
+    /// Waits until a task has ended; `None` immediately when there is none. One that ended with its resource is
+    /// forgotten. One that panicked is returned: its readers wait for the new store instead of reading the last state
+    /// of the old one forever. Safe to drop at any point.
     pub async fn next_ended(&mut self) -> Option<Option<PanickedTask>> {
         let ended = self.tasks.join_next_with_id().await?;
         Some(self.ended(ended))
@@ -74,10 +74,10 @@ impl Keepers {
         let delay = backoff.after_failure(since.elapsed());
         tracing::error!(
             resource = %resource.gvr, error = %defect, delay = ?delay,
-            "reading this resource met a defect, reading it anew after a delay"
+            "the sync of this resource panicked, restarting it after a delay"
         );
         resource.live.count_panic();
-        resource.live.publish(LoadState::Loading("reading it anew after a defect".to_owned()));
+        resource.live.publish(LoadState::Loading("restarting the sync after a panic".to_owned()));
         Some(PanickedTask { resource, delay, backoff })
     }
 }

@@ -1,37 +1,38 @@
-//! Room for long objects of which only a part has arrived: what all readers of a source hold of them together.
+//! Bounds the memory for long objects of which only a part has arrived, over all readers of a source.
 //!
-//! A source decides how many objects it begins and does not finish. A short part is held by whoever reads it, so readers of objects of an
-//! ordinary length never wait for others. Longer parts share one room. A reader that finds none gives up and reads again later.
+//! A source chooses how many objects it begins and does not finish. Each reader may store a short part in any case, so
+//! readers of objects of an ordinary length never wait for others. Longer parts share one budget. A reader that finds
+//! it exhausted fails and reads again later.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What one reader may hold in any case, in bytes: more than an API server accepts as one object.
+/// Bytes that one reader may store in any case: more than an API server accepts as one object.
 pub(super) const ALWAYS: usize = 4 << 20;
 
-/// What all readers hold beyond that, in bytes.
+/// Bytes that all readers may store beyond that.
 pub(super) const MOST: usize = 256 << 20;
 
-/// What is held.
+/// The shared budget.
 #[derive(Debug, Default)]
-pub(super) struct Room {
+pub(super) struct UnfinishedBudget {
     held: AtomicUsize,
 }
 
-/// What one reader holds of it.
+/// The share of one reader.
 #[derive(Debug, Default)]
-pub(super) struct Share {
-    room: Arc<Room>,
+pub(super) struct UnfinishedShare {
+    room: Arc<UnfinishedBudget>,
     bytes: usize,
 }
 
-impl Share {
-    /// Nothing of this room.
-    pub(super) fn of(room: &Arc<Room>) -> Share {
-        Share { room: room.clone(), bytes: 0 }
+impl UnfinishedShare {
+    /// An empty share of this budget.
+    pub(super) fn of(room: &Arc<UnfinishedBudget>) -> UnfinishedShare {
+        UnfinishedShare { room: room.clone(), bytes: 0 }
     }
 
-    /// The reader holds a part that takes so many bytes now; false if there is no room for it.
+    /// The reader stores a part of this many bytes now; false if the budget is exhausted.
     pub(super) fn hold(&mut self, bytes: usize) -> bool {
         let bytes = bytes.saturating_sub(ALWAYS);
         if bytes == self.bytes {
@@ -49,7 +50,7 @@ impl Share {
     }
 }
 
-impl Drop for Share {
+impl Drop for UnfinishedShare {
     fn drop(&mut self) {
         self.room.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
-//! Lists and watch lines -> spans of object bytes, without decoding the objects.
+//! Splits lists and watch lines into spans of object bytes, without decoding the objects.
 //!
-//! Expects JSON as Go writes it, but no particular order of keys or white space. The cursor of `json` only balances what it skips; the
-//! extractor validates it.
+//! It expects JSON as Go writes it, but no particular order of keys or white space. The cursor of `json` only
+//! balances what it skips; the extractor validates it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
-use super::unfinished::{Room, Share};
+use super::unfinished::{UnfinishedBudget, UnfinishedShare};
 use crate::json::SyntaxError;
 use crate::json::cursor::Cursor;
 use crate::model::{Key, Version};
-use crate::registry::chain::LAG_ANNOTATION;
+use crate::registry::fieldcache_protocol::LAG_ANNOTATION;
 
-/// What a watch line tells.
+/// The type of a watch line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventType {
     /// `ADDED`.
@@ -82,9 +82,8 @@ impl From<SyntaxError> for FrameError {
 
 /// Splits a watch line.
 ///
-/// The line of an object in the form that Go writes it in is not walked: it is cut at both ends, and whether exactly one
-/// object stands in between is for the extractor to say, which walks it anyway and refuses what is unbalanced or
-/// followed by anything.
+/// The line of an object in the form that Go writes is not walked: it is cut at both ends. The extractor, which walks
+/// the object anyway, rejects it if it is unbalanced or followed by anything.
 ///
 /// # Errors
 /// [`FrameError`] when it is not an object with `type` and `object`.
@@ -163,7 +162,7 @@ pub fn list_page(body: &Bytes) -> Result<ListPage, FrameError> {
     Ok(ListPage { items, version, next: next.unwrap_or_default(), remaining })
 }
 
-/// A page of a list of metadata: what it takes to tell whether a copy has the same objects.
+/// A page of a list of metadata: enough to decide whether a store has the same objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetadataPage {
     /// The key of each object, and its version; `None` for one that is no number.
@@ -210,8 +209,8 @@ pub fn entry(item: &Bytes) -> Result<(Key, Option<Version>), FrameError> {
     Ok((Key::new(&namespace.unwrap_or_default(), &name), version.and_then(|text| Version::parse(&text))))
 }
 
-/// Calls `visit` for each member of a JSON object with the key as it stands between the quotes and the cursor at the
-/// value, which `visit` must step over.
+/// Calls `visit` for each member of a JSON object with the key as it is between the quotes and the cursor at the value,
+/// which `visit` must step over.
 fn for_each_member(
     bytes: &[u8],
     mut visit: impl FnMut(&[u8], &mut Cursor<'_>) -> Result<(), SyntaxError>,
@@ -269,15 +268,16 @@ fn string(bytes: &[u8]) -> Option<String> {
 /// What a bookmark says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bookmark {
-    /// Everything up to this version has been told.
+    /// Everything up to this version has been sent.
     pub version: Version,
     /// Whether it marks the end of the initial events.
     pub ends_initial_events: bool,
-    /// How long ago the source itself was shown that: another fieldcache says so, an API server knows no such thing.
+    /// How long ago the source itself received that progress: another fieldcache reports it, an API server does not.
     pub lag: Duration,
 }
 
-/// The longest BOOKMARK or ERROR object that is decoded, in bytes. Both have metadata or a message, and nothing of an object.
+/// The longest BOOKMARK or ERROR object that is decoded, in bytes. Both have metadata or a message, and nothing of an
+/// object.
 pub(super) const MAX_NOTICE_BYTES: usize = 64 << 10;
 
 /// Reads a bookmark.
@@ -315,17 +315,17 @@ pub struct Lines {
     chunk: Bytes,
     /// The beginning of a line whose end has not come.
     begun: BytesMut,
-    /// The room that it takes.
-    share: Share,
+    /// Its share of the memory for unfinished objects.
+    share: UnfinishedShare,
 }
 
 impl Lines {
-    /// Those of one reader of many, whose long lines share this room.
-    pub(super) fn sharing(room: &Arc<Room>) -> Lines {
-        Lines { share: Share::of(room), ..Lines::default() }
+    /// The lines of one of many readers, whose long lines share this memory.
+    pub(super) fn sharing(room: &Arc<UnfinishedBudget>) -> Lines {
+        Lines { share: UnfinishedShare::of(room), ..Lines::default() }
     }
 
-    /// Whether there is room for what has come of a line.
+    /// Whether the memory suffices for the received part of a line.
     pub(super) fn has_room(&mut self) -> bool {
         self.share.hold(self.begun.capacity())
     }

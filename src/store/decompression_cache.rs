@@ -1,18 +1,19 @@
-//! A cache of decompressed objects that are read again and again, within a budget.
+//! A cache of frequently read decompressed objects, within a budget.
 //!
-//! Decompressing an object takes some microseconds: nothing once, but half of the response time when the same selection is listed all day. An
-//! entry is found by the address of its object, and checked by its compressed bytes, so it cannot be stale. An object enters when its entry misses
-//! it twice in a row, so that a walk over all objects evicts nothing that is hot.
+//! Decompressing an object takes some microseconds, which can be half of the response time when the same selection is
+//! listed repeatedly. An entry is found by the address of its object and verified by its compressed bytes, so it cannot
+//! be stale. An object enters when it misses its entry twice in a row, so that a walk over all objects does not evict
+//! hot ones.
 
 use std::sync::{Mutex, PoisonError};
 
-/// Plain bytes that are kept for one dictionary, about.
+/// Approximate number of decompressed bytes that are cached for one dictionary.
 const BUDGET: usize = 4 << 20;
 
-/// An object longer than so many mean ones is not kept.
+/// An object longer than this many times the mean is not cached.
 const LONGEST: usize = 4;
 
-/// What is kept.
+/// The cached objects.
 pub(super) struct DecompressionCache {
     places: Box<[Mutex<Place>]>,
     longest: usize,
@@ -27,14 +28,14 @@ struct Place {
 }
 
 impl DecompressionCache {
-    /// Room for objects that are about so long.
+    /// A cache for objects of about this length.
     pub(super) fn new(mean_length: usize) -> DecompressionCache {
         let mean_length = mean_length.max(1);
         let places = (BUDGET / mean_length).next_power_of_two();
         DecompressionCache { places: (0..places).map(|_| Mutex::default()).collect(), longest: mean_length * LONGEST }
     }
 
-    /// Appends the plain bytes: those that are kept, or what `decompress` appends.
+    /// Appends the decompressed bytes: the cached ones, or what `decompress` appends.
     pub(super) fn write(&self, stored: &[u8], out: &mut Vec<u8>, decompress: impl FnOnce(&mut Vec<u8>)) {
         let address = stored.as_ptr().addr();
         // Addresses differ in their middle bits; multiplying brings them to the top.
@@ -60,7 +61,7 @@ impl DecompressionCache {
         }
     }
 
-    /// What it takes in memory, in bytes.
+    /// Memory in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         let inside = |place: &Mutex<Place>| {
             let place = place.lock().unwrap_or_else(PoisonError::into_inner);

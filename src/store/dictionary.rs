@@ -1,9 +1,9 @@
-//! Objects in little space: each compressed by itself, with a dictionary trained on its neighbours.
+//! Compression: each object by itself, with a dictionary trained on the objects of its resource.
 //!
-//! Objects of one resource repeat each other (keys, managedFields, words), hardly themselves; a zstd dictionary holds what
-//! they share, so that one object can be read without any other. Not chosen: groups of objects, with which every read of
-//! one object would cost a group. Small stores stay plain. This file compresses bytes; which
-//! object is kept in which form is `object`'s.
+//! Objects of one resource share keys, managedFields and words, and repeat little within themselves. A zstd dictionary
+//! contains what they share, so that one object can be read without any other. Compressing groups of objects was not
+//! chosen, because every read of one object would decompress a group. Small stores are not compressed. This file
+//! compresses bytes; `object` decides which form an object has.
 
 use std::cell::RefCell;
 
@@ -26,11 +26,11 @@ const LEAST_SAMPLE: usize = 512 << 10;
 /// The frames begin with this, which says nothing.
 const MAGIC: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
 
-/// Where a dictionary's number stands in it. It is set to zero, "none", and so is not repeated in each object.
+/// Where a dictionary's number is in its bytes. It is set to zero, "none", so that it is not repeated in each object.
 const NUMBER: std::ops::Range<usize> = 4..8;
 
 thread_local! {
-    // A context is some hundred KiB of scratch memory; nothing of one object is kept in it for the next.
+    // A context is some hundred KiB of scratch memory; it carries no data from one object to the next.
     static COMPRESSION: RefCell<CCtx<'static>> = RefCell::new(CCtx::create());
     static DECOMPRESSION: RefCell<DCtx<'static>> = RefCell::new(decompression());
 }
@@ -41,20 +41,20 @@ fn decompression() -> DCtx<'static> {
     context
 }
 
-/// What is needed to read objects; shared by all objects that were written with it.
+/// The data for reading objects; shared by all objects that were written with it.
 pub(super) struct Dictionary {
     decoder: DDict<'static>,
     hot: DecompressionCache,
 }
 
-/// What is needed to write objects; the store's.
+/// The data for writing objects; the store owns it.
 pub(super) struct Compressor {
     encoder: CDict<'static>,
     buffer: Vec<u8>,
 }
 
 impl Dictionary {
-    /// Appends the original bytes, of which there were `plain_length`.
+    /// Appends the original bytes; their number is `plain_length`.
     pub(super) fn decompress(&self, compressed: &[u8], plain_length: usize, out: &mut Vec<u8>) {
         self.hot.write(compressed, out, |out| {
             let start = out.len();
@@ -66,7 +66,7 @@ impl Dictionary {
         });
     }
 
-    /// What it takes in memory, in bytes.
+    /// Memory in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         self.decoder.sizeof() + self.hot.held_bytes()
     }
@@ -119,7 +119,7 @@ impl Compressor {
         (compressed.len() < plain.len()).then_some(compressed)
     }
 
-    /// What it takes in memory, in bytes.
+    /// Memory in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         self.encoder.sizeof() + self.buffer.capacity()
     }

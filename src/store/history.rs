@@ -1,7 +1,8 @@
-//! Recent changes with their previous state: what resumed watches and exact lists are answered from.
+//! Recent changes with their previous state, for resumed watches and exact lists.
 //!
-//! A watcher is a [`Cursor`] into this ring, not a queue: a slow one falls behind, and when the ring has moved past it
-//! it is told so and its client resumes or relists. Bounded by entries and by the bytes that only history keeps alive.
+//! A watcher is a [`Cursor`] into this ring, not a queue. When the ring has moved past the cursor of a slow watcher,
+//! the watcher gets an error, and its client resumes or relists. The ring is bounded by its number of entries and by
+//! the bytes that only history references.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::model::Version;
 /// One change of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// The version this change happened at; see `fills_gap`.
+    /// The version this change happened at; see `in_relist_gap`.
     pub version: Version,
     /// The object before; `None` when it was created.
     pub before: Option<Object>,
@@ -22,15 +23,15 @@ pub struct Change {
     pub after: Option<Object>,
     /// True for a removal found by a relist: it happened at some version after `version`, the last one before the gap.
     /// A watcher that resumes from exactly `version` must still see it.
-    pub fills_gap: bool,
+    pub in_relist_gap: bool,
 }
 
-/// How much history a store keeps.
+/// Limits of the history of a store.
 #[derive(Clone, Copy, Debug)]
 pub struct HistoryLimits {
     /// Entries.
     pub changes: usize,
-    /// Bytes of previous object states, as they are held.
+    /// Bytes of previous object states, as they are stored.
     pub bytes: u64,
 }
 
@@ -44,10 +45,10 @@ impl Default for HistoryLimits {
 
 /// A version from before the oldest change that history still has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("too old resource version: {asked} ({oldest})")]
+#[error("too old resource version: {requested} ({oldest})")]
 pub struct TooOld {
-    /// The version that was asked for.
-    pub asked: Version,
+    /// The requested version.
+    pub requested: Version,
     /// The oldest one that can be resumed from.
     pub oldest: Version,
 }
@@ -70,7 +71,8 @@ pub(super) struct History {
     oldest: Version,
     /// Bytes of all `before` states.
     bytes: u64,
-    /// Version ranges, both ends excluded, of which only the outcome is known: a relist bridged them.
+    /// Version ranges between a store's state before and after a relist, both ends excluded: the changes in between are
+    /// unknown.
     gaps: Vector<(Version, Version)>,
 }
 
@@ -87,7 +89,7 @@ impl History {
             let Some(evicted) = self.changes.pop_front() else { break };
             self.first += 1;
             self.bytes -= before_bytes(&evicted);
-            self.oldest = if evicted.fills_gap { evicted.version.next() } else { evicted.version };
+            self.oldest = if evicted.in_relist_gap { evicted.version.next() } else { evicted.version };
         }
         while self.gaps.front().is_some_and(|(_, end)| *end <= self.oldest) {
             self.gaps.pop_front();
@@ -96,8 +98,8 @@ impl History {
 
     /// A relist brought the store from `start` to `end`.
     ///
-    /// Nobody can resume from a version in between: what a client saw there of another server is unknown here, so
-    /// neither its removals nor its selection changes could be told.
+    /// A client cannot resume from a version in between. What it has seen there on another server is unknown here, so
+    /// neither removals nor changes of its selection could be reported.
     pub(super) fn bridge(&mut self, start: Version, end: Version) {
         if end.number() > start.number() + 1 {
             self.gaps.push_back((start, end));
@@ -112,7 +114,7 @@ impl History {
         self.changes.len()
     }
 
-    /// What it takes in memory: previous states, and the changes themselves. Their limit is a number.
+    /// Memory of previous states and of the changes themselves, in bytes.
     pub(super) fn held_bytes(&self) -> u64 {
         self.bytes + (self.changes.len() * (shared::<Change>() + size_of::<usize>())) as u64
     }
@@ -127,10 +129,10 @@ impl History {
 
     pub(super) fn since(&self, version: Version) -> Result<Cursor, TooOld> {
         if version < self.oldest {
-            return Err(TooOld { asked: version, oldest: self.oldest });
+            return Err(TooOld { requested: version, oldest: self.oldest });
         }
         if let Some(end) = self.gap_around(version) {
-            return Err(TooOld { asked: version, oldest: end });
+            return Err(TooOld { requested: version, oldest: end });
         }
         let (mut low, mut high) = (0, self.changes.len());
         while low < high {
@@ -172,7 +174,7 @@ impl Cursor {
 impl Change {
     /// Whether a watcher that has seen everything up to `version` has not seen this.
     pub fn is_after(&self, version: Version) -> bool {
-        self.version > version || (self.fills_gap && self.version == version)
+        self.version > version || (self.in_relist_gap && self.version == version)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Which labels and values of an object are indexed: all of them, or none.
 //!
-//! An object with more labels than [`IndexLimits`] says has no label in the index, and one with too many or too long values of
-//! a field, or with unknown ones, has no value of that field there. Its slot is in a set instead, and a reader of the index adds that set and
-//! tests the objects themselves. An index entry costs memory that everybody shares; the object has all labels and values.
+//! An object with more labels than [`IndexLimits`] allows has no label in the index. One with too many, too long or
+//! unknown values of a field has no value of that field there. Its slot is in a set instead. Readers of the index add
+//! that set and test the objects themselves. Index entries take memory that all users share; the object itself has all
+//! labels and values.
 
 use std::iter::Peekable;
 
@@ -21,31 +22,31 @@ pub struct IndexLimits {
 }
 
 impl Default for IndexLimits {
-    /// Objects that people make have some ten labels. A block of 128 values is copied by a change, so values are bounded too.
+    /// Hand-written objects have some ten labels. A change copies a block of 128 values, so values are bounded too.
     fn default() -> IndexLimits {
         IndexLimits { labels: 256, values: 64, value_bytes: 16 << 10 }
     }
 }
 
-/// What of an object may be missing in the index.
+/// The parts of an object that may be missing in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum IndexedPart {
     /// All labels.
     Labels,
     /// All values of a field.
     Field(FieldIndex),
 }
 
-/// The values of an object that are indexed, and what of it is not.
+/// The indexed values of an object, and the parts that are not indexed.
 #[derive(Debug, Default)]
 pub(super) struct Indexed<'o> {
     pub(super) values: Vec<(FieldIndex, &'o str)>,
     /// In order.
-    pub(super) missing: Vec<Part>,
+    pub(super) missing: Vec<IndexedPart>,
 }
 
 impl IndexLimits {
-    /// Whether so many labels and values, of all fields together, are worth a table of their own in an object.
+    /// Whether this number of labels and values, of all fields together, justifies a table of its own in an object.
     pub(super) fn is_within(&self, labels: usize, values: usize) -> bool {
         labels <= self.labels && values <= self.values
     }
@@ -55,22 +56,22 @@ impl IndexLimits {
         object.filter(|object| object.label_count() <= self.labels).into_iter().flat_map(Object::labels)
     }
 
-    /// The values of an object that are indexed, and what is not.
+    /// The indexed values of an object, and the parts that are not indexed.
     pub(super) fn values<'o>(&self, object: Option<&'o Object>) -> Indexed<'o> {
         let Some(object) = object else { return Indexed::default() };
         let mut indexed = Indexed::default();
         if object.label_count() > self.labels {
-            indexed.missing.push(Part::Labels);
+            indexed.missing.push(IndexedPart::Labels);
         }
         let mut fields = object.fields().peekable();
         while let Some((field, _)) = fields.peek().copied() {
             if let Some(field) = field.of_unknown() {
-                indexed.missing.push(Part::Field(field));
+                indexed.missing.push(IndexedPart::Field(field));
                 fields.next();
                 continue;
             }
             if !self.values_of(field, fields.clone()) {
-                indexed.missing.push(Part::Field(field));
+                indexed.missing.push(IndexedPart::Field(field));
                 while fields.next_if(|(held, _)| *held == field).is_some() {}
                 continue;
             }

@@ -1,8 +1,8 @@
-//! The index of labels: cheap for a key that few objects have, quick for one with many values.
+//! The index of labels: little memory for a key that few objects have, fast for one with many values.
 //!
-//! Any user of a cluster makes up label keys, so a key must cost little more than its text. Keys with few values share one
-//! dictionary, in which a term is key and value together. A key with more values has a dictionary of its own, and a set of
-//! the slots that have it, because existence would be a union of as many lists.
+//! Any user of a cluster can invent label keys, so a key must take little more than its text. Keys with few values
+//! share one dictionary, whose terms are key and value together. A key with more values has a dictionary of its own,
+//! and a set of the slots that have it, because existence would otherwise be a union of as many lists.
 
 use std::cmp::Ordering;
 use std::fmt::Write;
@@ -17,7 +17,8 @@ use super::terms::{Posting, Taken, Terms};
 /// A key with more values gets a dictionary of its own.
 const FEW: usize = 16;
 
-/// At so many values a key loses it again; a key at the edge does not change at every step.
+/// With this few values a key loses its own dictionary again. The gap to `FEW` avoids a rebuild at every change of a
+/// key at the limit.
 const FEW_AGAIN: usize = FEW / 2;
 
 /// Posting lists of labels. Cloning shares them.
@@ -37,7 +38,8 @@ struct Many {
     terms: Terms,
 }
 
-/// What stands before the values of a key. With the length of the key in front, no two keys meet, whatever bytes they have.
+/// The prefix of the values of a key. It begins with the length of the key, so that different keys never collide,
+/// whatever bytes they have.
 fn prefix(key: &str) -> String {
     let mut text = String::with_capacity(key.len() + 72);
     // Writing to a string cannot fail.
@@ -79,7 +81,7 @@ impl Labels {
         self.few.len() + self.many.values().map(|many| many.terms.len()).sum::<usize>()
     }
 
-    /// Indexes what became of the labels in a slot: both sorted by key, each key once.
+    /// Indexes a change of the labels in a slot: both are sorted by key, each key once.
     pub(super) fn index<'o>(
         &mut self,
         slot: u32,
@@ -99,7 +101,7 @@ impl Labels {
             match (gone, come) {
                 (Some((_, gone)), Some((_, come))) if gone == come => {}
                 (Some((key, gone)), Some((_, come))) => {
-                    // The new one first: a key keeps its dictionary where it has one.
+                    // Inserts first, so that a key that has a dictionary of its own does not lose it.
                     self.insert(key, come, slot);
                     self.remove(key, gone, slot, true);
                 }
@@ -177,7 +179,7 @@ impl Labels {
         }
     }
 
-    /// What they take in memory, in bytes.
+    /// Memory in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         let many = self.many.iter().map(|(key, many)| {
             shared_text(key) + shared::<SlotSet>() + many.present.held_bytes() + many.terms.held_bytes()

@@ -1,9 +1,9 @@
-//! An object at rest: its bytes in little space, and what selectors ask of it.
+//! A stored object: its compressed bytes, and the values that selectors use.
 //!
-//! One allocation holds everything that is the object's own, with its count of references; what many objects share (label
-//! keys, the dictionary) is behind one pointer. An object with many labels or values shares no keys: it has them in its own
-//! bytes, with a table of where each text begins, so that one of them is found without a walk over all. How bytes are
-//! compressed is `dictionary`'s; which labels and values are indexed is `indexed`'s; nothing here knows JSON.
+//! One allocation contains everything of the object, with its reference count. What many objects share (label keys, the
+//! dictionary) is behind one pointer. An object with many labels or values shares no keys. It has them in its own
+//! bytes, with a table of the offset of each text, so that a lookup needs no walk. `dictionary` compresses bytes, and
+//! `indexed` decides which labels and values are indexed; nothing here parses JSON.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use super::dictionary::{Compressor, Dictionary};
 use super::heap::allocated;
 use crate::model::{FieldIndex, Key, Record, Version};
 
-/// One object of a store. Immutable: a change makes a new one. Cloning shares it.
+/// One object of a store. It is immutable: a change creates a new one. Cloning shares it.
 ///
-/// The bytes behind the head are the key, the values of the labels in the order of the layout, the values of the fields
-/// with their numbers, and the object's own bytes, in this order. Each text has its length in front. With keys of its own the
-/// object has a [`Table`] behind the key, and the key of each label in front of its value.
+/// The bytes after the head are the key, the values of the labels in the order of the layout, the values of the fields
+/// with their numbers, and the object's own bytes, in this order. Each text has its length in front. With keys of its
+/// own the object has a [`Table`] after the key, and the key of each label before its value.
 #[derive(Clone)]
 pub struct Object(ThinArc<Head, u8>);
 
-/// What is read without a look at the bytes.
+/// The data that is read without the bytes.
 struct Head {
     version: Version,
     layout: Arc<Layout>,
@@ -36,8 +36,8 @@ struct Head {
     lengths: Lengths,
 }
 
-/// How many digits the version has, and how long the object is in another format, once somebody has measured that. Both stand in four bytes,
-/// which are as many as a head with the digits alone would have.
+/// The number of digits of the version, and the length of the object in another format, once it has been measured. Both
+/// share four bytes, which the digits alone would take too.
 struct Lengths(AtomicU32);
 
 impl Lengths {
@@ -62,21 +62,21 @@ impl Lengths {
         let above = Lengths::DIGITS + Lengths::FORMAT;
         if format != 0 && format >> Lengths::FORMAT == 0 && length >> (u32::BITS - above) == 0 {
             let noted = (length as u32) << Lengths::FORMAT | u32::from(format);
-            // One store, so that nobody reads the length of one format as that of another.
+            // One atomic store, so that no reader takes the length of one format for that of another.
             self.0.store(noted << Lengths::DIGITS | self.digits() as u32, Ordering::Relaxed);
         }
     }
 }
 
-/// What many objects of a store have in common.
+/// The data that many objects of a store share.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     pub(super) label_keys: LabelKeys,
-    /// What the bytes were compressed with; `None`: they are plain.
+    /// The dictionary of the compressed bytes; `None` if they are not compressed.
     pub(super) dictionary: Option<Arc<Dictionary>>,
 }
 
-/// Where the label keys of an object stand.
+/// Where the label keys of an object are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum LabelKeys {
     /// Here, sorted.
@@ -127,7 +127,7 @@ impl Object {
         Object(ThinArc::from_header_and_slice(head, &packed))
     }
 
-    /// An object that is in no store, uncompressed: one that is shown otherwise than it is kept.
+    /// An object outside of a store, uncompressed: one that is shown in another form than it is stored.
     pub fn loose(record: &Record) -> Object {
         Object::pack(record, Arc::new(Layout { label_keys: LabelKeys::Own, dictionary: None }), None)
     }
@@ -223,7 +223,7 @@ impl Object {
             .map(|(_, value)| value)
     }
 
-    /// Whether it has so many labels or values that one of them is found by its place, not by a walk over all.
+    /// Whether it has so many labels or values that they are found by a table instead of a walk.
     pub fn has_many_texts(&self) -> bool {
         self.head().layout.label_keys == LabelKeys::Own
     }
@@ -294,12 +294,13 @@ impl Object {
         self.head().plain_length as usize
     }
 
-    /// How long the object is in a format, if that was noted last. Formats have numbers from 1 to 15, which those who note lengths choose.
+    /// The length of the object in a format, if it is the one that was noted last. Formats have numbers from 1 to 15,
+    /// which the callers assign.
     pub fn noted_length(&self, format: u8) -> Option<usize> {
         self.head().lengths.noted(format).filter(|_| format != 0)
     }
 
-    /// Notes how long the object is in a format, unless it is 8 MiB or longer. Only the last note is kept.
+    /// Notes the length of the object in a format, unless it is 8 MiB or more. Only the last note is stored.
     pub fn note_length(&self, format: u8, length: usize) {
         self.head().lengths.note(format, length);
     }
@@ -314,7 +315,7 @@ impl Object {
     /// Appends the object as JSON; see [`Object::json`].
     pub fn write_json(&self, out: &mut Vec<u8>) {
         match &self.head().layout.dictionary {
-            // What does not become smaller is kept as it is.
+            // An object that compression would not make smaller is left as it is.
             Some(dictionary) if self.stored().len() < self.length() => {
                 dictionary.decompress(self.stored(), self.length(), out);
             }
@@ -322,20 +323,20 @@ impl Object {
         }
     }
 
-    /// Where in the JSON the digits of metadata.resourceVersion stand.
+    /// The range of the digits of metadata.resourceVersion in the JSON.
     pub fn version_span(&self) -> Range<usize> {
         let start = self.head().version_start as usize;
         start..start + self.head().lengths.digits()
     }
 
-    /// Where in the JSON the value of `metadata` stands.
+    /// The range of the value of `metadata` in the JSON.
     pub fn metadata_span(&self) -> Range<usize> {
         self.head().metadata_start as usize..self.head().metadata_end as usize
     }
 
-    /// What the object takes in memory beside what it shares, in bytes.
+    /// Memory of the object without shared data, in bytes.
     pub fn held_bytes(&self) -> usize {
-        // The count of references stands before the head, the length behind it.
+        // The allocation begins with the reference count and ends with the length.
         allocated(2 * size_of::<usize>() + size_of::<Head>() + self.packed().len())
     }
 }
@@ -422,7 +423,7 @@ impl<'b> Iterator for Texts<'b> {
     }
 }
 
-/// Keys and values of labels: the keys from a layout, or so many in front of their values.
+/// Keys and values of labels: the keys from a layout, or this many in front of their values.
 struct Labels<'o> {
     keys: std::slice::Iter<'o, Arc<str>>,
     own: usize,

@@ -1,8 +1,9 @@
-//! Records -> compressed objects: their layout, and when a dictionary is trained.
+//! Encodes records as compressed objects: their layout, and the training of dictionaries.
 //!
-//! Only the writer uses it. A store begins without compression. Past [`TRAIN_ABOVE`] it trains a dictionary on its objects. When new objects
-//! compress clearly worse than those that the dictionary was made for, it trains another one on a sample of the whole store. The first dictionary
-//! is applied to all objects at once; later, objects keep their form until they change, because most rarely do.
+//! Only the writer uses it. A store begins without compression. Past [`TRAIN_ABOVE`] it trains a dictionary on its
+//! objects. When new objects compress clearly worse than those that the dictionary was trained on, it trains another
+//! one on a sample of the whole store. The first dictionary is applied to all objects immediately. Later ones apply to
+//! objects as they change, because most objects rarely do.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -31,7 +32,7 @@ pub(super) struct ObjectEncoder {
     ratio: Ratio,
     /// Plain bytes packed since a training was last thought of.
     plain: u64,
-    /// How many dictionaries there were: layouts of an earlier one are kept while objects use them.
+    /// The number of dictionaries so far: layouts of an earlier one are stored while objects use them.
     trainings: u64,
     /// After each training twice as much must come before the next.
     patience: u32,
@@ -41,7 +42,7 @@ pub(super) struct ObjectEncoder {
     layouts: HashMap<u64, Arc<Layout>>,
     label_keys: HashSet<Arc<str>>,
     sweep_above: usize,
-    /// What layouts and label keys take, in bytes, the room of their maps not counted.
+    /// Memory of layouts and label keys, in bytes, without the capacity of their maps.
     shared_bytes: usize,
     /// Objects beyond these have keys of their own.
     pub(super) limits: IndexLimits,
@@ -99,7 +100,7 @@ impl ObjectEncoder {
     /// first.
     pub(super) fn train<'o>(&mut self, objects: impl Iterator<Item = &'o Object>) -> bool {
         self.plain = 0;
-        // A few objects that change again and again: the store may become large yet, so it is asked again as soon.
+        // A few objects that change repeatedly: the store may still grow, so the next attempt comes as soon.
         let Some(sample) = dictionary::sample(objects.map(Object::json)) else { return false };
         // Also after one that succeeded: data that swings between two kinds must not leave a dictionary at each turn.
         self.patience += 1;
@@ -112,7 +113,7 @@ impl ObjectEncoder {
         is_first
     }
 
-    /// What the dictionary, the layouts and the label keys take in memory, in bytes.
+    /// Memory of the dictionary, the layouts and the label keys, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         // A table has a byte beside each place.
         let layouts = self.layouts.capacity() * (size_of::<(u64, Arc<Layout>)>() + 1) * 8 / 7;
@@ -180,7 +181,7 @@ impl ObjectEncoder {
         layout
     }
 
-    /// Lets go what no object uses.
+    /// Removes unused layouts and keys.
     fn sweep(&mut self) {
         self.layouts.retain(|_, layout| Arc::strong_count(layout) > 1);
         self.label_keys.retain(|key| Arc::strong_count(key) > 1);
@@ -211,7 +212,7 @@ impl ObjectEncoder {
     }
 }
 
-/// Stands for the hash of keys that are not in the layout.
+/// Represents the hash of keys that are not in the layout.
 const OWN: u64 = 0;
 
 fn layout_bytes(layout: &Layout) -> usize {

@@ -1,7 +1,7 @@
 //! The order of a list: all slots, sorted by the keys of their objects.
 //!
-//! Slots instead of keys: four bytes an object, in leaves that are shared with snapshots. The keys are read from the
-//! objects themselves, so every question needs a way from a slot to its key. Updates of an object never come here.
+//! It stores slots instead of keys: four bytes for each object, in leaves that are shared with snapshots. The keys are
+//! read from the objects, so every query takes a function from slot to key. Updates of an object do not change it.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const MOST: usize = 512;
 /// Below this a leaf is joined with the one before it, where both fit.
 const FEWEST: usize = MOST / 4;
 
-/// Most slots of a leaf that two were joined to: some room is left for what comes.
+/// Most slots of a leaf after two were joined: the rest of its capacity is free for insertions.
 const JOINED: usize = MOST * 15 / 16;
 
 /// Slots by key. Cloning shares it.
@@ -35,7 +35,7 @@ impl Order {
     /// The slot of a key.
     pub(super) fn find<'k>(&self, key: &str, key_of: impl Fn(u32) -> &'k str) -> Option<u32> {
         let (_, leaf) = self.leaves.get_prev(key)?;
-        // Lists come in order: a key behind all others is the usual one that is not there.
+        // Lists arrive in order, so a new key is usually the last one.
         if leaf.last().is_some_and(|last| key_of(*last) < key) {
             return None;
         }
@@ -130,7 +130,7 @@ impl Order {
         }
     }
 
-    /// What it takes in memory, in bytes.
+    /// Memory in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         let leaf_bytes = |leaf: &Vec<u32>| shared::<Vec<u32>>() + allocated(leaf.capacity() * size_of::<u32>());
         let leaves: usize = self.leaves.iter().map(|(bound, leaf)| shared_text(bound) + leaf_bytes(leaf)).sum();

@@ -1,6 +1,6 @@
-//! What a full list that is still arriving has said so far.
+//! The contents of a full list that is still arriving.
 //!
-//! Of an object that is held at the same version nothing is stored but its slot: see `relist`.
+//! For an object that the store has at the same version, only its slot is stored: see `relist`.
 
 use std::collections::HashMap;
 
@@ -9,25 +9,25 @@ use roaring::RoaringBitmap;
 use super::object::Object;
 use crate::model::Key;
 
-/// What a list has said so far.
+/// The contents of a list so far.
 #[derive(Debug)]
 pub(super) enum Relist {
     /// The first one: objects are in the store already.
     First,
-    /// One that replaces what is held.
+    /// One that replaces the objects of the store.
     Over(Over),
 }
 
-/// What differs from the objects that are held.
+/// The differences from the objects of the store.
 #[derive(Debug, Default)]
 pub(super) struct Over {
-    /// Slots of objects that the list has at the version that is held.
+    /// Slots of objects that the list has at the version that is stored.
     pub(super) kept: RoaringBitmap,
     /// Of these, the objects whose bytes differ nevertheless.
     pub(super) rewritten: HashMap<u32, Object>,
-    /// Objects that are not held at this version.
+    /// Objects that are not stored at this version.
     pub(super) changed: HashMap<Key, Object>,
-    /// What those of the list take in memory, in bytes.
+    /// Memory of the objects of the list, in bytes.
     bytes: u64,
 }
 
@@ -44,7 +44,7 @@ impl Over {
         self.uncount(before.as_ref());
     }
 
-    /// The list does not have the object in this slot, or not as it is held.
+    /// The list does not have the object in this slot, or not as it is stored.
     pub(super) fn drop_kept(&mut self, slot: u32) {
         self.kept.remove(slot);
         let before = self.rewritten.remove(&slot);
@@ -62,14 +62,14 @@ impl Over {
 }
 
 impl Relist {
-    /// The object in this slot is gone: what is said of it is not said of the next one there.
+    /// The object in this slot was removed: what the list says about it is not about the next object there.
     pub(super) fn forget(&mut self, slot: u32) {
         if let Relist::Over(over) = self {
             over.drop_kept(slot);
         }
     }
 
-    /// What objects that only the list holds take in memory, in bytes.
+    /// Memory of objects that only the list has, in bytes.
     pub(super) fn held_bytes(&self) -> u64 {
         match self {
             Relist::First => 0,
@@ -77,7 +77,7 @@ impl Relist {
         }
     }
 
-    /// The objects that only the list holds.
+    /// The objects that only the list has.
     pub(super) fn objects(&self) -> impl Iterator<Item = &Object> {
         let over = match self {
             Relist::First => None,

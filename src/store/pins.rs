@@ -1,21 +1,22 @@
-//! How much memory past states take that readers hold, and the bound on it.
+//! The memory of past states that readers reference, and its bound.
 //!
-//! A reader of a list or of the initial events of a watch holds the state that it began with. What has been replaced or deleted since
-//! then stays in memory for it, however slowly it reads. So each store counts what changes let go, in bytes, and knows how far this count was when
-//! its oldest reader began: at most the difference is held for readers. When all stores together hold more than a bound, the readers
-//! of the oldest states lose them, and find out when they want to go on ([`Held::with`]).
+//! A list, or the initial events of a watch, reads the state that it began with. Objects that have been replaced or
+//! deleted since then stay in memory for it, however slowly its client reads. So each store counts the bytes that
+//! changes release, and knows this count at the start of its oldest reader: the difference is an upper bound of what
+//! readers retain. When all stores together exceed a bound, the readers of the oldest states lose them, and get `None`
+//! when they continue ([`PinnedValue::with`]).
 //!
-//! What a change lets go in indexes is estimated: a node of a tree for each term of the object. Nothing here knows what readers do
-//! with a state, or what they tell their clients.
+//! The bytes that a change releases in indexes are estimated: one node of a tree for each term of the object. This file
+//! does not know what readers do with a state, or what they report to their clients.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Bytes of past states that all readers together may hold.
+/// Bytes of past states that all readers together may retain.
 const MOST: u64 = 256 << 20;
 
-/// What all stores hold for readers of past states.
+/// The memory that all stores retain for readers of past states.
 #[derive(Debug)]
 pub struct Pinned {
     most: u64,
@@ -36,7 +37,7 @@ impl Pinned {
         Pinned { most, bytes: AtomicU64::new(0), revoked: AtomicU64::new(0), stores: Mutex::default() }
     }
 
-    /// What is held now at most, in bytes.
+    /// The current upper bound of the retained memory, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -46,7 +47,7 @@ impl Pinned {
         self.revoked.load(Ordering::Relaxed)
     }
 
-    /// Takes the oldest states away until the bound is kept, and an eighth more, so that this is done rarely.
+    /// Revokes the oldest states until the bound is met with a margin of one eighth, so that this happens rarely.
     fn enforce(&self) {
         if self.bytes() <= self.most {
             return;
@@ -65,12 +66,12 @@ impl Pinned {
 #[derive(Debug)]
 pub struct Pins {
     all: Arc<Pinned>,
-    /// What changes have let go, ever.
+    /// Bytes that changes have released since the start.
     retired: AtomicU64,
     readers: Mutex<Readers>,
 }
 
-/// Its place among the readers of a store: what had been let go when its state was taken, and a number.
+/// The position of a reader of a store: the count of released bytes when its state was taken, and a number.
 type Place = (u64, u64);
 
 #[derive(Default)]
@@ -78,7 +79,7 @@ struct Readers {
     /// The oldest state first.
     held: BTreeMap<Place, Weak<dyn Revocable>>,
     next: u64,
-    /// What of [`Pinned::bytes`] is of this store.
+    /// The share of this store in [`Pinned::bytes`].
     counted: u64,
 }
 
@@ -105,12 +106,12 @@ impl Pins {
         pins
     }
 
-    /// What has been let go so far.
+    /// Bytes released so far.
     pub(super) fn retired(&self) -> u64 {
         self.retired.load(Ordering::Relaxed)
     }
 
-    /// A change lets so many bytes go, unless a reader holds a state that has them.
+    /// Counts the bytes that a change releases unless a reader has a state with them.
     pub(super) fn retire(&self, bytes: u64) {
         self.retired.fetch_add(bytes, Ordering::Relaxed);
         {
@@ -133,8 +134,8 @@ impl Pins {
         readers.counted = counted;
     }
 
-    /// Holds something that has a state in it, which was taken when `at` bytes had been let go.
-    pub(super) fn hold<Value: Send + 'static>(self: &Arc<Pins>, at: u64, value: Value) -> Held<Value> {
+    /// Pins a value with a state that was taken when `at` bytes had been released.
+    pub(super) fn hold<Value: Send + 'static>(self: &Arc<Pins>, at: u64, value: Value) -> PinnedValue<Value> {
         let slot = Arc::new(Slot { is_revoked: Arc::default(), value: Mutex::new(Some(value)) });
         let revocable: Arc<dyn Revocable> = slot.clone();
         let mut readers = lock(&self.readers);
@@ -143,7 +144,7 @@ impl Pins {
         readers.held.insert(place, Arc::downgrade(&revocable));
         self.count(&mut readers);
         drop(readers);
-        Held { slot, pins: self.clone(), place }
+        PinnedValue { slot, pins: self.clone(), place }
     }
 
     fn release(&self, place: Place) {
@@ -186,14 +187,14 @@ impl<Value: Send> Revocable for Slot<Value> {
     }
 }
 
-/// Something that has a state of a store in it, until too much is held for readers of past states.
-pub struct Held<Value> {
+/// A value with a state of a store. It is revoked when readers of past states retain too much.
+pub struct PinnedValue<Value> {
     slot: Arc<Slot<Value>>,
     pins: Arc<Pins>,
     place: Place,
 }
 
-/// Whether something has been let go; outlives it.
+/// Reports whether a pinned value has been revoked; outlives it.
 #[derive(Clone, Debug)]
 pub struct Revocation(Arc<AtomicBool>);
 
@@ -204,13 +205,13 @@ impl Revocation {
     }
 }
 
-impl<Value> Held<Value> {
-    /// Tells later whether this has been let go.
+impl<Value> PinnedValue<Value> {
+    /// A handle that reports later whether this value has been revoked.
     pub fn revocation(&self) -> Revocation {
         Revocation(self.slot.is_revoked.clone())
     }
 
-    /// Uses it; `None` when it has been let go.
+    /// Uses the value; `None` when it has been revoked.
     pub fn with<Done>(&self, work: impl FnOnce(&mut Value) -> Done) -> Option<Done> {
         let mut value = lock(&self.slot.value);
         let done = match value.as_mut() {
@@ -223,19 +224,19 @@ impl<Value> Held<Value> {
         done
     }
 
-    /// Takes it out; `None` when it has been let go.
+    /// Takes the value out; `None` when it has been revoked.
     pub fn take(self) -> Option<Value> {
         lock(&self.slot.value).take().filter(|_| !self.slot.is_revoked.load(Ordering::SeqCst))
     }
 }
 
-impl<Value> Drop for Held<Value> {
+impl<Value> Drop for PinnedValue<Value> {
     fn drop(&mut self) {
         self.pins.release(self.place);
     }
 }
 
-/// Whoever panicked has left what it holds as it was.
+/// A panic leaves the protected value consistent.
 fn lock<Value>(mutex: &Mutex<Value>) -> MutexGuard<'_, Value> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,9 @@
-//! Posting lists: (field or label, value) -> slots.
+//! Posting lists: (field or label, value) to slots.
 //!
-//! The values of an attribute are in order, so that existence, sets and ranges are answered without a scan of objects. A
-//! change touches only the values that differ between the object before and after: most updates none. Objects that
-//! are not indexed completely stand in sets of their own: see `indexed`. The sets are `slots`, the dictionaries of values are
-//! `terms`, and `labels` are those of all label keys.
+//! The values of an attribute are in order, so that existence, sets and ranges are answered without a scan of objects.
+//! A change touches only the values that differ between the object before and after; most updates touch none. Objects
+//! that are not completely indexed are in sets of their own: see `indexed`. `slots` implements the sets, `terms` the
+//! dictionaries of values, and `labels` those of all label keys.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use super::heap::{map_nodes, shared};
-use super::indexed::{IndexLimits, Part};
+use super::indexed::{IndexLimits, IndexedPart};
 use super::labels::Labels;
 use super::object::Object;
 use super::slots::SlotSet;
@@ -31,10 +31,10 @@ pub struct Postings {
     fields: OrdMap<FieldIndex, Terms>,
     labels: Labels,
     /// Slots of objects of which a part is not indexed.
-    incomplete: OrdMap<Part, Arc<SlotSet>>,
+    incomplete: OrdMap<IndexedPart, Arc<SlotSet>>,
 }
 
-/// What an index is about.
+/// The attribute of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Attribute {
     /// A field of the plan.
@@ -45,7 +45,7 @@ pub enum Attribute {
     Namespace,
 }
 
-/// What the index of one attribute is made of.
+/// The contents of the index of one attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttributeUsage {
     /// The attribute.
@@ -97,12 +97,12 @@ impl Postings {
         self.labels.values(key)
     }
 
-    /// The slots of objects of which this part is not indexed: what holds for them is only known from the objects.
-    pub fn incomplete(&self, part: Part) -> Option<&SlotSet> {
+    /// The slots of objects of which this part is not indexed: only the objects themselves show what matches them.
+    pub fn incomplete(&self, part: IndexedPart) -> Option<&SlotSet> {
         self.incomplete.get(&part).map(|slots| &**slots)
     }
 
-    /// What each index takes, where there is any value.
+    /// Memory of each index that has values.
     pub fn usage(&self) -> Vec<AttributeUsage> {
         let set = |slots: &SlotSet| shared::<SlotSet>() + slots.held_bytes();
         let mut usage: BTreeMap<Attribute, (usize, usize)> = BTreeMap::new();
@@ -118,8 +118,8 @@ impl Postings {
         }
         for (part, slots) in &self.incomplete {
             match part {
-                Part::Field(field) => add(Attribute::Field(*field), 0, set(slots)),
-                Part::Labels => add(Attribute::Labels, 0, set(slots)),
+                IndexedPart::Field(field) => add(Attribute::Field(*field), 0, set(slots)),
+                IndexedPart::Labels => add(Attribute::Labels, 0, set(slots)),
             }
         }
         if !self.namespaces.is_empty() {
@@ -135,7 +135,7 @@ impl Postings {
             .collect()
     }
 
-    /// Indexes what became of the object in a slot.
+    /// Indexes a change of the object in a slot.
     pub(super) fn index(&mut self, slot: u32, before: Option<&Object>, after: Option<&Object>) {
         match (before, after) {
             (Some(before), Some(after)) if before.has_terms_of(after) => return,
@@ -171,7 +171,7 @@ impl Postings {
         }
     }
 
-    fn mark(&mut self, part: Part, slot: u32, is_incomplete: bool) {
+    fn mark(&mut self, part: IndexedPart, slot: u32, is_incomplete: bool) {
         if is_incomplete {
             Arc::make_mut(self.incomplete.entry(part).or_default()).insert(slot);
         } else if let Some(slots) = self.incomplete.get_mut(&part) {
@@ -184,7 +184,7 @@ impl Postings {
     }
 }
 
-/// Visits what only one of two sorted lists has: true with what only the second one has.
+/// Visits the elements that only one of two sorted lists has: with true those of the second one.
 fn differences<T: Ord>(before: &[T], after: &[T], mut visit: impl FnMut(&T, bool)) {
     let (mut before, mut after) = (before.iter().peekable(), after.iter().peekable());
     loop {

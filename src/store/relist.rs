@@ -1,8 +1,8 @@
-//! A full list under way, and how it joins what is there.
+//! Applies a full list to a store.
 //!
-//! A list costs its changes: of an object that is held already nothing is kept but a mark, so that a relist of everything
-//! needs no second copy. The very first list goes straight into the store, which nobody can see yet. Nothing of a list is
-//! visible before it is committed, and one that is cut off leaves no trace.
+//! A list costs its changes. For an object that is already stored it only stores a mark, so that a relist of everything
+//! does not double the memory. The very first list goes straight into the store, which has no readers yet. Nothing of a
+//! list is visible before it is committed, and an interrupted list leaves no trace.
 
 use std::sync::Arc;
 
@@ -13,31 +13,31 @@ use super::snapshot::Snapshot;
 use super::writer::Store;
 use crate::model::{Key, Record, Version};
 
-/// How a relist joined what was there.
+/// The result of a relist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Replaced {
-    /// History goes on: removals, then changes in version order.
+pub enum RelistOutcome {
+    /// History continues: removals, then changes in version order.
     Continued,
-    /// The versions went backwards (a restored or another cluster), or what was there was not trusted: nothing before is
-    /// comparable, history starts anew and running watches must end.
+    /// The versions went backwards (a restored or another cluster), or the stored objects were not trusted. No earlier
+    /// version is comparable: history starts again and running watches must end.
     Reset,
 }
 
-/// How much of what is there a list can rely on; each trusts less than the one before.
+/// How much of the stored objects a list can rely on; each mode relies on less than the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Trust {
-    /// Objects of the same version are the same; their bytes are kept as they were.
+pub enum RelistMode {
+    /// Objects of the same version are the same; their stored bytes are not replaced.
     #[default]
-    SameVersionIsSame,
+    TrustVersions,
     /// The source may have rewritten objects without a new version: the list begins another history.
-    Nothing,
-    /// What was told before may not have been so: the same, and whoever was told it must list anew
-    /// ([`Snapshot::has_retracted`]).
-    NothingTold,
+    NewEpoch,
+    /// Earlier events may have been wrong: like [`RelistMode::NewEpoch`], and clients that received them must list
+    /// again ([`Snapshot::is_invalidated`]).
+    Invalidate,
 }
 
 impl Store {
-    /// A full list begins; one that was under way is forgotten.
+    /// A full list begins; an earlier one that has not been committed is dropped.
     pub fn begin_list(&mut self) {
         let first = !self.is_filled && !matches!(self.relist, Some(Relist::Over(_)));
         if first {
@@ -46,14 +46,14 @@ impl Store {
         self.relist = Some(if first { Relist::First } else { Relist::Over(Over::default()) });
     }
 
-    /// The list under way was cut off: what was read of it is let go at once, since the next one may be long in coming.
+    /// The list was interrupted. Its contents are released immediately, since the next one may take long to begin.
     pub fn abort_list(&mut self) {
         if let Some(Relist::First) = self.relist.take() {
             self.clear();
         }
     }
 
-    /// Lets go what the first list has put in, which nobody has seen.
+    /// Releases the objects of the first list, which no reader has seen.
     fn clear(&mut self) {
         let limits = self.current.postings.limits;
         let Snapshot { epoch, history, pins, retired, .. } = std::mem::take(&mut self.current);
@@ -62,7 +62,7 @@ impl Store {
         self.free_slots.clear();
     }
 
-    /// How many objects the list under way has so far.
+    /// Number of objects that the list has so far.
     pub fn listed(&self) -> usize {
         match &self.relist {
             None => 0,
@@ -71,7 +71,7 @@ impl Store {
         }
     }
 
-    /// Whether a list is under way.
+    /// Whether a list is arriving.
     pub fn is_listing(&self) -> bool {
         self.relist.is_some()
     }
@@ -135,11 +135,12 @@ impl Store {
         }
     }
 
-    /// The list is complete and shows `version`: it replaces what was held. Without a list it is an empty one.
+    /// The list is complete at `version`: it replaces the contents of the store. Without a list it is an empty one.
     ///
-    /// Invariant: removals come first and carry the version before the gap, since nobody knows theirs and a later one
-    /// would let a client that is cut in the middle skip the changes; changed objects follow in version order.
-    pub fn commit_list(&mut self, version: Version, trust: Trust) -> Replaced {
+    /// Invariant: removals come first and have the version before the gap. Their own versions are unknown, and with a
+    /// later one a client that is disconnected in the middle would skip changes. Changed objects follow in version
+    /// order.
+    pub fn commit_list(&mut self, version: Version, mode: RelistMode) -> RelistOutcome {
         if self.relist.is_none() {
             self.begin_list();
         }
@@ -147,11 +148,11 @@ impl Store {
         let Some(Relist::Over(over)) = self.relist.take() else {
             self.current.version = version;
             self.current.history.restart(version);
-            return Replaced::Continued;
+            return RelistOutcome::Continued;
         };
         let before_gap = self.current.version;
         let goes_back = version < before_gap || over.changed.values().any(|object| object.version() <= before_gap);
-        let begins_anew = goes_back || trust != Trust::SameVersionIsSame;
+        let begins_anew = goes_back || mode != RelistMode::TrustVersions;
         let mut gone = self.current.occupied.to_bitmap() - &over.kept;
         for key in over.changed.keys() {
             if let Some(slot) = self.current.slot(key.as_str()) {
@@ -160,19 +161,19 @@ impl Store {
         }
         if begins_anew {
             self.current.epoch += 1;
-            if trust == Trust::NothingTold {
-                self.current.retracted = self.current.epoch;
+            if mode == RelistMode::Invalidate {
+                self.current.invalidated = self.current.epoch;
             }
             self.current.history.restart(version);
             self.current.version = version;
         }
-        // In the order of the list, as everything that is told.
+        // In list order, like all events.
         let mut gone: Vec<Key> = gone.into_iter().map(|slot| Key::new("", self.current.key(slot))).collect();
         gone.sort_unstable();
         for key in gone {
             let before = self.take(key.as_str());
             if !begins_anew {
-                self.remember(Change { version: before_gap, before, after: None, fills_gap: true });
+                self.remember(Change { version: before_gap, before, after: None, in_relist_gap: true });
             }
         }
         let mut changed: Vec<Object> = over.changed.into_values().collect();
@@ -186,17 +187,17 @@ impl Store {
                 self.enter(self.current.slot(object.key()), object);
             }
             self.current.history.bridge(before_gap, version);
-            self.prove(version);
+            self.advance_to(version);
         }
-        if begins_anew { Replaced::Reset } else { Replaced::Continued }
+        if begins_anew { RelistOutcome::Reset } else { RelistOutcome::Continued }
     }
 
     /// Replaces everything by a finished list of `version`; see [`Store::commit_list`].
-    pub fn replace(&mut self, records: &[Record], version: Version) -> Replaced {
+    pub fn replace(&mut self, records: &[Record], version: Version) -> RelistOutcome {
         self.begin_list();
         for record in records {
             self.list(record);
         }
-        self.commit_list(version, Trust::SameVersionIsSame)
+        self.commit_list(version, RelistMode::TrustVersions)
     }
 }

@@ -1,8 +1,9 @@
 //! Sets of slots that are shared with snapshots: one change copies one small part, never the whole set.
 //!
-//! A slot is the number of an object within its store. Small sets are one sorted array; large ones are roaring bitmaps
-//! of 65,536 slots each behind a pointer of its own, because a bitmap over all objects would be copied whole by the first
-//! change after every published snapshot. What sets are about is `postings`; how they are combined is `query::plan`.
+//! A slot is the number of an object within its store. A small set is one sorted array. A large one has a roaring
+//! bitmap for each 65,536 slots, each behind its own pointer: the first change after every published snapshot would
+//! otherwise copy a bitmap over all objects. `postings` defines what the sets are about, and `query::plan` combines
+//! them.
 
 use std::sync::Arc;
 
@@ -24,7 +25,8 @@ pub struct SlotSet {
 enum Form {
     /// Sorted.
     Few(Vec<u32>),
-    /// The slots whose upper half is the position; they are held with their upper half, so that parts combine as they are.
+    /// The slots whose upper half is the index; they are stored with their upper half, so that parts combine without
+    /// conversion.
     Many(Vec<Option<Arc<RoaringBitmap>>>),
 }
 
@@ -94,7 +96,7 @@ impl SlotSet {
         set
     }
 
-    /// Keeps in `set` only what is in this one too.
+    /// Retains in `set` only the slots of this set.
     pub fn intersect(&self, set: &mut RoaringBitmap) {
         match &self.form {
             Form::Few(slots) => *set = slots.iter().copied().filter(|slot| set.contains(*slot)).collect(),
@@ -217,7 +219,7 @@ impl SlotSet {
         was_there
     }
 
-    /// What it takes on the heap, in bytes, itself not counted.
+    /// Memory on the heap, in bytes, without the set itself.
     pub(super) fn held_bytes(&self) -> usize {
         match &self.form {
             Form::Few(slots) => allocated(slots.capacity() * size_of::<u32>()),
@@ -229,12 +231,12 @@ impl SlotSet {
     }
 }
 
-/// What a part takes: its head, room for four containers of which it has one, and the slots in it. The slots of a container that
-/// is no bitmap grow by doubling, so a quarter of their room is free.
+/// Memory of a part: its head, capacity for four containers of which it has one, and its slots. The slots of a
+/// container that is no bitmap grow by doubling, so a quarter of their capacity is free.
 fn part_bytes(part: &RoaringBitmap) -> usize {
-    /// Room for four containers of 32 bytes.
+    /// Capacity for four containers of 32 bytes.
     const CONTAINERS: usize = 128;
-    /// What a container has in front where it is serialized.
+    /// Bytes of the header of a serialized container.
     const SERIAL_HEAD: usize = 16;
     /// A container of this size is a bitmap.
     const BITMAP: usize = 8_192;

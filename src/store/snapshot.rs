@@ -1,4 +1,4 @@
-//! What readers hold: a store at one point in time.
+//! A store at one point in time, for readers.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::history::{Change, Cursor, History, TooOld};
 use super::lengths::Lengths;
 use super::object::Object;
 use super::order::Order;
-use super::pins::{Held, Pins};
+use super::pins::{PinnedValue, Pins};
 use super::postings::{AttributeUsage, Postings};
 use super::slots::SlotSet;
 use crate::model::Version;
@@ -21,8 +21,8 @@ pub struct Snapshot {
     pub(super) version: Version,
     /// Rises when versions went backwards; a watch from another epoch must end.
     pub(super) epoch: u64,
-    /// What was told in epochs before this one may not have been so.
-    pub(super) retracted: u64,
+    /// Events of epochs before this one may have been wrong.
+    pub(super) invalidated: u64,
     pub(super) objects: Vector<Option<Object>>,
     pub(super) order: Order,
     pub(super) occupied: Arc<SlotSet>,
@@ -31,23 +31,23 @@ pub struct Snapshot {
     /// Sum of the sizes of all objects as JSON.
     pub(super) json_bytes: u64,
     pub(super) lengths: Lengths,
-    /// Sum of what the objects take in memory.
+    /// Memory of all objects, in bytes.
     pub(super) held_bytes: u64,
     /// Objects with unknown values of some field.
     pub(super) unselectable: u64,
     pub(super) pins: Arc<Pins>,
-    /// What changes had let go before it.
+    /// Bytes that changes had released before it.
     pub(super) retired: u64,
 }
 
-/// What a store takes in memory, in bytes, as far as it knows; sizes are those that the allocator gives.
+/// Memory of a store, in bytes, with the sizes that the allocator gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// How many objects.
     pub objects: u64,
     /// All objects as JSON.
     pub json_bytes: u64,
-    /// All objects as they are held.
+    /// All objects as they are stored.
     pub held_bytes: u64,
     /// Objects with unknown values of some field.
     pub unselectable: u64,
@@ -55,15 +55,15 @@ pub struct Usage {
     pub order_bytes: u64,
     /// Changes in history.
     pub history_changes: u64,
-    /// Previous states that only history keeps.
+    /// Previous states that only history references.
     pub history_bytes: u64,
     /// The index of each field, of all labels, and of the namespace.
     pub attributes: Vec<AttributeUsage>,
 }
 
 impl Snapshot {
-    /// Holds something that has this state in it, for a reader who can be slow.
-    pub fn hold<Value: Send + 'static>(&self, value: Value) -> Held<Value> {
+    /// Pins a value that contains this state, for a reader that may be slow.
+    pub fn hold<Value: Send + 'static>(&self, value: Value) -> PinnedValue<Value> {
         self.pins.hold(self.retired, value)
     }
 
@@ -77,11 +77,12 @@ impl Snapshot {
         self.epoch
     }
 
-    /// Whether what was told in this epoch may not have been so. Who watches since then must list anew; who resumes is
-    /// refused by [`Snapshot::since`], because history begins behind all that was told then. (But for one who stopped at
-    /// the very version at which it begins: nothing tells that place from the one that the new list ends at.)
-    pub fn has_retracted(&self, epoch: u64) -> bool {
-        epoch < self.retracted
+    /// Whether events of this epoch may have been wrong. Their watches must end and their clients must list again.
+    /// Clients that resume are rejected by [`Snapshot::since`], because history begins after all events of that time.
+    /// The one exception is a client that stopped at the very version at which history begins: that position cannot be
+    /// distinguished from the end of the new list.
+    pub fn is_invalidated(&self, epoch: u64) -> bool {
+        epoch < self.invalidated
     }
 
     /// How many objects.
@@ -104,7 +105,7 @@ impl Snapshot {
         self.lengths.most()
     }
 
-    /// What it takes in memory. Walks the index: for a scrape of metrics, not for a request.
+    /// Memory of the store. Walks the index: for a scrape of metrics, not for a request.
     pub fn usage(&self) -> Usage {
         Usage {
             objects: self.len() as u64,
@@ -128,7 +129,7 @@ impl Snapshot {
         self.order.find(key, |slot| self.key(slot))
     }
 
-    /// Invariant: every slot of the order holds an object.
+    /// Invariant: every slot of the order has an object.
     pub(super) fn key(&self, slot: u32) -> &str {
         self.object(slot).map_or("", |object| object.key())
     }
@@ -163,22 +164,22 @@ impl Snapshot {
         self.history.oldest()
     }
 
-    /// Where a watcher that has seen everything up to `version` goes on. A version of the future is fine: it has
-    /// nothing to see yet.
+    /// The position of a watcher that has seen everything up to `version`. A future version is valid: it has no changes
+    /// yet.
     ///
     /// # Errors
-    /// [`TooOld`] when history no longer reaches back that far.
+    /// [`TooOld`] when history does not reach back that far.
     pub fn since(&self, version: Version) -> Result<Cursor, TooOld> {
         self.history.since(version)
     }
 
-    /// Whether a relist jumped over this version: what happened before and after it there is not known.
-    pub fn jumped_over(&self, version: Version) -> bool {
+    /// Whether the version is between the states before and after a relist, so that the changes around it are unknown.
+    pub fn is_in_relist_gap(&self, version: Version) -> bool {
         self.history.gap_around(version).is_some()
     }
 
     /// The last stretch of versions that a relist jumped over, both ends excluded, as far as history remembers.
-    pub fn last_jump(&self) -> Option<(Version, Version)> {
+    pub fn last_relist_gap(&self) -> Option<(Version, Version)> {
         self.history.last_gap()
     }
 

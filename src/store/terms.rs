@@ -1,8 +1,8 @@
 //! The values of one attribute in order, each with its slots: Lucene's term dictionary.
 //!
-//! Terms stand in blocks of up to [`MOST`], their texts joined, so that a value which only one object has costs its text
-//! and a few bytes. Blocks are shared with snapshots: a change copies one block. The order serves sets and existence now,
-//! ranges and prefixes later, without another structure.
+//! Terms are stored in blocks of up to [`MOST`] with joined texts, so that a value of a single object takes its text
+//! and a few bytes. Blocks are shared with snapshots: a change copies one block. The order serves sets and existence,
+//! and would serve ranges and prefixes.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -34,10 +34,10 @@ const MOST: usize = 128;
 /// Below this many terms a block is joined with its neighbour where both fit.
 const FEWEST: usize = MOST / 4;
 
-/// Most terms of a block that two were joined to: some room is left for what comes.
+/// Most terms of a block after two were joined: the rest of its capacity is free for insertions.
 const JOINED: usize = MOST * 15 / 16;
 
-/// For so many terms a block grows at a time.
+/// A block grows by this many terms at a time.
 const ROOM: usize = 8;
 
 /// The term dictionary of one attribute. Cloning shares it.
@@ -60,7 +60,7 @@ struct Block {
     sets: Vec<Arc<SlotSet>>,
 }
 
-/// Marks a position in `sets`. Stores hold far fewer objects than this is.
+/// Marks a position in `sets`. Stores have far fewer objects than this.
 const IN_SETS: u32 = 1 << 31;
 
 impl Posting<'_> {
@@ -178,7 +178,7 @@ impl Block {
     /// Puts a term in that has this slot, or the set that was pushed last.
     fn insert(&mut self, index: usize, text: &str, slot: u32) {
         let start = self.start(index);
-        // Room for a few more, not for as many again: most blocks are at rest most of the time.
+        // Reserves a few more, not twice as many: most blocks rarely change.
         if self.ends.len() == self.ends.capacity() {
             self.ends.reserve_exact(ROOM);
             self.slots.reserve_exact(ROOM);
@@ -222,7 +222,7 @@ impl Block {
         upper
     }
 
-    /// Gives back what growing left unused.
+    /// Returns memory that growth left unused.
     fn give_back(&mut self) {
         self.texts.shrink_to_fit();
         self.ends.shrink_to_fit();
@@ -395,7 +395,7 @@ impl Terms {
             return;
         };
         if bound.is_empty() {
-            // The first one has nobody before it; its successor comes to it when that one shrinks.
+            // The first one has no predecessor; its successor is merged into it when that one shrinks.
             if self.len == 0 {
                 self.blocks.clear();
             }
@@ -412,7 +412,7 @@ impl Terms {
         }
     }
 
-    /// What it takes in memory, in bytes.
+    /// Memory in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         let blocks: usize = self.blocks.iter().map(|(bound, block)| shared_text(bound) + block.held_bytes()).sum();
         map_nodes::<Arc<str>, Arc<Block>>(self.blocks.len()) + blocks

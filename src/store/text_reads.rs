@@ -1,4 +1,4 @@
-//! How many texts of objects are read, for the tests that no step grows faster than an object.
+//! Counts the texts of objects that are read, for tests that the cost of a step is at most linear in the object.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! The one writer of a store.
+//! The only writer of a store.
 
 use std::sync::Arc;
 
@@ -15,38 +15,38 @@ use crate::model::{Key, Record, Version};
 /// The writer's side of one resource. Not `Clone`: one task owns it.
 #[derive(Debug)]
 pub struct Store {
-    /// What the next snapshot will be; changed in place, shared copy-on-write with the snapshots handed out.
+    /// The next snapshot; changed in place, shared copy-on-write with published snapshots.
     pub(super) current: Snapshot,
-    /// Slots that held an object that is gone.
+    /// Slots of removed objects.
     pub(super) free_slots: Vec<u32>,
     packing: ObjectEncoder,
-    /// Whether a list has ever been completed: the first one has nothing to stand beside.
+    /// Whether a list has ever been completed: the first one has no earlier state to compare with.
     pub(super) is_filled: bool,
-    /// A full list under way; nothing of it is in a snapshot that readers use.
+    /// A full list that is arriving; no snapshot of readers has any of it.
     pub(super) relist: Option<Relist>,
     limits: HistoryLimits,
 }
 
-/// What became of a record or a deletion.
+/// The result of applying a record or a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum WriteOutcome {
     /// The store changed and history has one more entry.
     Changed,
     /// The store already had this or something newer.
     Stale,
 }
 
-/// Objects that a dictionary is trained on are taken from all over a store, so many at most.
+/// Most objects that a dictionary is trained on, sampled from the whole store.
 const SAMPLES: usize = 1_000;
 
-/// What remains of a store that is gone is what readers hold of it.
+/// After the end of a store, only what readers reference remains of it.
 impl Drop for Store {
     fn drop(&mut self) {
         self.current.pins.retire(self.current.held_bytes + self.current.history.held_bytes());
     }
 }
 
-/// What the change of one term copies of its index, in bytes: a node of its tree.
+/// Bytes of the index that the change of one term copies: a node of its tree.
 const NODE: usize = 1 << 10;
 
 impl Store {
@@ -67,7 +67,7 @@ impl Store {
         }
     }
 
-    /// The same with other limits of what is indexed of one object; the store must be empty.
+    /// The same with other limits of the indexed values of one object; the store must be empty.
     #[must_use]
     pub fn indexing(mut self, limits: IndexLimits) -> Store {
         Arc::make_mut(&mut self.current.postings).limits = limits;
@@ -75,7 +75,7 @@ impl Store {
         self
     }
 
-    /// The same with a bound on what readers hold of past states, which other stores share.
+    /// The same with a bound on what readers of past states retain, which several stores share.
     #[must_use]
     pub fn pinned_by(mut self, all: &Arc<Pinned>) -> Store {
         self.current.pins = Pins::new(all.clone());
@@ -93,87 +93,87 @@ impl Store {
     }
 
     /// Puts an object in, new or changed.
-    pub fn apply(&mut self, record: &Record) -> Outcome {
+    pub fn apply(&mut self, record: &Record) -> WriteOutcome {
         let slot = self.current.slot(record.key.as_str());
         let held = slot.and_then(|slot| self.current.object(slot));
         if held.is_some_and(|held| held.version() >= record.version) {
-            return Outcome::Stale;
+            return WriteOutcome::Stale;
         }
         let after = self.pack(record);
         self.enter(slot, after);
-        Outcome::Changed
+        WriteOutcome::Changed
     }
 
     /// Takes an object away; `version` is that of the deletion.
-    pub fn delete(&mut self, key: &Key, version: Version) -> Outcome {
+    pub fn delete(&mut self, key: &Key, version: Version) -> WriteOutcome {
         let Some(before) = self.current.get(key.as_str()).cloned() else {
-            self.prove(version);
-            return Outcome::Stale;
+            self.advance_to(version);
+            return WriteOutcome::Stale;
         };
         if before.version() > version {
-            return Outcome::Stale;
+            return WriteOutcome::Stale;
         }
         self.take(key.as_str());
-        self.prove(version);
-        self.remember(Change { version, before: Some(before), after: None, fills_gap: false });
-        Outcome::Changed
+        self.advance_to(version);
+        self.remember(Change { version, before: Some(before), after: None, in_relist_gap: false });
+        WriteOutcome::Changed
     }
 
-    /// Every change up to `version` has been applied: a bookmark said so.
-    pub fn prove(&mut self, version: Version) {
+    /// Every change up to `version` has been applied, as a bookmark reported.
+    pub fn advance_to(&mut self, version: Version) {
         self.current.version = self.current.version.max(version);
     }
 
     /// Takes an object away whose new state cannot be read; `version` is that of the new state. Where even that is
     /// unknown the removal is stamped like those of a relist.
-    pub fn drop_unreadable(&mut self, key: &Key, version: Option<Version>) -> Outcome {
+    pub fn drop_unreadable(&mut self, key: &Key, version: Option<Version>) -> WriteOutcome {
         let known = version.filter(|version| *version > self.current.version);
         let before = self.take(key.as_str());
         if let Some(version) = known {
             self.current.version = version;
         }
         if before.is_none() {
-            return Outcome::Stale;
+            return WriteOutcome::Stale;
         }
         let version = self.current.version;
-        self.remember(Change { version, before, after: None, fills_gap: known.is_none() });
-        Outcome::Changed
+        self.remember(Change { version, before, after: None, in_relist_gap: known.is_none() });
+        WriteOutcome::Changed
     }
 
-    /// What writing takes in memory beside the newest snapshot, in bytes.
+    /// Memory for writing beside the newest snapshot, in bytes.
     pub fn writing_bytes(&self) -> usize {
         self.packing.held_bytes()
     }
 
-    /// What the store holds in memory but for its indexes and its order, in bytes: known at every moment, unlike
-    /// [`Store::index_bytes`]. Objects of a list under way are in it.
+    /// Memory of the store without its indexes and its order, in bytes: known at every moment, unlike
+    /// [`Store::index_bytes`]. Objects of a list that is still arriving are included.
     pub fn held_bytes(&self) -> u64 {
         let listed = self.relist.as_ref().map_or(0, Relist::held_bytes);
         self.current.held_bytes + self.current.history.held_bytes() + self.writing_bytes() as u64 + listed
     }
 
-    /// What indexes and order take, in bytes. Walks them.
+    /// Memory of the indexes and the order, in bytes. Walks them.
     pub fn index_bytes(&self) -> u64 {
         let usage = self.current.usage();
         usage.order_bytes + usage.attributes.iter().map(|index| index.bytes).sum::<u64>()
     }
 
-    /// How many objects the store holds.
+    /// The number of objects of the store.
     pub fn len(&self) -> usize {
         self.current.len()
     }
 
-    /// Whether it holds none.
+    /// Whether it has no objects.
     pub fn is_empty(&self) -> bool {
         self.current.is_empty()
     }
 
-    /// A change that is known to be new; `slot` is where the object is held.
+    /// Applies a change that is known to be new; `slot` is where the object is stored.
     pub(super) fn enter(&mut self, slot: Option<u32>, after: Object) {
         let version = after.version();
         let before = self.put(slot, after.clone());
-        self.prove(version);
-        self.remember(Change { version, before, after: Some(after), fills_gap: false });
+        self.advance_to(version);
+        self.remember(Change { version, before, after: Some(after), in_relist_gap: false });
     }
 
     pub(super) fn remember(&mut self, change: Change) {
@@ -197,7 +197,7 @@ impl Store {
         object
     }
 
-    /// Writes everything anew with the first dictionary: some thousand objects at most, since it is trained early.
+    /// Compresses everything again with the first dictionary: some thousand objects at most, since it is trained early.
     fn repack(&mut self) {
         for slot in 0..self.current.objects.len() {
             let Some(Some(object)) = self.current.objects.get(slot) else { continue };
@@ -208,7 +208,7 @@ impl Store {
         }
     }
 
-    /// Counts what a change lets go unless a reader of an earlier state holds it.
+    /// Counts what a change releases unless a reader of an earlier state references it.
     fn retire(&mut self, before: Option<&Object>, after: Option<&Object>) {
         let terms = |object: Option<&Object>| object.map_or(0, |object| object.label_count() + object.fields().count());
         let changed = match (before, after) {
@@ -220,13 +220,13 @@ impl Store {
         self.current.retired = self.current.pins.retired();
     }
 
-    /// Puts an object in its slot, or in one of its own; answers what was there.
+    /// Puts an object in its slot, or in a new one; returns the object that was there.
     pub(super) fn put(&mut self, held: Option<u32>, object: Object) -> Option<Object> {
         let current = &mut self.current;
         let key = object.key();
         let slot = held.or_else(|| self.free_slots.pop()).unwrap_or_else(|| {
             current.objects.push_back(None);
-            // Slots are 32 bits wide because roaring's are; etcd holds far fewer objects.
+            // Slots are 32 bits wide because roaring's are; etcd stores far fewer objects.
             u32::try_from(current.objects.len() - 1).unwrap_or(u32::MAX)
         });
         let before = current.objects.set(slot as usize, Some(object.clone())).filter(|_| held.is_some());

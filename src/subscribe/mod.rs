@@ -1,6 +1,6 @@
-//! What a change means to one selection (apiserver `storage/cacher/cache_watcher.go`, convertToWatchEvent).
+//! The event of a change for one selection (apiserver `storage/cacher/cache_watcher.go`, convertToWatchEvent).
 //!
-//! Map: [`transition`] decides; [`subscription_index`] says whom to ask.
+//! [`transition`] decides; [`subscription_index`] finds the subscriptions that a change may concern.
 
 pub mod subscription_index;
 #[cfg(test)]
@@ -31,7 +31,7 @@ impl Transition {
     }
 }
 
-/// What `change` means to `selection`; `None`: nothing, it was out and stayed out.
+/// The event of `change` for `selection`; `None` if the object was not selected before or after.
 pub fn transition(selection: &impl Selects, change: &Change) -> Option<Transition> {
     let selected = |object: &&Object| selection.selects(object);
     let before = change.before.as_ref().filter(selected);

@@ -1,9 +1,10 @@
-//! Which subscriptions a change may concern: an index over what they select, so that a change costs those it touches.
+//! Finds the subscriptions that a change may concern, so that a change costs only those.
 //!
-//! Each subscription stands under one *anchor*: the narrowest thing that every object of its selection has, such as a name,
-//! the value of a field, one of a few values of a label. A change looks up what its object had before and what it has now; whoever
-//! stands there is touched and asks [`super::transition`], which decides. A selection that only excludes has no anchor and is touched
-//! by every change. Of texts only hashes are held: who is touched for nothing finds that out. Whom to wake, and what they have not been told yet, is the registry's.
+//! Each subscription is stored under one key: the narrowest property that every object of its selection has, such as a
+//! name, the value of a field, or one of a few values of a label. A change looks up what its object had before and what
+//! it has now. The subscriptions found are candidates, and [`super::transition`] decides for each. A selection that
+//! only excludes has no key and is a candidate for every change. The index stores only hashes of texts; a collision
+//! costs one more decision. The registry wakes the watches and tracks which changes they have not yet received.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
@@ -14,18 +15,18 @@ use crate::query::Selection;
 use crate::selector::TestedValues;
 use crate::store::{Change, Object};
 
-/// A subscription, numbered by whoever keeps them.
+/// The number of a subscription, assigned by the owner of the index.
 pub type SubscriptionId = u32;
 
-/// A label selection with more values than this is found by its key: it would stand in too many places.
+/// A label selection with more values than this is stored by its key only: it would take too many entries.
 const MOST_VALUES: usize = 64;
 
-/// Subscriptions by the hash of one text. Two texts of one hash cost a look at a change that concerns somebody else.
+/// Subscriptions by the hash of one text. A collision of hashes costs one needless decision.
 type ByHash = HashMap<u64, Subscribers, BuildHasherDefault<Hashed>>;
 
-/// Subscriptions in one place of the index.
+/// The subscriptions of one entry of the index.
 ///
-/// Most places have one or a few, for which a list is smallest. Places with many are sets: thousands of watches of one place can end at once,
+/// Most entries have one or a few, for which a list is smallest. Those with many are sets: thousands of watches of one entry can end together,
 /// and a search through a list for each of them would be quadratic.
 #[derive(Debug)]
 enum Subscribers {
@@ -82,15 +83,15 @@ impl Subscribers {
     }
 }
 
-/// The subscriptions that one change touches, each once: an object can have many of the values that one subscription stands under.
+/// The subscriptions that one change may concern, each once: an object can have many of the values that one subscription is stored under.
 #[derive(Debug, Default)]
-pub struct Touched {
+pub struct Candidates {
     ids: Vec<SubscriptionId>,
     /// A bit for each subscription in `ids`.
     seen: Vec<u64>,
 }
 
-impl Touched {
+impl Candidates {
     /// Each subscription once.
     pub fn ids(&self) -> &[SubscriptionId] {
         &self.ids
@@ -122,7 +123,7 @@ impl Touched {
     }
 }
 
-/// Takes a hash for what it is.
+/// Uses a hash as its own hash.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hashed(u64);
 
@@ -140,9 +141,9 @@ impl Hasher for Hashed {
     }
 }
 
-/// Where a subscription stands: what [`SubscriptionIndex::remove`] needs to find it again.
+/// Where a subscription is stored: [`SubscriptionIndex::remove`] needs it.
 #[derive(Debug)]
-pub struct Stand {
+pub struct StoredKeys {
     map: Map,
     /// Hashes of the texts in that map; none where the map has only one place.
     texts: Box<[u64]>,
@@ -161,14 +162,14 @@ enum Map {
     Rest,
 }
 
-impl Stand {
-    /// What it takes in memory with its places in the index, in bytes.
+impl StoredKeys {
+    /// Memory with its entries in the index, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.texts.len() * PLACE_BYTES
     }
 }
 
-/// About the memory of one text of one subscription: its hash here, its entry in a map that is half empty, and an allocation.
+/// Approximate memory of one text of one subscription: its hash here, its entry in a half-empty map, and an allocation.
 const PLACE_BYTES: usize = 104;
 
 /// The index.
@@ -181,7 +182,7 @@ pub struct SubscriptionIndex {
     /// By the hash of the key.
     labels: HashMap<u64, Label, BuildHasherDefault<Hashed>>,
     namespaces: ByHash,
-    /// Touched by every change.
+    /// Candidates by every change.
     rest: Subscribers,
 }
 
@@ -208,14 +209,14 @@ enum IndexKey<'a> {
 
 impl<'a> IndexKey<'a> {
     /// The narrowest: a name, then a field, then a label, whose values tend to be fewer, then the namespace.
-    fn of(selection: &'a Selection) -> IndexKey<'a> {
+    fn narrowest(selection: &'a Selection) -> IndexKey<'a> {
         let mut best = match &selection.namespace {
             Some(namespace) => IndexKey::Namespaces(std::slice::from_ref(namespace)),
             None => IndexKey::Rest,
         };
         for term in &selection.fields {
             if term.field == FieldRef::Empty {
-                if !term.holds_for_nothing_there() {
+                if !term.matches_absent() {
                     return IndexKey::Nowhere;
                 }
                 continue;
@@ -256,7 +257,7 @@ impl<'a> IndexKey<'a> {
         match self {
             IndexKey::Nowhere => 0,
             IndexKey::Names(names) => names.len(),
-            // What most objects lack reads as empty: no good place to stand.
+            // Most objects lack the field, which reads as empty: a broad key.
             IndexKey::Fields(_, values) if values.iter().any(String::is_empty) => MOST_VALUES + 3,
             IndexKey::Fields(_, values) => 1 + values.len(),
             IndexKey::Labels(_, values) => 2 + values.len(),
@@ -269,30 +270,30 @@ impl<'a> IndexKey<'a> {
 
 impl SubscriptionIndex {
     /// Adds a subscription; the same number again only after [`SubscriptionIndex::remove`].
-    pub fn insert(&mut self, id: SubscriptionId, selection: &Selection) -> Stand {
-        let stand = self.stand(selection);
-        self.at(&stand, |held| held.insert(id));
-        stand
+    pub fn insert(&mut self, id: SubscriptionId, selection: &Selection) -> StoredKeys {
+        let stored = self.stored(selection);
+        self.at(&stored, |held| held.insert(id));
+        stored
     }
 
-    /// Takes a subscription away that was added and stands here.
-    pub fn remove(&mut self, id: SubscriptionId, stand: &Stand) {
-        self.at(stand, |held| held.remove(id));
-        self.sweep(stand);
+    /// Removes a subscription from where it is stored.
+    pub fn remove(&mut self, id: SubscriptionId, stored: &StoredKeys) {
+        self.at(stored, |held| held.remove(id));
+        self.sweep(stored);
     }
 
     fn hash(&self, text: &str) -> u64 {
         self.hasher.hash_one(text)
     }
 
-    fn stand(&self, selection: &Selection) -> Stand {
+    fn stored(&self, selection: &Selection) -> StoredKeys {
         let hashes = |texts: &[String]| {
             let mut hashes: Vec<u64> = texts.iter().map(|text| self.hash(text)).collect();
             hashes.sort_unstable();
             hashes.dedup();
             hashes.into_boxed_slice()
         };
-        let (map, texts) = match IndexKey::of(selection) {
+        let (map, texts) = match IndexKey::narrowest(selection) {
             IndexKey::Nowhere => (Map::Nowhere, [].into()),
             IndexKey::Names(names) => (Map::Names, hashes(names)),
             IndexKey::Fields(index, values) => (Map::Field(index), hashes(values)),
@@ -301,11 +302,11 @@ impl SubscriptionIndex {
             IndexKey::Namespaces(names) => (Map::Namespaces, hashes(names)),
             IndexKey::Rest => (Map::Rest, [].into()),
         };
-        Stand { map, texts }
+        StoredKeys { map, texts }
     }
 
-    fn at(&mut self, stand: &Stand, mut change: impl FnMut(&mut Subscribers)) {
-        let by_hash = match stand.map {
+    fn at(&mut self, stored: &StoredKeys, mut change: impl FnMut(&mut Subscribers)) {
+        let by_hash = match stored.map {
             Map::Nowhere => return,
             Map::Rest => return change(&mut self.rest),
             Map::LabelPresent(key) => return change(&mut self.labels.entry(key).or_default().present),
@@ -314,7 +315,7 @@ impl SubscriptionIndex {
             Map::Label(key) => &mut self.labels.entry(key).or_default().values,
             Map::Namespaces => &mut self.namespaces,
         };
-        stand.texts.iter().for_each(|text| change(by_hash.entry(*text).or_default()));
+        stored.texts.iter().for_each(|text| change(by_hash.entry(*text).or_default()));
     }
 
     fn field(&mut self, index: FieldIndex) -> &mut ByHash {
@@ -328,10 +329,10 @@ impl SubscriptionIndex {
         &mut self.fields[place].1
     }
 
-    /// Forgets places where nobody stands any more: values come and go without end.
-    fn sweep(&mut self, stand: &Stand) {
+    /// Removes entries without subscriptions, because the number of different values has no bound.
+    fn sweep(&mut self, stored: &StoredKeys) {
         let sweep = |map: &mut ByHash| {
-            for text in &stand.texts {
+            for text in &stored.texts {
                 if map.get(text).is_some_and(Subscribers::is_empty) {
                     map.remove(text);
                 }
@@ -341,7 +342,7 @@ impl SubscriptionIndex {
                 map.shrink_to(2 * map.len());
             }
         };
-        match stand.map {
+        match stored.map {
             Map::Nowhere | Map::Rest => {}
             Map::Names => sweep(&mut self.names),
             Map::Namespaces => sweep(&mut self.namespaces),
@@ -361,7 +362,7 @@ impl SubscriptionIndex {
     }
 
     /// Adds to `touched` the subscriptions that a change may concern.
-    pub fn touched(&self, change: &Change, touched: &mut Touched) {
+    pub fn candidates(&self, change: &Change, touched: &mut Candidates) {
         touched.extend(&self.rest);
         let (before, after) = (change.before.as_ref(), change.after.as_ref());
         // The name and the namespace of an object never change.
@@ -370,16 +371,16 @@ impl SubscriptionIndex {
             self.extend(touched, &self.namespaces, object.namespace());
         }
         if let Some(object) = after {
-            self.touched_by_values(object, None, touched);
+            self.candidates_by_values(object, None, touched);
         }
         if let Some(object) = before {
-            self.touched_by_values(object, after, touched);
+            self.candidates_by_values(object, after, touched);
         }
     }
 
-    /// By what an object has and `known` has not: what stayed the same has been looked up. Labels and values are sorted, so both
-    /// objects are walked once.
-    fn touched_by_values(&self, object: &Object, known: Option<&Object>, touched: &mut Touched) {
+    /// The candidates by what an object has and `known` has not: what stayed the same has been looked up. Labels and
+    /// values are sorted, so both objects are walked once.
+    fn candidates_by_values(&self, object: &Object, known: Option<&Object>, touched: &mut Candidates) {
         for (index, values) in &self.fields {
             let mut known = known.into_iter().flat_map(|known| known.values(*index)).peekable();
             for value in object.values(*index) {
@@ -412,7 +413,7 @@ impl SubscriptionIndex {
         self.rest.len()
     }
 
-    fn extend(&self, touched: &mut Touched, map: &ByHash, text: &str) {
+    fn extend(&self, touched: &mut Candidates, map: &ByHash, text: &str) {
         // Most maps are empty, and hashing costs more than asking.
         if !map.is_empty()
             && let Some(held) = map.get(&self.hash(text))

@@ -30,7 +30,7 @@ use crate::flow_control::unread;
 use crate::flow_control::unread::Meter;
 use crate::flow_control::user::Share;
 use crate::registry::upstream::UpstreamBody;
-use crate::registry::{Panics, Where};
+use crate::registry::{PanicOrigin, Panics};
 use crate::store::Revocation;
 use crate::transport::listen::ResponseBody;
 use crate::transport::pace::Pace;
@@ -246,7 +246,7 @@ impl Body {
 
     /// A defect of ours was met in making a piece: what is left is let go, and the answer breaks off.
     fn broken(&mut self) -> BodyError {
-        let place = if self.is_stream() { Where::Watch } else { Where::Answer };
+        let place = if self.is_stream() { PanicOrigin::Watch } else { PanicOrigin::Answer };
         tracing::error!(place = place.as_str(), "an answer panicked and was cut");
         if let Some(panics) = &self.panics {
             panics.count(place);

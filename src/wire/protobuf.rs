@@ -18,7 +18,7 @@ use crate::protobuf::envelope::{END, List, ListFields, ProtobufEnvelope, begin_e
 use crate::protobuf::table::{NEWEST, OLDEST};
 use crate::protobuf::{Encoder, FieldKind, MessageTable, Unencodable};
 use crate::query::Selection;
-use crate::query::work::give_way;
+use crate::query::work::yield_to_others;
 use crate::registry::{Catalog, Resource, ResourceOrigin};
 use crate::store::{Object, Snapshot};
 
@@ -256,7 +256,7 @@ pub(crate) async fn meets_unencodable(
         }
         if read >= BYTES_OF_A_TURN {
             read = 0;
-            give_way().await;
+            yield_to_others().await;
         }
     }
     false

@@ -39,8 +39,8 @@ pub(crate) fn measure(criterion: &mut Criterion) {
         definition: String::new(),
         plan,
         live: Arc::default(),
-        excerpt: None,
-        seen_through: None,
+        partial_store: None,
+        view_restriction: None,
     };
     let meta = ListMeta { version: snapshot.version(), continue_token: String::new(), remaining: None };
     let list = || {

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use criterion::Criterion;
 use e2e::corpus::shirts::PAIR_SELECTOR;
 use fieldcache::query::work::at_once;
-use fieldcache::query::{FieldTerm, Listing, Plan, Selection, State, Work};
+use fieldcache::query::{FieldTerm, Listing, QueryPlan, Selection, State, Work};
 use fieldcache::selector::{LabelSelector, Operator};
 
 use crate::samples::{self, STORED};
@@ -36,7 +36,7 @@ pub(crate) fn measure(criterion: &mut Criterion) {
             bencher.iter(|| {
                 at_once(async {
                     let mut work = Work::default();
-                    Plan::new(black_box(selection), &snapshot, &mut work).await.hits(&mut work).await
+                    QueryPlan::new(black_box(selection), &snapshot, &mut work).await.hits(&mut work).await
                 })
             });
         });

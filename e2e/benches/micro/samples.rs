@@ -6,7 +6,7 @@ use e2e::corpus::shirts::Shirts;
 use fieldcache::crd::Crd;
 use fieldcache::extract::Extractor;
 use fieldcache::model::{Record, Scope, Version};
-use fieldcache::store::{HistoryLimits, Store, Trust};
+use fieldcache::store::{HistoryLimits, RelistMode, Store};
 use serde_json::json;
 
 /// How many objects stores and pages are made of; index structures of this size no longer fit the first caches.
@@ -53,7 +53,7 @@ pub(crate) fn store(shirts: &Shirts) -> Store {
     for index in 0..shirts.count {
         store.list(&record(&plan, &shirt(shirts, index), None));
     }
-    store.commit_list(Version::new(shirts.count + 1_000), Trust::SameVersionIsSame);
+    store.commit_list(Version::new(shirts.count + 1_000), RelistMode::TrustVersions);
     store
 }
 

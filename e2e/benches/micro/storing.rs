@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput};
 use fieldcache::model::{Record, Version};
-use fieldcache::store::{HistoryLimits, Store, Trust};
+use fieldcache::store::{HistoryLimits, RelistMode, Store};
 
 use crate::samples::{self, STORED};
 
@@ -55,7 +55,7 @@ pub(crate) fn measure(criterion: &mut Criterion) {
             let mut empty = Store::new(HistoryLimits::default());
             empty.begin_list();
             listed.iter().for_each(|record| empty.list(black_box(record)));
-            empty.commit_list(Version::new(version_of_list), Trust::SameVersionIsSame);
+            empty.commit_list(Version::new(version_of_list), RelistMode::TrustVersions);
             empty
         });
     });

@@ -90,7 +90,7 @@ async fn the_log_tells_the_life_of_a_resource_and_each_request() -> Result<()> {
     eventually("the copy is replaced", SOON, async || {
         let all = lines(&fieldcache)?;
         ensure!(said(&all, "loaded").len() == 2, "not loaded anew: {all:?}");
-        let ended = said(&all, "no longer kept");
+        let ended = said(&all, "no longer cached");
         ensure!(ended.len() == 1 && ended[0]["reason"] == "its definition or its fields have changed", "{ended:?}");
         Ok(())
     })
@@ -98,7 +98,7 @@ async fn the_log_tells_the_life_of_a_resource_and_each_request() -> Result<()> {
     objects::delete(&source, &crd).await?;
     eventually("the end is told", SOON, async || {
         let all = lines(&fieldcache)?;
-        let ended = said(&all, "no longer kept");
+        let ended = said(&all, "no longer cached");
         ensure!(ended.len() == 2 && ended[1]["reason"] == "its definition is gone", "{ended:?}");
         let removed = all.iter().any(|line| {
             line["msg"] == "the served resources have changed" && line["removed"].to_string().contains(&gvr)

@@ -98,11 +98,11 @@ fn memory_has_an_end() {
 fn an_excerpt_is_the_metadata_of_anything() {
     let kind = MessageTable::of(36).unwrap().partial().unwrap();
     let mut encoder = Encoder::default();
-    let (mut excerpt, mut whole) = (Vec::new(), Vec::new());
+    let (mut partial_store, mut whole) = (Vec::new(), Vec::new());
     let json = br#"{"spec":[{"a":1}],"metadata":{"name":"n"},"any":null}"#;
-    encoder.read(kind, json).unwrap().write(&mut excerpt);
+    encoder.read(kind, json).unwrap().write(&mut partial_store);
     encoder.read(kind, br#"{"metadata":{"name":"n"}}"#).unwrap().write(&mut whole);
-    assert_eq!(excerpt, whole);
+    assert_eq!(partial_store, whole);
     let error = encoder.read(kind, br#"{"metadata":{"new":1}}"#).err().unwrap();
     assert_eq!(
         error.to_string(),

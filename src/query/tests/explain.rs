@@ -3,7 +3,7 @@
 use proptest::prelude::any;
 use proptest::{prop_assert_eq, proptest};
 
-use super::super::{Access, Explanation, Hits, Selection, State};
+use super::super::{AccessPath, Explanation, Hits, Selection, State};
 use super::{explained, hits_of, names, objects, selections, store, term};
 use crate::extract::{Field, FieldRef, Origin};
 use crate::model::{FieldIndex, Version};
@@ -39,7 +39,7 @@ fn explanations_say_what_is_looked_up_and_how_much_there_is() {
         .collect();
     let object_bytes = records[0].bytes.len() as u64;
     let store = store(records);
-    let (index, scan) = (Access::Index, Access::Scan);
+    let (index, scan) = (AccessPath::Index, AccessPath::Scan);
     for (namespace, labels, terms, plan, access, candidates, hits, bytes, why) in [
         (None, "", vec![], "everything", scan, 100, 100, Some(100), "all of it"),
         (Some("a"), "", vec![], "metadata.namespace=a (50)", index, 50, 50, None, "a namespace is a range of keys"),
@@ -147,7 +147,7 @@ proptest! {
             let explanation = explained(&selection, &state, &fields());
             prop_assert_eq!(explanation.hits, listed.len() as u64);
             let walks_all = hits_of(&selection, state.snapshot()) == Hits::Everything;
-            prop_assert_eq!(explanation.access == Access::Scan, walks_all);
+            prop_assert_eq!(explanation.access == AccessPath::Scan, walks_all);
         }
     }
 }

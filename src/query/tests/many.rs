@@ -14,8 +14,8 @@ use crate::selector::{LabelSelector, Operator, OperatorName};
 use crate::store::slots::SlotSet;
 use crate::store::tests::record_of_many;
 use crate::store::text_reads;
-use crate::store::{HistoryLimits, IndexLimits, Part, Store};
-use crate::subscribe::subscription_index::{SubscriptionIndex, Touched};
+use crate::store::{HistoryLimits, IndexLimits, IndexedPart, Store};
+use crate::subscribe::subscription_index::{Candidates, SubscriptionIndex};
 use crate::subscribe::{Transition, transition};
 
 const VALUES: [&str; 6] = ["", "a", "b", "6", "9", "longer"];
@@ -158,10 +158,10 @@ fn is_selected(selection: &Selection, key: &str, has: &Has) -> bool {
 }
 
 /// Of the objects that a part of the index misses.
-fn missing(held: &BTreeMap<String, Has>, part: Part) -> Vec<&String> {
+fn missing(held: &BTreeMap<String, Has>, part: IndexedPart) -> Vec<&String> {
     let is_missing = |has: &Has| match part {
-        Part::Labels => has.labels.len() > LIMITS.labels,
-        Part::Field(field) => {
+        IndexedPart::Labels => has.labels.len() > LIMITS.labels,
+        IndexedPart::Field(field) => {
             let values = &has.values[usize::from(field.0)];
             let bytes: usize = values.iter().map(|value| value.len()).sum();
             has.unknown[usize::from(field.0)] || values.len() > LIMITS.values || bytes > LIMITS.value_bytes
@@ -199,7 +199,7 @@ proptest! {
     fn what_is_not_indexed_is_known(steps in steps()) {
         let (store, held) = replay(&steps, LIMITS);
         let snapshot = store.snapshot();
-        for part in [Part::Labels, Part::Field(FieldIndex(0)), Part::Field(FieldIndex(1))] {
+        for part in [IndexedPart::Labels, IndexedPart::Field(FieldIndex(0)), IndexedPart::Field(FieldIndex(1))] {
             let slots = snapshot.postings().incomplete(part).map(SlotSet::to_bitmap).unwrap_or_default();
             let mut found: Vec<&str> = slots.iter().map(|slot| snapshot.object(slot).unwrap().key()).collect();
             found.sort_unstable();
@@ -228,8 +228,8 @@ proptest! {
         let mut routes = SubscriptionIndex::default();
         routes.insert(7, &selection);
         for change in snapshot.changes(snapshot.since(version).unwrap()).unwrap() {
-            let mut touched = Touched::default();
-            routes.touched(change, &mut touched);
+            let mut touched = Candidates::default();
+            routes.candidates(change, &mut touched);
             let told = transition(&selection, change);
             prop_assert!(told.is_none() || touched.ids().contains(&7), "a change is routed to whom it concerns: {:?}", change);
             match told {

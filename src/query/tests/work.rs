@@ -9,7 +9,7 @@ use allocation_counter::measure;
 use super::{explained, names};
 use crate::model::Version;
 use crate::query::work::at_once;
-use crate::query::{Explanation, Hits, Listing, Plan, Selection, State, Work};
+use crate::query::{Explanation, Hits, Listing, QueryPlan, Selection, State, Work};
 use crate::selector::{LabelRequirement, LabelSelector, Operator};
 use crate::store::tests::record_of_many;
 use crate::store::{HistoryLimits, IndexLimits, Store};
@@ -51,7 +51,7 @@ fn a_plan_holds_little_however_many_lists_its_requirements_stand_for() {
         let measured = measure(|| {
             hits = Some(at_once(async {
                 let mut work = Work::default();
-                Plan::new(&selection, &snapshot, &mut work).await.hits(&mut work).await
+                QueryPlan::new(&selection, &snapshot, &mut work).await.hits(&mut work).await
             }));
         });
         let expected = match what {
@@ -91,7 +91,7 @@ fn a_selection_that_takes_long_is_planned_in_turns() {
         let expected = names(Listing::new(past.clone(), &selection, None));
         assert_eq!((names(listing), expected.len()), (expected, 2_000), "{what}");
         let mut work = Work::default();
-        let (explanation, count) = yields(Explanation::of(&selection, &past, &[], &mut work));
+        let (explanation, count) = yields(Explanation::new(&selection, &past, &[], &mut work));
         assert!((least..=most).contains(&count), "{what}: its explanation yields {count} times");
         assert_eq!(explanation, explained(&selection, &past, &[]), "{what}");
     }

@@ -9,23 +9,23 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::resource;
-use crate::registry::documents::{Build, DocumentSet, DocumentSource, Encoding, Forms};
-use crate::registry::view_documents::{MOST_KEPT, MOST_KEPT_BYTES, Part, let_go_of_the_oldest};
+use crate::registry::documents::{Build, DocumentEncoding, DocumentForms, DocumentSet, DocumentSource};
+use crate::registry::view_documents::{MOST_KEPT, MOST_KEPT_BYTES, ViewDocuments, evict_oldest};
 
 const KEY: &str = "api/v1";
 
 /// A source whose document is made anew with each change: what is shown of it, and what is not.
 #[derive(Debug)]
-struct Changing(Mutex<(Arc<Forms>, Arc<DocumentSet>)>);
+struct Changing(Mutex<(Arc<DocumentForms>, Arc<DocumentSet>)>);
 
-fn documents(shown: &'static str, hidden: &'static str) -> (Arc<Forms>, Arc<DocumentSet>) {
+fn documents(shown: &'static str, hidden: &'static str) -> (Arc<DocumentForms>, Arc<DocumentSet>) {
     let build = move || -> Build {
         Box::new(move || {
             let path = |text: &str| json!({"get": {"description": text}});
             json!({"paths": {"/api/v1/things": path(shown), "/api/v1/others": path(hidden)}})
         })
     };
-    (Arc::new(Forms::v2(build())), Arc::new(DocumentSet::new([(KEY.to_owned(), build())])))
+    (Arc::new(DocumentForms::v2(build())), Arc::new(DocumentSet::new([(KEY.to_owned(), build())])))
 }
 
 impl Changing {
@@ -39,7 +39,7 @@ impl Changing {
 }
 
 impl DocumentSource for Changing {
-    fn v2(&self) -> BoxFuture<'_, Result<Arc<Forms>, String>> {
+    fn v2(&self) -> BoxFuture<'_, Result<Arc<DocumentForms>, String>> {
         Box::pin(async { Ok(self.0.lock().unwrap().0.clone()) })
     }
 
@@ -49,7 +49,7 @@ impl DocumentSource for Changing {
 }
 
 /// Since when the three forms of documents are as they are, asked at a second.
-async fn since(part: &Part, second: i64) -> [i64; 3] {
+async fn since(part: &ViewDocuments, second: i64) -> [i64; 3] {
     let now = Timestamp::from_second(second).unwrap();
     let (v2, v3) = (part.v2().await.unwrap(), part.v3().await.unwrap());
     [v2.since(now), v3.since(now), v3.v3(KEY).unwrap().since(now)].map(Timestamp::as_second)
@@ -59,18 +59,18 @@ async fn since(part: &Part, second: i64) -> [i64; 3] {
 async fn a_views_documents_are_new_only_when_what_it_shows_is() {
     let whole = Changing::new("one", "hidden");
     let things = [resource("things")];
-    let part = Part::new(whole.clone(), &things, None);
+    let part = ViewDocuments::new(whole.clone(), &things, None);
     let document = serde_json::from_slice::<Value>(&part.v2().await.unwrap().document().json).unwrap();
     assert_eq!(document["paths"].as_object().map(serde_json::Map::len), Some(1), "{document}");
     assert_eq!(since(&part, 1).await, [1; 3]);
     whole.change("one", "changed");
     assert_eq!(since(&part, 2).await, [1; 3], "what changed is not shown");
     // Another catalog, for nothing that the View shows.
-    let again = Part::new(whole.clone(), &things, Some(&part));
+    let again = ViewDocuments::new(whole.clone(), &things, Some(&part));
     assert_eq!(since(&again, 3).await, [1; 3], "nor is it another View");
     whole.change("one", "changed again");
-    let unasked = Part::new(whole.clone(), &things, Some(&again));
-    let again = Part::new(whole.clone(), &things, Some(&unasked));
+    let unasked = ViewDocuments::new(whole.clone(), &things, Some(&again));
+    let again = ViewDocuments::new(whole.clone(), &things, Some(&unasked));
     assert_eq!(since(&again, 4).await, [1; 3], "whether or not somebody has asked in between");
     whole.change("two", "changed again");
     assert_eq!(since(&again, 5).await, [5; 3], "what is shown has changed");
@@ -82,8 +82,8 @@ async fn a_views_documents_are_new_only_when_what_it_shows_is() {
 #[tokio::test]
 async fn a_late_answer_makes_no_document_new() {
     let whole = Changing::new("one", "hidden");
-    let part = Part::new(whole.clone(), &[resource("things")], None);
-    let since = |forms: &Forms, second| forms.since(Timestamp::from_second(second).unwrap()).as_second();
+    let part = ViewDocuments::new(whole.clone(), &[resource("things")], None);
+    let since = |forms: &DocumentForms, second| forms.since(Timestamp::from_second(second).unwrap()).as_second();
     let early = part.v2().await.unwrap();
     whole.change("one", "changed");
     let same = part.v2().await.unwrap();
@@ -102,7 +102,7 @@ async fn a_late_answer_makes_no_document_new() {
 async fn the_documents_of_a_bounded_number_of_views_are_kept() {
     let whole = Changing::new("one", "one");
     let things = [resource("things")];
-    let parts: Vec<Part> = (0..=MOST_KEPT).map(|_| Part::new(whole.clone(), &things, None)).collect();
+    let parts: Vec<ViewDocuments> = (0..=MOST_KEPT).map(|_| ViewDocuments::new(whole.clone(), &things, None)).collect();
     let first = parts[0].v2().await.unwrap();
     let at = Timestamp::from_second(1).unwrap();
     assert_eq!(first.since(at), at);
@@ -120,12 +120,12 @@ async fn the_documents_of_a_bounded_number_of_views_are_kept() {
 async fn views_keep_no_documents_of_earlier_states() {
     let whole = Changing::new("one", "one");
     let things = [resource("things")];
-    let part = Part::new(whole.clone(), &things, None);
+    let part = ViewDocuments::new(whole.clone(), &things, None);
     let (v2, v3) = (part.v2().await.unwrap(), part.v3().await.unwrap());
     assert_eq!(since(&part, 1).await, [1; 3]);
     let held = (Arc::downgrade(&v2), Arc::downgrade(&v3));
     drop((v2, v3));
-    let again = Part::new(whole.clone(), &things, Some(&part));
+    let again = ViewDocuments::new(whole.clone(), &things, Some(&part));
     drop(part);
     assert_eq!((held.0.strong_count(), held.1.strong_count()), (0, 0), "the View keeps documents in another catalog");
     assert_eq!(since(&again, 2).await, [1; 3], "but not since when they are as they are");
@@ -134,7 +134,7 @@ async fn views_keep_no_documents_of_earlier_states() {
     let earlier = (Arc::downgrade(&v2), Arc::downgrade(&v3));
     drop((v2, v3));
     whole.change("two", "two");
-    let other = Part::new(whole.clone(), &things, None);
+    let other = ViewDocuments::new(whole.clone(), &things, None);
     assert_eq!(since(&other, 3).await, [3; 3]);
     assert_eq!((earlier.0.strong_count(), earlier.1.strong_count()), (0, 0), "a View keeps all of an earlier state");
     assert_eq!(since(&again, 4).await, [4; 3], "it shows the new state when somebody asks");
@@ -146,27 +146,27 @@ async fn the_documents_of_views_take_so_many_bytes_together_and_the_last_view_ke
     let long: &'static str = "long".repeat(LENGTH / 4).leak();
     let whole = Changing::new(long, "hidden");
     let things = [resource("things")];
-    let parts: Vec<Part> = (0..6).map(|_| Part::new(whole.clone(), &things, None)).collect();
+    let parts: Vec<ViewDocuments> = (0..6).map(|_| ViewDocuments::new(whole.clone(), &things, None)).collect();
     let mut made = Vec::new();
     for part in &parts {
         let forms = part.v2().await.unwrap();
-        for encoding in [Encoding::Json, Encoding::Protobuf] {
+        for encoding in [DocumentEncoding::Json, DocumentEncoding::Protobuf] {
             assert!(forms.body(encoding).len() > LENGTH, "a document and another form of it");
         }
         made.push(Arc::downgrade(&forms));
         drop(forms);
-        let_go_of_the_oldest();
+        evict_oldest();
     }
     let kept: Vec<bool> = made.iter().map(|forms| forms.strong_count() > 0).collect();
     assert_eq!(kept, [false, false, false, true, true, true], "three Views with two forms each find room");
     let again = parts[0].v2().await.unwrap();
-    assert!(again.body(Encoding::Json).len() > LENGTH, "what was let go is made again");
+    assert!(again.body(DocumentEncoding::Json).len() > LENGTH, "what was let go is made again");
 
     let huge: &'static str = "long".repeat(MOST_KEPT_BYTES / 2).leak();
-    let one = Part::new(Changing::new(huge, "hidden"), &things, None);
+    let one = ViewDocuments::new(Changing::new(huge, "hidden"), &things, None);
     let forms = one.v2().await.unwrap();
-    assert!(forms.body(Encoding::Json).len() > MOST_KEPT_BYTES);
-    let_go_of_the_oldest();
+    assert!(forms.body(DocumentEncoding::Json).len() > MOST_KEPT_BYTES);
+    evict_oldest();
     assert!(Arc::ptr_eq(&forms, &one.v2().await.unwrap()), "one View keeps what it has");
 }
 
@@ -179,7 +179,7 @@ fn whole_documents_are_made_one_by_one_and_parts_of_them_beside_them() {
         move || order.lock().unwrap().push(text)
     };
     let (begins, ends) = (note("second begins"), note("second ends"));
-    let second = Arc::new(Forms::v3(Box::new(move || {
+    let second = Arc::new(DocumentForms::v3(Box::new(move || {
         begins();
         ends();
         json!({"openapi": "3.0.0"})
@@ -187,7 +187,7 @@ fn whole_documents_are_made_one_by_one_and_parts_of_them_beside_them() {
     let (begins, ends, other) = (note("first begins"), note("first ends"), second.clone());
     let made = Arc::new(Mutex::new(None));
     let making = made.clone();
-    let first = Forms::v3(Box::new(move || {
+    let first = DocumentForms::v3(Box::new(move || {
         begins();
         let (other, is_asked) = (other.clone(), Arc::new(AtomicBool::new(false)));
         let asked = is_asked.clone();
@@ -205,5 +205,5 @@ fn whole_documents_are_made_one_by_one_and_parts_of_them_beside_them() {
     }));
     assert_eq!(first.document().hash, made.lock().unwrap().take().unwrap().join().unwrap());
     assert_eq!(*order.lock().unwrap(), ["first begins", "first ends", "second begins", "second ends"]);
-    assert!(!first.body(Encoding::Protobuf).is_empty(), "it is written in another form afterwards");
+    assert!(!first.body(DocumentEncoding::Protobuf).is_empty(), "it is written in another form afterwards");
 }

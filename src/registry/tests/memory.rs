@@ -59,18 +59,18 @@ async fn far_past_the_limit_the_store_that_has_grown_most_is_let_go_and_no_other
     grown.serve();
     grown.set(50);
     index.set(20);
-    assert!(!steady.is_let_go() && !grown.is_let_go(), "exactly half as much again");
+    assert!(!steady.must_unload() && !grown.must_unload(), "exactly half as much again");
     steady.set(85);
-    assert!(!steady.is_let_go() && grown.is_let_go(), "it has grown by 40, the largest by 5");
+    assert!(!steady.must_unload() && grown.must_unload(), "it has grown by 40, the largest by 5");
     grown.let_go().notified().await;
     steady.set(200);
-    assert!(!steady.is_let_go(), "room is about to be made");
+    assert!(!steady.must_unload(), "room is about to be made");
     drop(grown);
     late.set(100);
-    assert!(steady.is_let_go(), "it did not suffice, and one that is not served yet is refused otherwise");
+    assert!(steady.must_unload(), "it did not suffice, and one that is not served yet is refused otherwise");
     drop(steady);
     index.set(300);
-    assert!(!late.is_let_go(), "what has not grown is not let go for what others hold");
+    assert!(!late.must_unload(), "what has not grown is not let go for what others hold");
 }
 
 proptest! {

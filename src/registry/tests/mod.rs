@@ -34,8 +34,8 @@ pub(crate) fn resource(plural: &str) -> Arc<Resource> {
         definition: String::new(),
         plan: Extractor::built_in("", "v1", "Thing", Scope::Namespaced),
         live: Arc::default(),
-        excerpt: None,
-        seen_through: None,
+        partial_store: None,
+        view_restriction: None,
     })
 }
 

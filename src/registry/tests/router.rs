@@ -14,7 +14,7 @@ use crate::extract::FieldRef;
 use crate::model::{FieldIndex, Key, Version};
 use crate::query::{FieldTerm, Selection};
 use crate::registry::dispatched_event::LineForm;
-use crate::registry::event_dispatcher::{EventDispatcher, Mailed, Subscription};
+use crate::registry::event_dispatcher::{EventDispatcher, MailboxContents, Subscription};
 use crate::selector::Operator;
 use crate::store::tests::record;
 use crate::store::{Change, Cursor, HistoryLimits, Snapshot, Store};
@@ -65,12 +65,12 @@ impl Reader {
             }
         };
         match self.subscription.take() {
-            Mailed::Overflowed => {
+            MailboxContents::Overflowed => {
                 self.histories += 1;
                 newest.changes(self.cursor).unwrap().for_each(|change| tell(change));
                 (self.cursor, self.seen) = (newest.end(), newest.version());
             }
-            Mailed::Changes { changes, end, version } => {
+            MailboxContents::Changes { changes, end, version } => {
                 changes.iter().filter(|routed| routed.place >= self.cursor).for_each(|routed| tell(&routed.change));
                 (self.cursor, self.seen) = (self.cursor.max(end), self.seen.max(version));
             }
@@ -80,7 +80,7 @@ impl Reader {
     /// Sleeps until there is news; true when there was some already.
     fn sleep(&self) -> bool {
         let waker = Waker::from(self.woken.clone());
-        let mut news = std::pin::pin!(self.subscription.news());
+        let mut news = std::pin::pin!(self.subscription.changed());
         news.as_mut().poll(&mut Context::from_waker(&waker)).is_ready()
     }
 }
@@ -130,7 +130,7 @@ proptest! {
                 Step::Delete(name) => {
                     store.delete(&Key::new("a", &name.to_string()), Version::new(version));
                 }
-                Step::Prove => store.prove(Version::new(version)),
+                Step::Prove => store.advance_to(Version::new(version)),
                 Step::Publish => {
                     published = store.snapshot();
                     router.route(&published);
@@ -191,11 +191,11 @@ fn only_those_are_woken_whom_a_change_touches() {
         assert_eq!(readers[number].histories, 1, "watch {number} did not have to read history");
     }
     let news = |subscription: &Subscription| {
-        let mut news = std::pin::pin!(subscription.news());
+        let mut news = std::pin::pin!(subscription.changed());
         news.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
     };
     assert!(news(&attentive) && !news(&attentive));
-    store.prove(Version::new(9));
+    store.advance_to(Version::new(9));
     router.route(&store.snapshot());
     assert!(news(&attentive), "a proof without a change");
     assert_eq!(woken(&readers[9]), 0);
@@ -237,12 +237,12 @@ fn a_line_is_made_once() {
     router.route(&store.snapshot());
     let subscriptions =
         [router.subscribe(&Selection::default(), false), router.subscribe(&Selection::default(), false)];
-    subscriptions.iter().for_each(|subscription| assert!(matches!(subscription.take(), Mailed::Overflowed)));
+    subscriptions.iter().for_each(|subscription| assert!(matches!(subscription.take(), MailboxContents::Overflowed)));
     put(&mut store, "x", 2, "v");
     router.route(&store.snapshot());
     let mut made = 0;
     for subscription in &subscriptions {
-        let Mailed::Changes { changes, .. } = subscription.take() else { panic!("a change") };
+        let MailboxContents::Changes { changes, .. } = subscription.take() else { panic!("a change") };
         let line = changes[0].line(3, || {
             made += 1;
             "line".into()
@@ -259,10 +259,10 @@ fn a_line_that_takes_long_keeps_no_other_form_waiting() {
     store.replace(&[], Version::new(1));
     router.route(&store.snapshot());
     let subscription = router.subscribe(&Selection::default(), false);
-    assert!(matches!(subscription.take(), Mailed::Overflowed));
+    assert!(matches!(subscription.take(), MailboxContents::Overflowed));
     put(&mut store, "x", 2, "v");
     router.route(&store.snapshot());
-    let Mailed::Changes { changes, .. } = subscription.take() else { panic!("a change") };
+    let MailboxContents::Changes { changes, .. } = subscription.take() else { panic!("a change") };
     let unwritten = router.held_bytes();
     let form = |second| LineForm { number: 20, prune: None, second: Some(second) };
     let other = LineForm { number: 21, prune: None, second: None };

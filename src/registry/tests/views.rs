@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{catalog, resource};
 use crate::extract::extra::{FieldRequest, TargetResource, accept};
 use crate::extract::{Extractor, Prune};
-use crate::registry::documents::Fixed;
+use crate::registry::documents::StaticDocuments;
 use crate::registry::views::{ViewDefinition, ViewPart};
 use crate::registry::{Registry, Resource, ViewState};
 
@@ -37,7 +37,7 @@ fn catalogs_of_many_views_share_the_plans_of_resources() {
     const VIEWS: usize = 200;
     let mut held = Vec::with_capacity(1);
     let plan = measure(|| held.push(pods()));
-    let documents = Fixed::new(Box::new(|| json!({})), []);
+    let documents = StaticDocuments::new(Box::new(|| json!({})), []);
     let registry = Registry::new(catalog(&[&held[0]]).with_documents(Arc::new(documents)));
     let long = format!(".spec.b{}", ".b".repeat(200));
     let prune = [Prune::default(), Prune::new([".spec.a0.a", &long]).unwrap()].map(Arc::new);

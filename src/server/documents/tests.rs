@@ -8,24 +8,24 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Bytes, HeaderMap, HeaderName, HeaderValue, Needed, Request, Response, answer};
-use crate::registry::documents::Fixed;
+use crate::registry::documents::StaticDocuments;
 
 const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 const V2_PROTOBUF_AT: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 const V3_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v3.v1.0+protobuf";
 const V3_PROTOBUF_AT: &str = "application/com.github.proto-openapi.spec.v3@v1.0+protobuf";
 
-fn documents() -> Fixed {
+fn documents() -> StaticDocuments {
     let filler = "long enough to be compressed. ".repeat(100);
     let v2 = json!({"swagger": "2.0", "info": {"title": "t", "version": filler}, "paths": {}});
     let v3 = json!({"openapi": "3.0.0", "info": {"title": "t", "version": "v"}, "paths": {}});
-    Fixed::new(
+    StaticDocuments::new(
         Box::new(move || v2.clone()),
         [("apis/apps/v1".to_owned(), Box::new(move || v3.clone()) as crate::registry::documents::Build)],
     )
 }
 
-fn ask(set: &Fixed, method: &Method, url: &str, headers: &[(&str, &str)]) -> Response<Bytes> {
+fn ask(set: &StaticDocuments, method: &Method, url: &str, headers: &[(&str, &str)]) -> Response<Bytes> {
     let (path, query) = url.split_once('?').map_or((url, None), |(path, query)| (path, Some(query)));
     let mut map = HeaderMap::new();
     for (name, value) in headers {
@@ -36,7 +36,7 @@ fn ask(set: &Fixed, method: &Method, url: &str, headers: &[(&str, &str)]) -> Res
     answer(&Request { method, prefix: "/base", path, query, headers: &map, now }, &needed)
 }
 
-fn get(set: &Fixed, url: &str, headers: &[(&str, &str)]) -> Response<Bytes> {
+fn get(set: &StaticDocuments, url: &str, headers: &[(&str, &str)]) -> Response<Bytes> {
     ask(set, &Method::GET, url, headers)
 }
 
@@ -263,7 +263,7 @@ fn a_range_is_cut_out_of_the_whole() {
 
 #[test]
 fn nothing_is_built_before_it_is_asked_for() {
-    let set = Fixed::new(
+    let set = StaticDocuments::new(
         Box::new(|| panic!("built")),
         [("api/v1".to_owned(), Box::new(|| json!({"openapi": "3.0.0"})) as crate::registry::documents::Build)],
     );

@@ -4,7 +4,7 @@ use http::{Method, Response};
 use serde_json::{Value, json};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
-use crate::query::{Access, Explanation};
+use crate::query::{AccessPath, Explanation};
 use crate::server::{Settings, explain};
 use crate::wire::body::Body;
 
@@ -132,7 +132,7 @@ async fn a_page_of_the_past_explains_the_past() {
 #[test]
 fn long_plans_are_cut_between_letters() {
     let explanation = |plan: String| {
-        let explanation = Explanation { plan, access: Access::Index, candidates: None, hits: 0, bytes: None };
+        let explanation = Explanation { plan, access: AccessPath::Index, candidates: None, hits: 0, bytes: None };
         let mut response = Response::new(Body::empty());
         explain::tell(&mut response, &explanation, None);
         let header = response.headers().get("fieldcache-explain").unwrap().to_str().unwrap().to_owned();

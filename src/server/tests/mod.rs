@@ -158,8 +158,8 @@ fn custom(plural: &str, kind: &str, scope: Scope, deprecated: bool) -> Resource 
         definition: String::new(),
         plan: Extractor::custom_resource(&crd, "v1"),
         live: Arc::default(),
-        excerpt: None,
-        seen_through: None,
+        partial_store: None,
+        view_restriction: None,
     }
 }
 
@@ -182,8 +182,8 @@ fn pods() -> Resource {
         definition: String::new(),
         plan: Extractor::built_in("", "v1", "Pod", Scope::Namespaced),
         live: Arc::default(),
-        excerpt: None,
-        seen_through: None,
+        partial_store: None,
+        view_restriction: None,
     }
 }
 

@@ -381,8 +381,10 @@ async fn a_copy_that_is_missing_is_named_with_the_remedy() {
     assert_eq!(answer.code.as_u16(), 503);
     assert!(answer.message().contains("pods are not kept here: make a FieldCache named pods"), "{}", answer.body);
 
-    let part =
-        Arc::new(Resource { excerpt: Some(Arc::new(PartialStore::default())), ..(*fixture.pods.resource).clone() });
+    let part = Arc::new(Resource {
+        partial_store: Some(Arc::new(PartialStore::default())),
+        ..(*fixture.pods.resource).clone()
+    });
     let held = [&fixture.nodes, &fixture.namespaces].map(|stored| stored.resource.clone());
     let whole: Catalog = catalog(&[]);
     fixture.registry.replace(Catalog::new(whole.groups, held.into_iter().chain([part]), whole.version), |_| None);

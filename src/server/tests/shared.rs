@@ -61,7 +61,7 @@ fn through(view: &str) -> String {
 fn a_table_watch_takes_little_memory_whatever_the_definition_takes() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let mut fixture = runtime.block_on(async { Fixture::new() });
-    fixture.shirts.resource = Arc::new(wide(&fixture.shirts.resource).anew());
+    fixture.shirts.resource = Arc::new(wide(&fixture.shirts.resource).with_new_state());
     fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]), |_| None);
     fixture.shirts.publish();
     let table = [("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")];

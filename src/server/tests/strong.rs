@@ -14,7 +14,7 @@ use tokio::time::{Instant, advance};
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::model::Version;
-use crate::registry::chain::{CONSISTENCY_HEADER, PROOFS_PARAMETER};
+use crate::registry::fieldcache_protocol::{CONSISTENCY_HEADER, PROGRESS_PARAMETER};
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::server::Settings;
 use crate::server::settings::Consistency;
@@ -60,7 +60,7 @@ async fn a_copy_that_lags_too_long_is_refused_with_the_cause_until_it_is_proven(
     advance(Duration::from_secs(1000)).await;
     assert_eq!(fixture.get(SHIRTS).await.code, 200, "what has no source behind it cannot lag");
     let live = fixture.shirts.resource.live.freshness();
-    live.proven(Instant::now());
+    live.note_progress(Instant::now());
     advance(Duration::from_secs(89)).await;
     assert_eq!(fixture.get(SHIRTS).await.code, 200, "within the accepted lag");
     live.interrupted("cluster https://a cannot be reached".to_owned());
@@ -80,7 +80,7 @@ async fn a_copy_that_lags_too_long_is_refused_with_the_cause_until_it_is_proven(
     assert_eq!(fixture.get(&exact).await.code, 200, "the state at one version is what it is");
     let proof = async {
         tokio::time::sleep(Duration::from_secs(2)).await;
-        live.proven(Instant::now());
+        live.note_progress(Instant::now());
     };
     let (answer, ()) = tokio::join!(fixture.get(SHIRTS), proof);
     assert_eq!(answer.code, 200, "the proof came while the request waited");
@@ -91,19 +91,19 @@ async fn a_version_ahead_of_the_copy_is_wanted_from_the_source_for_as_long_as_so
     let fixture = Fixture::new();
     let live = fixture.shirts.resource.live.freshness();
     let most = Duration::from_secs(90);
-    assert_eq!(live.wanted(Version::new(100)), None);
+    assert_eq!(live.awaited(Version::new(100)), None);
     let path = format!("{ALL_SHIRTS}?resourceVersion=150");
     let seen = async {
-        live.proof_needed(Version::new(100), most).await;
-        live.wanted(Version::new(100))
+        live.progress_needed(Version::new(100), most).await;
+        live.awaited(Version::new(100))
     };
     let (answer, wanted) = tokio::join!(fixture.get(&path), seen);
     assert_eq!(answer.code, StatusCode::GATEWAY_TIMEOUT);
     assert_eq!(wanted, Some(Version::new(150)), "while the request waits");
-    assert_eq!(live.wanted(Version::new(100)), None, "nobody waits any more");
+    assert_eq!(live.awaited(Version::new(100)), None, "nobody waits any more");
     assert!(live.want(Version::new(160)) && live.want(Version::new(155)));
-    assert_eq!(live.wanted(Version::new(150)), Some(Version::new(160)), "the newest of all wishes");
-    assert_eq!(live.wanted(Version::new(160)), None, "reached");
+    assert_eq!(live.awaited(Version::new(150)), Some(Version::new(160)), "the newest of all wishes");
+    assert_eq!(live.awaited(Version::new(160)), None, "reached");
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,16 +111,16 @@ async fn proofs_are_asked_for_before_the_lag_is_too_long() {
     let fixture = Fixture::new();
     let live = fixture.shirts.resource.live.freshness();
     for (max_lag, expected) in [(90, 67_500), (4, 2_500), (2, 500)] {
-        live.proven(Instant::now());
+        live.note_progress(Instant::now());
         let began = Instant::now();
-        live.proof_needed(Version::new(100), Duration::from_secs(max_lag)).await;
+        live.progress_needed(Version::new(100), Duration::from_secs(max_lag)).await;
         let after = began.elapsed().as_millis();
         assert!(after.abs_diff(expected) <= 1, "lag of {max_lag} s: after {after} ms");
     }
-    live.proven(Instant::now());
-    assert!(live.needs_proof(Version::new(100), Duration::from_millis(1400)), "all the time");
+    live.note_progress(Instant::now());
+    assert!(live.needs_progress(Version::new(100), Duration::from_millis(1400)), "all the time");
     live.forget();
-    assert!(!live.needs_proof(Version::new(100), Duration::from_secs(90)), "nothing to be proven");
+    assert!(!live.needs_progress(Version::new(100), Duration::from_secs(90)), "nothing to be proven");
 }
 
 #[tokio::test(start_paused = true)]
@@ -223,11 +223,11 @@ async fn another_fieldcache_is_told_every_proof_and_its_age() {
     let mut fixture = Fixture::new();
     let shirts = fixture.shirts.resource.clone();
     let live = shirts.live.freshness();
-    live.proven(Instant::now());
+    live.note_progress(Instant::now());
     advance(Duration::from_secs(2)).await;
     let path = format!("{ALL_SHIRTS}?watch=1&resourceVersion=100&allowWatchBookmarks=1&timeoutSeconds=30");
     let mut plain = fixture.watch(&path).await;
-    let mut told = fixture.watch(&format!("{path}&{PROOFS_PARAMETER}=0")).await;
+    let mut told = fixture.watch(&format!("{path}&{PROGRESS_PARAMETER}=0")).await;
     let lag = |event: serde_json::Value| {
         let metadata = &event["object"]["metadata"];
         let lag = metadata["annotations"]["fieldcache.dev/lag-milliseconds"].as_str().unwrap_or("none").to_owned();
@@ -236,20 +236,20 @@ async fn another_fieldcache_is_told_every_proof_and_its_age() {
     assert_eq!(lag(told.next().await.unwrap()), "BOOKMARK 100 2000", "at once");
     fixture.shirts.publish();
     told.expect_silence().await;
-    live.proven(Instant::now());
-    fixture.shirts.store.prove(Version::new(105));
+    live.note_progress(Instant::now());
+    fixture.shirts.store.advance_to(Version::new(105));
     fixture.shirts.publish();
     assert_eq!(lag(told.next().await.unwrap()), "BOOKMARK 105 0", "a proof without an event");
     fixture.version = 105;
-    live.proven(Instant::now());
+    live.note_progress(Instant::now());
     fixture.put("default", "a", "blue");
     assert_eq!(told.line().await, "ADDED default/a@106");
     told.expect_silence().await;
     assert_eq!(plain.line().await, "ADDED default/a@106", "who has not asked is told nothing more");
     plain.expect_silence().await;
 
-    let mut wanting = fixture.watch(&format!("{path}&{PROOFS_PARAMETER}=120")).await;
-    assert_eq!(live.wanted(Version::new(106)), Some(Version::new(120)), "what is waited for there is wanted here");
+    let mut wanting = fixture.watch(&format!("{path}&{PROGRESS_PARAMETER}=120")).await;
+    assert_eq!(live.awaited(Version::new(106)), Some(Version::new(120)), "what is waited for there is wanted here");
     assert_eq!(wanting.line().await, "ADDED default/a@106");
 }
 
@@ -270,11 +270,11 @@ async fn versions_far_ahead_cost_one_question_and_no_wait() {
     // A feed and its source, which is at version 120.
     let source = async {
         loop {
-            live.proof_needed(Version::new(100), most).await;
+            live.progress_needed(Version::new(100), most).await;
             let asked = Instant::now();
             questions.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             tokio::time::sleep(Duration::from_millis(10)).await;
-            live.stated(asked, Version::new(120));
+            live.note_source_version(asked, Version::new(120));
         }
     };
     let asked = || questions.load(std::sync::atomic::Ordering::Relaxed);
@@ -285,7 +285,7 @@ async fn versions_far_ahead_cost_one_question_and_no_wait() {
             assert!(took < Duration::from_secs(1), "nobody waits once the source has answered: {took:?}");
         }
         assert_eq!(asked(), 1, "all of them share one question");
-        assert_eq!(live.wanted(Version::new(100)), None, "and nothing is asked for any more");
+        assert_eq!(live.awaited(Version::new(100)), None, "and nothing is asked for any more");
         // A version that the cluster may have reached since is asked for again.
         let (codes, took) = many(&fixture, 130).await;
         assert!(codes == [504; 100] && took < Duration::from_secs(1), "{codes:?} {took:?}");
@@ -311,7 +311,7 @@ async fn a_version_that_the_source_has_reached_is_still_waited_for() {
         server.answer(Request::builder().uri(path).body(Empty::<Bytes>::new()).unwrap()).await.status()
     });
     tokio::time::sleep(Duration::from_millis(100)).await;
-    fixture.shirts.resource.live.freshness().stated(Instant::now(), Version::new(101));
+    fixture.shirts.resource.live.freshness().note_source_version(Instant::now(), Version::new(101));
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(!asked.is_finished(), "its events are on their way");
     fixture.put("default", "a", "blue");

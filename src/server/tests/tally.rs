@@ -7,7 +7,7 @@ use http::Method;
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::model::Gvr;
-use crate::query::Access;
+use crate::query::AccessPath;
 use crate::registry::LoadState;
 use crate::server::Settings;
 use crate::server::request_metrics::{AnswerPath, BOUNDS, Counted, Outcome, RequestMetrics, Verb};
@@ -139,7 +139,7 @@ fn counts_of_many_threads_are_all_there() {
     let outcome = |code| Outcome {
         verb: Verb::Get,
         code,
-        path: Some(AnswerPath::Own(Access::Index)),
+        path: Some(AnswerPath::Own(AccessPath::Index)),
         has_field_selector: false,
         has_label_selector: false,
     };

@@ -13,7 +13,7 @@ use crate::json::cursor::bytes_read_so_far;
 use crate::model::Version;
 use crate::registry::{Departure, Gone, GoneReason, LoadState};
 use crate::server::Settings;
-use crate::store::{HistoryLimits, Trust};
+use crate::store::{HistoryLimits, RelistMode};
 use crate::wire::go_zero_values;
 
 fn watch(query: &str) -> String {
@@ -190,7 +190,7 @@ async fn bookmarks_come_each_minute_and_before_the_end() {
     let mut fixture = Fixture::new();
     let mut watched = fixture.watch(&watch("resourceVersion=100&allowWatchBookmarks=1&timeoutSeconds=100")).await;
     let started = Instant::now();
-    fixture.shirts.store.prove(Version::new(140));
+    fixture.shirts.store.advance_to(Version::new(140));
     fixture.shirts.publish();
     assert_eq!(watched.line().await, "BOOKMARK @140");
     let after = started.elapsed();
@@ -467,7 +467,7 @@ async fn a_copy_that_was_wrong_ends_watches_with_410_and_refuses_what_was_told_b
     assert_eq!(behind.line().await, "ADDED default/x@101");
     fixture.put("default", "y", "blue");
     fixture.shirts.store.begin_list();
-    fixture.shirts.store.commit_list(Version::new(110), Trust::NothingTold);
+    fixture.shirts.store.commit_list(Version::new(110), RelistMode::Invalidate);
     fixture.shirts.publish();
     for (watched, told) in [(&mut quiet, 101), (&mut behind, 101), (&mut ahead, 150)] {
         let expired = json!({"type": "ERROR", "object": {

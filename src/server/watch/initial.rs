@@ -13,7 +13,7 @@ use crate::flow_control::Limits;
 use crate::flow_control::user::{Share, User};
 use crate::model::Version;
 use crate::query::{Listing, Selection, State, Work};
-use crate::store::{Cursor, Held, Snapshot};
+use crate::store::{Cursor, PinnedValue, Snapshot};
 use crate::wire::api_error::ApiError;
 
 /// What a watch holds, in words.
@@ -31,7 +31,7 @@ pub(super) struct Initial {
 
 /// The objects of initial events that are left.
 pub(super) struct Events {
-    pub(super) listing: Held<Listing>,
+    pub(super) listing: PinnedValue<Listing>,
     /// The version of their state.
     pub(super) version: Version,
     /// Where the changes after it begin.

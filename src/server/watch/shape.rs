@@ -9,8 +9,8 @@ use bytes::Bytes;
 
 use crate::model::Version;
 use crate::protobuf::{Encoder, Unencodable};
-use crate::registry::chain::LAG_ANNOTATION;
 use crate::registry::dispatched_event::{DispatchedEvent, LINES, LineForm};
+use crate::registry::fieldcache_protocol::LAG_ANNOTATION;
 use crate::registry::{Resource, ResourceOrigin};
 use crate::subscribe::Transition;
 

@@ -27,7 +27,7 @@ fn only_a_definition_tells_what_becomes_of_its_objects() {
     let custom = Resource {
         gvr: Gvr::new("stable.example.com", "v1", "shirts"),
         origin: ResourceOrigin::Custom,
-        ..resource().anew()
+        ..resource().with_new_state()
     };
     let deleted = Departure::ObjectsDeleted(Version::new(7));
     for (what, definition, expected) in [

@@ -29,8 +29,8 @@ pub(super) fn resource() -> Arc<Resource> {
         definition: String::new(),
         plan: Extractor::built_in("", "v1", "ConfigMap", Scope::Namespaced),
         live: Arc::default(),
-        excerpt: None,
-        seen_through: None,
+        partial_store: None,
+        view_restriction: None,
     })
 }
 
@@ -185,7 +185,7 @@ fn a_distrusted_list_replaces_bytes_whose_version_is_unchanged_and_ends_watches(
     let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
     for (text, epoch) in [("old", 0), ("new", 1)] {
         if epoch == 1 {
-            feed.distrust();
+            feed.begin_new_epoch();
             assert!(feed.needs_list());
         }
         feed.take(SourceEvent::Begin);
@@ -219,10 +219,10 @@ fn a_list_that_breaks_off_is_let_go_at_once() {
         feed.take(SourceEvent::Begin);
         feed.take(SourceEvent::Item(object("z", 20)));
         feed.take(SourceEvent::Item(broken.clone()));
-        assert_eq!((feed.listed(), resource.live.is_listing()), (1, true));
+        assert_eq!((feed.listed(), resource.live.is_relisting()), (1, true));
         feed.take(SourceEvent::Abort);
         feed.publish();
-        assert_eq!((feed.listed(), resource.live.is_listing()), (0, false), "nothing of it is held");
+        assert_eq!((feed.listed(), resource.live.is_relisting()), (0, false), "nothing of it is held");
         assert_eq!(names(&resource), names_after, "and nothing is shown");
         assert!(feed.unreadable().is_empty() && feed.needs_list(), "the next list is still needed");
     }
@@ -245,31 +245,31 @@ fn a_retraction_lasts_until_a_list_and_tells_those_who_were_told() {
         snapshot
     };
     let first = list(&mut feed, "x", 9);
-    assert!(!first.has_retracted(first.epoch()));
-    assert!(!resource.live.is_listing());
-    feed.retract();
-    assert!(resource.live.is_listing(), "what is known to be wrong is not checked again");
-    // A lesser distrust does not take it back, and neither does a list that breaks off.
-    feed.distrust();
+    assert!(!first.is_invalidated(first.epoch()));
+    assert!(!resource.live.is_relisting());
+    feed.invalidate();
+    assert!(resource.live.is_relisting(), "what is known to be wrong is not checked again");
+    // A lesser begin_new_epoch does not take it back, and neither does a list that breaks off.
+    feed.begin_new_epoch();
     feed.take(SourceEvent::Begin);
     feed.take(SourceEvent::Abort);
-    assert!(resource.live.is_listing(), "nor after a list that broke off");
+    assert!(resource.live.is_relisting(), "nor after a list that broke off");
     let second = list(&mut feed, "x", 12);
-    assert!(!resource.live.is_listing());
-    assert!(second.has_retracted(first.epoch()) && !second.has_retracted(second.epoch()));
+    assert!(!resource.live.is_relisting());
+    assert!(second.is_invalidated(first.epoch()) && !second.is_invalidated(second.epoch()));
     for (version, is_known) in [(8, false), (9, false), (11, false), (12, true), (13, true)] {
         assert_eq!(second.since(Version::new(version)).is_ok(), is_known, "resuming from {version}");
     }
-    feed.distrust();
+    feed.begin_new_epoch();
     let third = list(&mut feed, "x", 14);
-    assert!(third.has_retracted(first.epoch()), "a watch that slept through both is told");
-    assert!(!third.has_retracted(second.epoch()), "what was told since was so");
+    assert!(third.is_invalidated(first.epoch()), "a watch that slept through both is told");
+    assert!(!third.is_invalidated(second.epoch()), "what was told since was so");
 }
 
 #[test]
 fn what_is_left_of_a_deleted_resource_is_removed_with_an_event_for_each_object() {
-    let distrusts: [fn(&mut Feed); 3] = [|_| {}, Feed::distrust, Feed::retract];
-    for distrust in distrusts {
+    let distrusts: [fn(&mut Feed); 3] = [|_| {}, Feed::begin_new_epoch, Feed::invalidate];
+    for begin_new_epoch in distrusts {
         let resource = resource();
         let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
         feed.remove_all(Version::new(50));
@@ -288,7 +288,7 @@ fn what_is_left_of_a_deleted_resource_is_removed_with_an_event_for_each_object()
         feed.publish();
         let LoadState::Ready(before) = resource.live.state() else { panic!("a committed list is ready") };
         // As when the source has ended a watch soon after the definition changed.
-        distrust(&mut feed);
+        begin_new_epoch(&mut feed);
         // The definition may have been deleted before the last event that was told.
         feed.remove_all(Version::new(8));
         let LoadState::Ready(snapshot) = resource.live.state() else { panic!("the copy is empty, and there") };
@@ -310,7 +310,7 @@ fn a_second_feed_of_a_resource_begins_another_epoch() {
         let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
         feed.take(SourceEvent::Begin);
         feed.take(SourceEvent::Commit(Version::new(9)));
-        feed.distrust();
+        feed.begin_new_epoch();
         feed.take(SourceEvent::Begin);
         feed.take(SourceEvent::Commit(Version::new(9)));
         feed.publish();
@@ -448,7 +448,7 @@ async fn a_first_list_that_crosses_the_memory_limit_is_let_go_at_once_and_a_read
     let memory = Arc::new(Memory::new(Some(Amount(whole))));
     let mut feed = Feed::new(resource(), HistoryLimits::default()).accounted(&memory, true);
     list(&mut feed, 10);
-    feed.distrust();
+    feed.begin_new_epoch();
     feed.take(SourceEvent::Begin);
     let blob: String =
         (0..(9u32 << 20)).map(|number| char::from(33 + (number.wrapping_mul(2_654_435_761) >> 26) as u8)).collect();

@@ -106,7 +106,7 @@ fn what_is_wrong_is_said() {
             of_shirts(json!({"versions": ["v0"]})),
             "spec.versions[0]: shirts.stable.example.com is not served in v0; it is in v1, v1beta1",
         ),
-        (SHIRTS, of_shirts(json!({"scope": {}})), "a partial copy is served through Views"),
+        (SHIRTS, of_shirts(json!({"scope": {}})), "a partial store is only served through Views"),
         (
             SHIRTS,
             of_shirts(json!({"selectableFields": [{"name": "a", "jsonPath": "$.spec.sise"}]})),

@@ -19,7 +19,7 @@ use crate::registry::{NotReady, UpstreamDiscovery};
 use crate::source::connection::{Answer, ClusterOptions, Connection, RequestError};
 use crate::source::discovery::{discover, read_older};
 use crate::source::feed::Feed;
-use crate::source::list_watch::{Following, follow};
+use crate::source::list_watch::{ListWatchOptions, follow};
 use crate::source::metadata_pages::{Pages, read_page};
 use crate::store::HistoryLimits;
 
@@ -145,7 +145,7 @@ async fn a_list_without_an_end_is_given_up() {
         let sent = tokio::select! {
             biased;
             sent = timeout(SOON, sending) => sent,
-            () = follow(&connection, &resource, &mut feed, Following::default()) => panic!("the source still serves the resource"),
+            () = follow(&connection, &resource, &mut feed, ListWatchOptions::default()) => panic!("the source still serves the resource"),
         };
         let sent = sent.unwrap_or_else(|_| panic!("{what} is read without an end")).unwrap();
         assert!(sent >> 20 <= megabytes + 16, "{what}: {sent} bytes");
@@ -171,7 +171,7 @@ async fn who_waits_for_a_list_that_only_fails_is_told_how() {
     let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
     let waited = tokio::select! {
         waited = resource.live.snapshot(SOON) => waited.unwrap_err(),
-        () = follow(&connection, &resource, &mut feed, Following::default()) => panic!("the source still serves the resource"),
+        () = follow(&connection, &resource, &mut feed, ListWatchOptions::default()) => panic!("the source still serves the resource"),
     };
     assert!(
         matches!(&waited, NotReady::Refused { code: 500, message } if message.contains("no such path")),

@@ -1,4 +1,4 @@
-//! Keepers that end, and keepers that fall over.
+//! Sync tasks that end, and sync tasks that panic.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::{sleep, timeout};
 
 use super::feed::resource;
 use crate::registry::LoadState;
-use crate::source::sync_supervisor::Keepers;
+use crate::source::sync_supervisor::SyncSupervisor;
 
 async fn panics(after: Duration) {
     sleep(after).await;
@@ -16,7 +16,7 @@ async fn panics(after: Duration) {
 #[tokio::test(start_paused = true)]
 async fn one_that_panics_is_counted_and_waits_longer_each_time() {
     let (broken, sound) = (resource(), resource());
-    let mut keepers = Keepers::default();
+    let mut keepers = SyncSupervisor::default();
     keepers.start(broken.clone(), panics(Duration::ZERO));
     keepers.start(sound.clone(), std::future::pending());
     sound.live.publish(LoadState::Idle);
@@ -40,7 +40,7 @@ async fn one_that_panics_is_counted_and_waits_longer_each_time() {
 
 #[tokio::test]
 async fn one_that_ends_with_its_resource_is_forgotten() {
-    let mut keepers = Keepers::default();
+    let mut keepers = SyncSupervisor::default();
     assert!(keepers.next_ended().await.is_none(), "there is none");
     let gone = resource();
     keepers.start(gone.clone(), std::future::ready(()));

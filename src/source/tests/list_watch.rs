@@ -15,7 +15,7 @@ use crate::model::Version;
 use crate::registry::LoadState;
 use crate::source::connection::{ClusterOptions, Connection};
 use crate::source::feed::Feed;
-use crate::source::list_watch::{Following, follow};
+use crate::source::list_watch::{ListWatchOptions, follow};
 use crate::store::HistoryLimits;
 
 #[tokio::test]
@@ -39,11 +39,11 @@ async fn a_list_that_breaks_off_is_not_kept_until_the_next_one() {
     let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
     let let_go = async {
         let mut looks = interval(Duration::from_millis(5));
-        while !resource.live.is_listing() {
+        while !resource.live.is_relisting() {
             looks.tick().await;
         }
         break_off.send(()).unwrap();
-        while resource.live.is_listing() {
+        while resource.live.is_relisting() {
             looks.tick().await;
         }
     };
@@ -51,7 +51,7 @@ async fn a_list_that_breaks_off_is_not_kept_until_the_next_one() {
         tokio::select! {
             biased;
             () = let_go => {}
-            () = follow(&connection, &resource, &mut feed, Following::default()) => panic!("the source still serves the resource"),
+            () = follow(&connection, &resource, &mut feed, ListWatchOptions::default()) => panic!("the source still serves the resource"),
         }
     });
     ended.await.expect("what was listed is let go before the next list begins");
@@ -97,7 +97,7 @@ async fn a_watch_that_is_not_answered_is_asked_for_again_on_another_connection()
     let came = tokio::select! {
         biased;
         came = came => came,
-        () = follow(&connection, &resource, &mut feed, Following::default()) => panic!("the source still serves the resource"),
+        () = follow(&connection, &resource, &mut feed, ListWatchOptions::default()) => panic!("the source still serves the resource"),
     };
     // Each attempt brings a question for the source's version too.
     let waits: Vec<u64> = came.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
@@ -149,7 +149,7 @@ async fn a_watch_for_a_proof_whose_connection_is_lost_is_asked_for_again() {
     let proofs = tokio::select! {
         biased;
         proofs = proofs => proofs,
-        () = follow(&connection, &resource, &mut feed, Following::default()) => panic!("the source still serves the resource"),
+        () = follow(&connection, &resource, &mut feed, ListWatchOptions::default()) => panic!("the source still serves the resource"),
     };
     let waits: Vec<u64> = proofs.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
     assert!(waits.iter().all(|wait| *wait <= 63), "the watch's own time, the wait for an answer, a pause: {waits:?}");
@@ -189,7 +189,7 @@ async fn a_list_that_does_not_go_on_is_asked_for_again_on_another_connection() {
         let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
         let came = async {
             let mut looks = interval(Duration::from_millis(5));
-            while !resource.live.is_listing() {
+            while !resource.live.is_relisting() {
                 looks.tick().await;
             }
             pause();
@@ -200,7 +200,7 @@ async fn a_list_that_does_not_go_on_is_asked_for_again_on_another_connection() {
         let (given, waited) = tokio::select! {
             biased;
             came = came => came,
-            () = follow(&connection, &resource, &mut feed, Following::default()) => panic!("the source still serves the resource"),
+            () = follow(&connection, &resource, &mut feed, ListWatchOptions::default()) => panic!("the source still serves the resource"),
         };
         resume();
         assert!(waited <= Duration::from_secs(8), "{what}: the first wait and a pause, not {waited:?}");

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use super::self_check::{Listed, Objects, holding, objects};
 use crate::model::Version;
-use crate::source::newest::{Newest, Wanted, compare_with_newest};
+use crate::source::newest::{ComparisonGoal, NewestComparison, compare_with_newest};
 
 /// So many objects, which are more than a page of a list has.
 fn many(count: u64) -> Objects {
@@ -12,14 +12,14 @@ fn many(count: u64) -> Objects {
 }
 
 /// The outcome without its time, and how many requests were made.
-async fn compared(held: &Objects, source: Listed, wanted: Wanted) -> (&'static str, Option<Version>, usize) {
+async fn compared(held: &Objects, source: Listed, wanted: ComparisonGoal) -> (&'static str, Option<Version>, usize) {
     let (resource, _feed) = holding(held);
     let newest = compare_with_newest(&source, ("/x", ""), &resource.live, wanted).await.unwrap();
     let asked = Mutex::lock(&source.asked).unwrap().len();
     match newest {
-        Newest::Held { version, .. } => ("held", Some(version), asked),
-        Newest::Alike { .. } => ("alike", None, asked),
-        Newest::Differs => ("differs", None, asked),
+        NewestComparison::Held { version, .. } => ("held", Some(version), asked),
+        NewestComparison::Alike { .. } => ("alike", None, asked),
+        NewestComparison::Differs => ("differs", None, asked),
     }
 }
 
@@ -27,7 +27,7 @@ async fn compared(held: &Objects, source: Listed, wanted: Wanted) -> (&'static s
 async fn a_small_copy_is_compared_object_by_object() {
     let held = objects(&[("a/b", 3), ("a/c", 4)]);
     let at = |version: u64, list: &[(&str, u64)]| Listed::at(version, 2, objects(list));
-    for wanted in [Wanted::Version, Wanted::Proof] {
+    for wanted in [ComparisonGoal::Version, ComparisonGoal::Progress] {
         let same = at(70, &[("a/b", 3), ("a/c", 4)]);
         assert_eq!(compared(&held, same, wanted).await, ("held", Some(Version::new(70)), 1));
         let changed = at(70, &[("a/b", 3), ("a/c", 60)]);
@@ -41,10 +41,26 @@ async fn a_small_copy_is_compared_object_by_object() {
 async fn a_large_copy_is_compared_in_one_request_unless_a_reader_waits_for_a_version() {
     let held = many(501);
     let at = |version: u64, count: u64, page: usize| Listed::at(version, page, many(count));
-    assert_eq!(compared(&held, at(70, 501, 1), Wanted::Proof).await, ("alike", None, 1));
-    assert_eq!(compared(&held, at(70, 502, 1), Wanted::Proof).await, ("differs", None, 1), "one object more");
-    assert_eq!(compared(&held, at(70, 500, 1), Wanted::Proof).await, ("differs", None, 1), "one object less");
-    assert_eq!(compared(&held, at(49, 501, 1), Wanted::Proof).await, ("differs", None, 1), "versions went back");
-    assert_eq!(compared(&held, at(70, 501, 501), Wanted::Proof).await, ("alike", None, 1), "the limit is ignored");
-    assert_eq!(compared(&held, at(70, 501, 251), Wanted::Version).await, ("held", Some(Version::new(70)), 2));
+    assert_eq!(compared(&held, at(70, 501, 1), ComparisonGoal::Progress).await, ("alike", None, 1));
+    assert_eq!(
+        compared(&held, at(70, 502, 1), ComparisonGoal::Progress).await,
+        ("differs", None, 1),
+        "one object more"
+    );
+    assert_eq!(
+        compared(&held, at(70, 500, 1), ComparisonGoal::Progress).await,
+        ("differs", None, 1),
+        "one object less"
+    );
+    assert_eq!(
+        compared(&held, at(49, 501, 1), ComparisonGoal::Progress).await,
+        ("differs", None, 1),
+        "versions went back"
+    );
+    assert_eq!(
+        compared(&held, at(70, 501, 501), ComparisonGoal::Progress).await,
+        ("alike", None, 1),
+        "the limit is ignored"
+    );
+    assert_eq!(compared(&held, at(70, 501, 251), ComparisonGoal::Version).await, ("held", Some(Version::new(70)), 2));
 }

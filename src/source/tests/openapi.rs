@@ -260,7 +260,7 @@ async fn one_nested_definition_takes_no_document_away() {
         let found = crate::json::tree::value(&json, 1_100).unwrap();
         assert_eq!(found["definitions"]["Other"]["type"], "string", "{depth}");
         assert_eq!(found["definitions"]["Deep"], definitions["Deep"], "{depth}");
-        assert!(!forms.body(crate::registry::documents::Encoding::Protobuf).is_empty(), "{depth}");
+        assert!(!forms.body(crate::registry::documents::DocumentEncoding::Protobuf).is_empty(), "{depth}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::crd::Crd;
-use crate::source::resources::{CustomResources, custom_resource, definition, still};
+use crate::source::resources::{CustomResources, custom_resource, definition, unchanged_definition};
 
 fn shirts(schema: &Value) -> Value {
     json!({
@@ -64,7 +64,7 @@ fn a_definition_is_read_anew_only_with_another_generation() {
     let again = |path: &str, value: Value| {
         let mut document = document.clone();
         *document.pointer_mut(path).unwrap() = value;
-        still(&known, document.to_string().as_bytes())
+        unchanged_definition(&known, document.to_string().as_bytes())
     };
     for (path, value) in [
         ("/metadata/labels/a", json!("2")),
@@ -74,7 +74,7 @@ fn a_definition_is_read_anew_only_with_another_generation() {
         let mut document = document.clone();
         document["status"]["conditions"][0]["x"] = json!(0);
         *document.pointer_mut(path).unwrap() = value;
-        let same = still(&known, document.to_string().as_bytes()).unwrap();
+        let same = unchanged_definition(&known, document.to_string().as_bytes()).unwrap();
         assert!(Arc::ptr_eq(&same, &known), "{path}");
     }
     for (path, value) in [("/metadata/generation", json!(4)), ("/metadata/uid", json!("other"))] {
@@ -84,12 +84,16 @@ fn a_definition_is_read_anew_only_with_another_generation() {
     assert_eq!(*pending, Crd { established: false, ..(*known).clone() });
     let schema = |crd: &Crd| crd.versions[0].schema.as_ref().map(|schema| schema.json().as_ptr());
     assert_eq!(schema(&pending), schema(&known), "its schemas are shared");
-    let established = still(&pending, document.to_string().as_bytes()).unwrap();
+    let established = unchanged_definition(&pending, document.to_string().as_bytes()).unwrap();
     assert_eq!(established, known);
     let unnumbered = Arc::new(Crd { generation: 0, ..(*known).clone() });
     let mut document = document.clone();
     document["metadata"]["generation"] = json!(0);
-    assert_eq!(still(&unnumbered, document.to_string().as_bytes()), None, "nothing says that it is the same");
+    assert_eq!(
+        unchanged_definition(&unnumbered, document.to_string().as_bytes()),
+        None,
+        "nothing says that it is the same"
+    );
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::registry::{CheckOutcome, LoadState, Resource, UnreadableNames};
 use crate::source::connection::RequestError;
 use crate::source::feed::{Feed, SourceEvent};
 use crate::source::metadata_pages::Pages;
-use crate::source::self_check::{Difference, Differing, SelfCheck, Verdict, check};
+use crate::source::self_check::{CheckResult, Difference, Differing, SelfCheck, check};
 use crate::source::watch_decoder::MetadataPage;
 use crate::store::HistoryLimits;
 
@@ -111,10 +111,10 @@ pub(super) fn holding(held: &Objects) -> (Arc<Resource>, Feed) {
     (resource, feed)
 }
 
-fn difference(verdict: Verdict) -> Option<Difference> {
+fn difference(verdict: CheckResult) -> Option<Difference> {
     match verdict {
-        Verdict::Same => None,
-        Verdict::Differs(difference) => Some(difference),
+        CheckResult::Same => None,
+        CheckResult::Differs(difference) => Some(difference),
         other => panic!("{other:?}"),
     }
 }
@@ -161,7 +161,7 @@ async fn the_list_is_of_metadata_at_the_version_of_the_copy_in_pages() {
     let held = objects(&[("a/b", 3), ("a/d", 4), ("a/f", 5)]);
     let (resource, _feed) = holding(&held);
     let pages = Listed::new([held]);
-    assert!(matches!(check(&pages, "/api/v1/configmaps", "", &resource.live).await, Verdict::Same));
+    assert!(matches!(check(&pages, "/api/v1/configmaps", "", &resource.live).await, CheckResult::Same));
     let asked = pages.asked.into_inner().unwrap();
     let expected = [
         "/api/v1/configmaps?limit=500&resourceVersion=50&resourceVersionMatch=Exact",
@@ -175,7 +175,7 @@ async fn only_a_second_list_makes_a_mismatch() {
     let held = objects(&[("a/b", 3)]);
     let (resource, _feed) = holding(&held);
     let pages = Listed::new([objects(&[]), held]);
-    assert!(matches!(check(&pages, "/x", "", &resource.live).await, Verdict::Same), "the first one was wrong");
+    assert!(matches!(check(&pages, "/x", "", &resource.live).await, CheckResult::Same), "the first one was wrong");
     assert_eq!(pages.begun.load(Ordering::Relaxed), 2);
 }
 
@@ -184,7 +184,7 @@ async fn a_list_in_another_order_is_the_same_list() {
     let held = objects(&[("a/b", 3), ("a/d", 4), ("a/f", 5)]);
     let (resource, _feed) = holding(&held);
     let pages = Listed { is_in_order: false, ..Listed::new([held]) };
-    assert!(matches!(check(&pages, "/x", "", &resource.live).await, Verdict::Same));
+    assert!(matches!(check(&pages, "/x", "", &resource.live).await, CheckResult::Same));
     let pages = Listed { is_in_order: false, ..Listed::new([objects(&[("a/b", 3), ("a/d", 4)])]) };
     let found = difference(check(&pages, "/x", "", &resource.live).await).unwrap();
     assert_eq!((found.listed, found.held, found.first), (2, 3, None), "the first one cannot be told");
@@ -203,7 +203,7 @@ async fn objects_that_cannot_be_read_are_on_neither_side() {
         let list = objects(&[("a/b", 3), ("a/d", 0), ("a/z", 0)]);
         Listed { version, ..Listed::new([list]) }
     };
-    assert!(matches!(check(&lists(50), "/x", "", &resource.live).await, Verdict::Same));
+    assert!(matches!(check(&lists(50), "/x", "", &resource.live).await, CheckResult::Same));
     feed.take(SourceEvent::Upsert(object("d", 60)));
     feed.publish();
     let found = difference(check(&lists(60), "/x", "", &resource.live).await).unwrap();
@@ -212,14 +212,14 @@ async fn objects_that_cannot_be_read_are_on_neither_side() {
     // A name that is told before the copy lets the object go.
     let names: BTreeSet<String> = ["a/b", "a/d", "a/z"].map(str::to_owned).into();
     resource.live.tell_unreadable(UnreadableNames { names, are_all: true });
-    assert!(matches!(check(&lists(60), "/x", "", &resource.live).await, Verdict::Same));
+    assert!(matches!(check(&lists(60), "/x", "", &resource.live).await, CheckResult::Same));
 
     for number in 0..1_000 {
         feed.take(SourceEvent::Upsert(unreadable(&format!("n{number}"))));
     }
     feed.publish();
     let verdict = check(&lists(60), "/x", "", &resource.live).await;
-    assert!(matches!(verdict, Verdict::Skipped(_)), "more than are remembered: {verdict:?}");
+    assert!(matches!(verdict, CheckResult::Skipped(_)), "more than are remembered: {verdict:?}");
 }
 
 /// Two Events whose names differ in bytes that are not UTF-8.
@@ -237,7 +237,7 @@ impl Pages for Alike {
 async fn objects_whose_names_are_equal_in_json_are_not_compared() {
     let (resource, _feed) = holding(&objects(&[("a/b", 3), ("a/dup\u{fffd}", 5), ("a/e", 6)]));
     let verdict = check(&Alike, "/x", "", &resource.live).await;
-    assert!(matches!(verdict, Verdict::Same), "{verdict:?}");
+    assert!(matches!(verdict, CheckResult::Same), "{verdict:?}");
     let (resource, _feed) = holding(&objects(&[("a/b", 3), ("a/dup\u{fffd}", 5), ("a/e", 7)]));
     let found = difference(check(&Alike, "/x", "", &resource.live).await).unwrap();
     assert_eq!(found.first.map(|first| first.key), Some("a/e".to_owned()));
@@ -282,7 +282,7 @@ impl Pages for Replacing {
     async fn page(&self, path: &str) -> Result<MetadataPage, RequestError> {
         {
             let mut feed = self.1.lock().unwrap();
-            feed.retract();
+            feed.invalidate();
             feed.take(SourceEvent::Begin);
             feed.take(SourceEvent::Commit(Version::new(50)));
             feed.publish();

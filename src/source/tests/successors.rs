@@ -11,7 +11,7 @@ use crate::source::pending_replacements::PendingReplacements;
 use crate::store::{HistoryLimits, Store};
 
 fn generation(number: u64) -> Resource {
-    Resource { definition: format!("uid/{number}"), ..resource().anew() }
+    Resource { definition: format!("uid/{number}"), ..resource().with_new_state() }
 }
 
 fn ready() -> LoadState {
@@ -36,7 +36,7 @@ async fn the_old_copy_is_served_until_the_new_one_is_complete() {
     let served = successors.choose(Some(&first), generation(2), &mut fresh);
     assert!(Arc::ptr_eq(&served, &first), "the old copy, while the new one is read");
     assert_eq!(fresh.len(), 2, "the new one is to be read");
-    assert_eq!(*fresh[1].live.demands().borrow(), 1, "though nobody has asked for it");
+    assert_eq!(*fresh[1].live.load_requests().borrow(), 1, "though nobody has asked for it");
     assert!(!settles(&successors).await);
 
     let again = successors.choose(Some(&first), generation(2), &mut fresh);

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::source::pages::{Page, PageError};
-use crate::source::unfinished::{ALWAYS, MOST, Room, Share};
+use crate::source::unfinished::{ALWAYS, MOST, UnfinishedBudget, UnfinishedShare};
 use crate::source::watch_decoder::Lines;
 
 #[test]
 fn long_parts_share_one_room_and_short_ones_need_none() {
-    let room = Arc::<Room>::default();
-    let mut readers: Vec<Share> = (0..3).map(|_| Share::of(&room)).collect();
+    let room = Arc::<UnfinishedBudget>::default();
+    let mut readers: Vec<UnfinishedShare> = (0..3).map(|_| UnfinishedShare::of(&room)).collect();
     assert!(readers[0].hold(ALWAYS + MOST - 10));
     assert!(readers[1].hold(ALWAYS), "it is short");
     assert!(readers[1].hold(ALWAYS + 10));
@@ -26,8 +26,8 @@ fn long_parts_share_one_room_and_short_ones_need_none() {
 
 #[test]
 fn pages_and_lines_give_up_an_item_for_which_there_is_no_room() {
-    let room = Arc::<Room>::default();
-    let mut taken = Share::of(&room);
+    let room = Arc::<UnfinishedBudget>::default();
+    let mut taken = UnfinishedShare::of(&room);
     let megabyte = Bytes::from(vec![b'x'; 1 << 20]);
     let mut line = Lines::sharing(&room);
     let push = |line: &mut Lines| {
@@ -52,7 +52,7 @@ fn pages_and_lines_give_up_an_item_for_which_there_is_no_room() {
 
 #[test]
 fn an_item_that_is_complete_holds_no_room() {
-    let room = Arc::<Room>::default();
+    let room = Arc::<UnfinishedBudget>::default();
     let (mut page, mut lines) = (Page::sharing(&room), Lines::sharing(&room));
     let half = "x".repeat(ALWAYS);
     for chunk in [format!(r#"{{"items":["{half}"#), format!(r#"{half}""#), ",".to_owned()] {
@@ -64,5 +64,5 @@ fn an_item_that_is_complete_holds_no_room() {
         while lines.next_line().is_some() {}
         assert!(lines.has_room());
     }
-    assert!(Share::of(&room).hold(ALWAYS + MOST), "all of it is free");
+    assert!(UnfinishedShare::of(&room).hold(ALWAYS + MOST), "all of it is free");
 }

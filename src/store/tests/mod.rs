@@ -14,7 +14,7 @@ mod structures;
 mod work;
 
 use super::postings::Posting;
-use super::{Change, HistoryLimits, Outcome, Replaced, Store};
+use super::{Change, HistoryLimits, RelistOutcome, Store, WriteOutcome};
 use crate::model::{FieldIndex, IndexedValues, Key, Record, Version};
 
 /// A record whose bytes are `{"metadata":{"resourceVersion":"N"}}`.
@@ -77,11 +77,11 @@ fn told(store: &Store, since: u64) -> Vec<(u64, Option<u64>, Option<u64>)> {
 fn older_and_repeated_events_change_nothing() {
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(1));
-    assert_eq!(store.apply(&record("a/x", 5, &[], &["red"])), Outcome::Changed);
-    assert_eq!(store.apply(&record("a/x", 5, &[], &["blue"])), Outcome::Stale, "the same version again");
-    assert_eq!(store.apply(&record("a/x", 4, &[], &["blue"])), Outcome::Stale, "an older version");
-    assert_eq!(store.delete(&Key::new("a", "x"), Version::new(4)), Outcome::Stale, "an older deletion");
-    assert_eq!(store.delete(&Key::new("a", "y"), Version::new(9)), Outcome::Stale, "an unknown object");
+    assert_eq!(store.apply(&record("a/x", 5, &[], &["red"])), WriteOutcome::Changed);
+    assert_eq!(store.apply(&record("a/x", 5, &[], &["blue"])), WriteOutcome::Stale, "the same version again");
+    assert_eq!(store.apply(&record("a/x", 4, &[], &["blue"])), WriteOutcome::Stale, "an older version");
+    assert_eq!(store.delete(&Key::new("a", "x"), Version::new(4)), WriteOutcome::Stale, "an older deletion");
+    assert_eq!(store.delete(&Key::new("a", "y"), Version::new(9)), WriteOutcome::Stale, "an unknown object");
     assert_eq!(store.version(), Version::new(9), "a deletion proves its version");
     assert_eq!(told(&store, 1), [(5, None, Some(5))]);
 }
@@ -113,7 +113,7 @@ fn a_relist_tells_removals_first_then_changes_in_version_order() {
     );
     let kept = store.snapshot().get("a/kept").unwrap().clone();
     let list = [record("a/moved", 30, &[], &["y"]), record("a/kept", 4, &[], &["x"]), record("a/new", 20, &[], &["y"])];
-    assert_eq!(store.replace(&list, Version::new(40)), Replaced::Continued);
+    assert_eq!(store.replace(&list, Version::new(40)), RelistOutcome::Continued);
     assert_eq!(told(&store, 10), [(10, Some(3), None), (20, None, Some(20)), (30, Some(5), Some(30))]);
     assert!(kept.is_same(store.snapshot().get("a/kept").unwrap()), "an unchanged object is kept as it is");
     assert_eq!(store.version(), Version::new(40));
@@ -138,7 +138,7 @@ fn a_relist_tells_removals_first_then_changes_in_version_order() {
 fn versions_that_go_backwards_start_a_new_epoch() {
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[record("a/x", 90, &[], &[])], Version::new(100));
-    assert_eq!(store.replace(&[record("a/y", 7, &[], &[])], Version::new(20)), Replaced::Reset);
+    assert_eq!(store.replace(&[record("a/y", 7, &[], &[])], Version::new(20)), RelistOutcome::Reset);
     assert_eq!(
         (keys(&store), store.version(), store.snapshot().epoch()),
         (vec!["a/y".to_owned()], Version::new(20), 1)
@@ -180,7 +180,7 @@ fn a_place_that_changes_hands_during_a_list_keeps_no_mark() {
     store.list(&record("a/x", 3, &[], &[]));
     store.delete(&Key::new("a", "x"), Version::new(6));
     store.apply(&record("b/y", 7, &[], &[]));
-    store.commit_list(Version::new(8), super::Trust::SameVersionIsSame);
+    store.commit_list(Version::new(8), super::RelistMode::TrustVersions);
     assert!(keys(&store).is_empty(), "the list has neither: {:?}", keys(&store));
 }
 
@@ -191,7 +191,7 @@ fn a_list_of_version_zero_is_a_list() {
     store.begin_list();
     store.list(&record("a/y", 4, &[], &[]));
     assert_eq!(keys(&store), ["a/x"], "another one is invisible until it is complete");
-    store.commit_list(Version::new(4), super::Trust::SameVersionIsSame);
+    store.commit_list(Version::new(4), super::RelistMode::TrustVersions);
     assert_eq!(keys(&store), ["a/y"]);
 }
 
@@ -199,11 +199,11 @@ fn a_list_of_version_zero_is_a_list() {
 fn an_unreadable_change_takes_the_old_object_away() {
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[record("a/x", 3, &[], &[])], Version::new(5));
-    assert_eq!(store.drop_unreadable(&Key::new("a", "x"), None), Outcome::Changed);
+    assert_eq!(store.drop_unreadable(&Key::new("a", "x"), None), WriteOutcome::Changed);
     assert_eq!(told(&store, 5), [(5, Some(3), None)], "a watcher at the newest version is told");
     assert!(keys(&store).is_empty());
     store.apply(&record("a/x", 6, &[], &[]));
-    assert_eq!(store.drop_unreadable(&Key::new("a", "x"), Some(Version::new(8))), Outcome::Changed);
+    assert_eq!(store.drop_unreadable(&Key::new("a", "x"), Some(Version::new(8))), WriteOutcome::Changed);
     assert_eq!(told(&store, 6), [(8, Some(6), None)], "stamped with the version of the state that cannot be read");
     assert_eq!(store.version(), Version::new(8));
 }
@@ -309,15 +309,15 @@ proptest! {
             prop_assert_eq!(replayed, expected);
         }
         if let Some((version, then)) = past
-            && let Ok(undone) = snapshot.undo_to(version, "")
+            && let Ok(rewind) = snapshot.rewind_to(version, "")
         {
-            let hidden = |key: &str| snapshot.slot(key).is_some_and(|slot| undone.hidden().contains(slot));
+            let hidden = |key: &str| snapshot.slot(key).is_some_and(|slot| rewind.hidden().contains(slot));
             let mut state: BTreeMap<String, u64> = held.into_iter().filter(|(key, _)| !hidden(key)).collect();
-            for object in undone.before() {
+            for object in rewind.before() {
                 let twice = state.insert(object.key().to_owned(), object.version().number());
                 prop_assert_eq!(twice, None, "an object of the past takes the place of the present one");
             }
-            prop_assert!(undone.before().is_sorted_by_key(|object| object.key()));
+            prop_assert!(rewind.before().is_sorted_by_key(|object| object.key()));
             prop_assert_eq!(state, then.into_iter().map(|(key, (version, _))| (key, version)).collect::<BTreeMap<_, _>>());
         }
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::record;
 use crate::model::{Key, Record, Version};
-use crate::store::{HistoryLimits, Object, Store, Trust};
+use crate::store::{HistoryLimits, Object, RelistMode, Store};
 
 /// Label keys take less than this, a dictionary more.
 const SMALL: usize = 4_096;
@@ -163,7 +163,7 @@ fn a_relist_of_what_is_held_keeps_it_and_a_distrusted_one_takes_what_differs() {
     let mut rewritten = records.clone();
     // Without a new version, as a changed schema default does it.
     rewritten[7].bytes = String::from_utf8(rewritten[7].bytes.to_vec()).unwrap().replace("\"text\"", "\"TEXT\"").into();
-    let relist = |store: &mut Store, trust: Trust| {
+    let relist = |store: &mut Store, trust: RelistMode| {
         store.begin_list();
         for record in &rewritten {
             store.list(record);
@@ -176,9 +176,9 @@ fn a_relist_of_what_is_held_keeps_it_and_a_distrusted_one_takes_what_differs() {
         let same = |(_, object): (u32, &crate::store::Object)| object.is_same(before.get(object.key()).unwrap());
         after.range(Bound::Unbounded).filter(|entry| same(*entry)).count()
     };
-    relist(&mut store, Trust::SameVersionIsSame);
+    relist(&mut store, RelistMode::TrustVersions);
     assert_eq!((kept(&store), store.snapshot().epoch()), (2_000, 0), "bytes of an unchanged version are kept");
-    relist(&mut store, Trust::Nothing);
+    relist(&mut store, RelistMode::NewEpoch);
     assert_eq!((kept(&store), store.snapshot().epoch()), (1_999, 1), "only what differs is replaced");
     let shown = store.snapshot().get(rewritten[7].key.as_str()).unwrap().json();
     assert_eq!(shown, rewritten[7].bytes);
@@ -203,7 +203,7 @@ fn a_relist_of_what_is_held_keeps_it_and_a_distrusted_one_takes_what_differs() {
         store.list(record);
     }
     store.unlist(&Key::new("a", "shop000001"));
-    store.commit_list(Version::new(99_999), Trust::SameVersionIsSame);
+    store.commit_list(Version::new(99_999), RelistMode::TrustVersions);
     assert_eq!(store.snapshot().len(), 1_999);
     assert!(store.snapshot().get("a/shop090000").is_none());
 }

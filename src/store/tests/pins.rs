@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::record;
-use crate::store::{Held, HistoryLimits, Pinned, Snapshot, Store};
+use crate::store::{HistoryLimits, Pinned, PinnedValue, Snapshot, Store};
 
 const MOST: u64 = 64 << 10;
 
@@ -20,12 +20,12 @@ fn churn(store: &mut Store, version: &mut u64, bytes: u64) {
     }
 }
 
-fn hold(store: &Store) -> Held<Snapshot> {
+fn hold(store: &Store) -> PinnedValue<Snapshot> {
     let snapshot = store.snapshot();
     snapshot.hold(snapshot.clone())
 }
 
-fn is_held(reader: &Held<Snapshot>) -> bool {
+fn is_held(reader: &PinnedValue<Snapshot>) -> bool {
     reader.with(|snapshot| snapshot.len()).is_some()
 }
 

@@ -8,7 +8,7 @@ use crate::query::{FieldTerm, Listing, Selection, State};
 use crate::selector::{LabelSelector, Operator};
 use crate::store::text_reads::counted;
 use crate::store::{HistoryLimits, Store};
-use crate::subscribe::subscription_index::{SubscriptionIndex, Touched};
+use crate::subscribe::subscription_index::{Candidates, SubscriptionIndex};
 use crate::subscribe::transition;
 
 /// What updates, routing, watch events and lists of an object with so many labels and values read.
@@ -43,8 +43,8 @@ fn work_of(count: usize) -> [u64; 4] {
     }
     let snapshot = store.snapshot();
     let changes: Vec<_> = snapshot.changes(snapshot.since(Version::new(1)).unwrap()).unwrap().cloned().collect();
-    let mut touched = Touched::default();
-    let routed = counted(|| changes.iter().for_each(|change| routes.touched(change, &mut touched)));
+    let mut touched = Candidates::default();
+    let routed = counted(|| changes.iter().for_each(|change| routes.candidates(change, &mut touched)));
     assert!(touched.ids().len() >= count, "{} are touched", touched.ids().len());
     let told = counted(|| {
         for selection in selections.iter().take(100) {

@@ -32,8 +32,12 @@ fn entering_is_added_leaving_is_deleted() {
         (Some("in"), None, Some("DELETED in")),
         (Some("out"), None, None),
     ] {
-        let change =
-            Change { version: Version::new(2), before: before.map(object), after: after.map(object), fills_gap: false };
+        let change = Change {
+            version: Version::new(2),
+            before: before.map(object),
+            after: after.map(object),
+            in_relist_gap: false,
+        };
         let value = |object: &Object| object.values(FieldIndex(0)).next().unwrap().to_owned();
         let found = transition(&selection, &change).map(|event| match event {
             Transition::Added(object) => format!("ADDED {}", value(&object)),

@@ -13,7 +13,7 @@ use crate::query::{CompactSelection, FieldTerm, Selection};
 use crate::selector::{LabelSelector, Operator, OperatorName};
 use crate::store::tests::{record, record_of_many};
 use crate::store::{Change, HistoryLimits, IndexLimits, Store};
-use crate::subscribe::subscription_index::{Stand, SubscriptionId, SubscriptionIndex, Touched};
+use crate::subscribe::subscription_index::{Candidates, StoredKeys, SubscriptionId, SubscriptionIndex};
 use crate::subscribe::{Transition, transition};
 
 const VALUES: [&str; 4] = ["", "a", "b", "c"];
@@ -80,9 +80,9 @@ fn changes(steps: &[Step]) -> Vec<Change> {
     snapshot.changes(cursor).unwrap().map(|change| (**change).clone()).collect()
 }
 
-fn touched(routes: &SubscriptionIndex, change: &Change) -> BTreeSet<SubscriptionId> {
-    let mut touched = Touched::default();
-    routes.touched(change, &mut touched);
+fn candidates(routes: &SubscriptionIndex, change: &Change) -> BTreeSet<SubscriptionId> {
+    let mut touched = Candidates::default();
+    routes.candidates(change, &mut touched);
     let ids: BTreeSet<SubscriptionId> = touched.ids().iter().copied().collect();
     assert_eq!(ids.len(), touched.ids().len(), "each once");
     ids
@@ -97,15 +97,15 @@ proptest! {
     ) {
         let mut routes = SubscriptionIndex::default();
         let empty = format!("{routes:?}");
-        let stands: Vec<Stand> = (0..).zip(&selections).map(|(id, selection)| routes.insert(id, selection)).collect();
-        for ((id, stand), gone) in (0..).zip(&stands).zip(&gone) {
+        let stands: Vec<StoredKeys> = (0..).zip(&selections).map(|(id, selection)| routes.insert(id, selection)).collect();
+        for ((id, stored), gone) in (0..).zip(&stands).zip(&gone) {
             if *gone {
-                routes.remove(id, stand);
+                routes.remove(id, stored);
             }
         }
         let held = |id: usize| !gone[id];
         for change in changes(&steps) {
-            let touched = touched(&routes, &change);
+            let touched = candidates(&routes, &change);
             for (id, selection) in selections.iter().enumerate() {
                 let meant = transition(selection, &change);
                 let compact = transition(&CompactSelection::new(selection), &change);
@@ -116,9 +116,9 @@ proptest! {
                 prop_assert!(held(id as usize) || !touched.contains(&id), "{selection:?} is gone");
             }
         }
-        for ((id, stand), gone) in (0..).zip(&stands).zip(&gone) {
+        for ((id, stored), gone) in (0..).zip(&stands).zip(&gone) {
             if !gone {
-                routes.remove(id, stand);
+                routes.remove(id, stored);
             }
         }
         prop_assert_eq!(format!("{routes:?}"), empty, "nothing is left behind");
@@ -154,7 +154,7 @@ fn a_change_touches_only_those_at_its_values() {
     store.apply(&record("a/x", 2, &[("app", "x")], &["blue"]));
     let snapshot = store.snapshot();
     let change = (*snapshot.changes(snapshot.since(Version::new(1)).unwrap()).unwrap().next().unwrap()).clone();
-    let found = touched(&routes, &change);
+    let found = candidates(&routes, &change);
     for (id, (selection, why)) in (0..).zip(&rows) {
         assert_eq!(found.contains(&id), !why.is_empty(), "{why}: {selection:?}");
     }
@@ -171,7 +171,7 @@ fn thousands_of_subscriptions_with_many_values_are_touched_once_and_leave_nothin
     };
     let by_field = Selection { fields: vec![in_values], ..Selection::default() };
     let mut routes = SubscriptionIndex::default();
-    let stands: Vec<(SubscriptionId, Stand)> =
+    let stands: Vec<(SubscriptionId, StoredKeys)> =
         (0..10_000).map(|id| (id, routes.insert(id, if id % 2 == 0 { &by_label } else { &by_field }))).collect();
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(1));
@@ -179,16 +179,16 @@ fn thousands_of_subscriptions_with_many_values_are_touched_once_and_leave_nothin
     store.apply(&record_of_many("a/x", 2, &[("app", "v7")], &[held, vec![]]));
     let snapshot = store.snapshot();
     let change = (*snapshot.changes(snapshot.since(Version::new(1)).unwrap()).unwrap().next().unwrap()).clone();
-    let mut found = Touched::default();
+    let mut found = Candidates::default();
     for round in 0..2 {
-        routes.touched(&change, &mut found);
+        routes.candidates(&change, &mut found);
         assert_eq!(found.ids().len(), stands.len(), "each once, round {round}");
         found.clear();
     }
     for (id, stand) in &stands {
         routes.remove(*id, stand);
     }
-    routes.touched(&change, &mut found);
+    routes.candidates(&change, &mut found);
     assert_eq!(found.ids(), [0; 0]);
 }
 

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::super::{Fixture, catalog};
 use super::{get_as, user};
-use crate::registry::documents::{Build, DocumentSet, DocumentSource, Fixed, Forms};
+use crate::registry::documents::{Build, DocumentForms, DocumentSet, DocumentSource, StaticDocuments};
 use crate::server::documents::MOST_AT_ONCE;
 use crate::wire::body::Body;
 
@@ -23,7 +23,7 @@ async fn a_document_that_is_there_needs_no_place_and_others_are_made_for_users_i
     let build = |text: &'static str| -> Build { Box::new(move || json!({"info": text})) };
     let documents = [("apis/slow.example.com/v1".to_owned(), build("one")), ("api/v1".to_owned(), build("two"))];
     let catalog = catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]);
-    let catalog = catalog.with_documents(Arc::new(Fixed::new(build("all"), documents)));
+    let catalog = catalog.with_documents(Arc::new(StaticDocuments::new(build("all"), documents)));
     fixture.registry.replace(catalog, |_| None);
     let (heavy, light) = (user("heavy"), user("light"));
     let body = |response: http::Response<Body>| async {
@@ -51,7 +51,7 @@ async fn a_document_that_is_there_needs_no_place_and_others_are_made_for_users_i
 struct Changing(Mutex<Arc<DocumentSet>>);
 
 impl DocumentSource for Changing {
-    fn v2(&self) -> BoxFuture<'_, Result<Arc<Forms>, String>> {
+    fn v2(&self) -> BoxFuture<'_, Result<Arc<DocumentForms>, String>> {
         Box::pin(async { Err("there is none".to_owned()) })
     }
 

@@ -27,7 +27,7 @@ use crate::flow_control::lists::LARGE;
 use crate::flow_control::user::User;
 use crate::flow_control::{Head, Limits, header_bytes};
 use crate::model::quantity::Bytes;
-use crate::registry::{LoadState, OverMemory, Where};
+use crate::registry::{LoadState, OverMemory, PanicOrigin};
 use crate::server::{Server, Settings};
 use crate::store::HistoryLimits;
 use crate::transport::heads::slots::unstarted_bytes;
@@ -257,9 +257,9 @@ async fn a_copy_without_memory_is_refused_with_the_option_by_name_and_the_others
         assert_eq!(refused.code, 503, "{path}");
         assert_eq!(
             refused.message(),
-            "memory limit: this resource is not loaded, as the copies hold 700Mi without it, it needs more than 400Mi and \
-             --memory-limit is 1Gi; what is loaded is served as before, and nothing is evicted for it. Raise --memory-limit, or \
-             read fewer resources: one that nobody asks for is let go after 15 minutes"
+            "memory limit: this resource is not loaded, because all loaded resources take 700Mi without it, it needs more than \
+             400Mi and --memory-limit is 1Gi; those stay served, and nothing is evicted for this one. Raise --memory-limit, or \
+             read fewer resources: a resource without requests is unloaded after 15 minutes"
         );
         assert_eq!(refused.json()["reason"], "ServiceUnavailable");
         assert_eq!(refused.json()["details"]["causes"][0], json!({"reason": "MemoryLimit", "field": "--memory-limit"}));
@@ -282,7 +282,7 @@ async fn a_panic_ends_one_request_or_one_watch_and_is_counted() {
     let table = [("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")];
     let refused = fixture.get_with(SHIRTS, &table).await;
     assert_eq!((refused.code.as_u16(), &refused.json()["reason"]), (500, &json!("InternalError")));
-    assert_eq!(fixture.registry.panics().counted(Where::Request), 1);
+    assert_eq!(fixture.registry.panics().counted(PanicOrigin::Request), 1);
     assert_eq!(fixture.get(SHIRTS).await.code, 200, "the next request");
 
     // Watches, of which one meets the defect with the event that both are told.
@@ -298,12 +298,12 @@ async fn a_panic_ends_one_request_or_one_watch_and_is_counted() {
     assert_eq!(Arc::strong_count(&dropped), 1, "what it held is free");
     fixture.put("default", "y", "blue");
     assert_eq!(whole.line().await, "ADDED default/y@102", "the other watch goes on");
-    assert_eq!(fixture.registry.panics().counted(Where::Watch), 1);
+    assert_eq!(fixture.registry.panics().counted(PanicOrigin::Watch), 1);
 
     let mut pieces = Body::pieces(Box::new(std::iter::from_fn(|| panic!("planted"))));
     pieces.count_panics(fixture.registry.panics());
     assert!(pieces.frame().await.expect("an end that is no end").is_err());
-    assert_eq!(fixture.registry.panics().counted(Where::Answer), 1);
+    assert_eq!(fixture.registry.panics().counted(PanicOrigin::Answer), 1);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::flow_control::connection::ConnectionState;
 use crate::flow_control::connections::{Connections, MOST_UNSTARTED};
 use crate::flow_control::limit::{Limit, LimitSettings, Limited};
 use crate::flow_control::user::User;
-use crate::registry::Where;
+use crate::registry::PanicOrigin;
 use crate::server::request_metrics::Outcome;
 use crate::transport::head_error::HeadError;
 use crate::transport::listen::{Answers, End, Listener, serve};
@@ -277,7 +277,7 @@ impl Answers for Planted {
     }
 
     fn count_panic(&self) {
-        self.0.registry.panics().count(Where::Connection);
+        self.0.registry.panics().count(PanicOrigin::Connection);
     }
 
     fn drain(&self) {}
@@ -304,7 +304,7 @@ async fn a_panic_beside_answers_ends_one_connection() {
     assert_eq!(nothing, b"");
     other.write_all(b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").await.unwrap();
     assert!(String::from_utf8(said(&mut other).await).unwrap().ends_with("\r\n\r\nok"));
-    assert_eq!(planted.0.registry.panics().counted(Where::Connection), 1);
+    assert_eq!(planted.0.registry.panics().counted(PanicOrigin::Connection), 1);
     stop.send(()).unwrap();
     task.await.unwrap();
     assert_eq!(connections.open(), 0);

@@ -1,7 +1,7 @@
 //! The objects that have changed between a version and a snapshot, as they were at that version.
 //!
-//! A response at a past version holds this for as long as it is sent, so it names slots instead of keys and only what the request may show.
-//! What changed is in [`super::history`]; how a list uses this is in `query::page`.
+//! A response at a past version retains this until it is sent, so it stores slots instead of keys, and only objects
+//! that the request may read. [`super::history`] has the changes; `query::page` uses this for lists.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::model::Version;
 
 /// The difference between a snapshot and an earlier version of it, for the keys with one prefix.
 #[derive(Clone, Debug, Default)]
-pub struct Undone {
+pub struct Rewind {
     /// Slots of the snapshot whose objects were other ones, or none.
     hidden: RoaringBitmap,
     /// The objects of that version which the snapshot lacks, in the order of keys.
@@ -22,23 +22,23 @@ pub struct Undone {
 }
 
 impl Snapshot {
-    /// What must be undone to see the state at exactly `version`, for the keys that begin with `prefix`.
+    /// The changes to revert for the state at exactly `version`, for the keys that begin with `prefix`.
     ///
     /// # Errors
-    /// [`TooOld`] when history no longer reaches back that far, or when `version` lies in a gap that a relist bridged,
-    /// where the exact state is unknown.
-    pub fn undo_to(&self, version: Version, prefix: &str) -> Result<Undone, TooOld> {
-        Undone::new(self, version, prefix)
+    /// [`TooOld`] when history does not reach back that far, or when `version` is in a gap that a relist bridged, where
+    /// the exact state is unknown.
+    pub fn rewind_to(&self, version: Version, prefix: &str) -> Result<Rewind, TooOld> {
+        Rewind::new(self, version, prefix)
     }
 }
 
-impl Undone {
-    /// What lies between `version` and the snapshot, for the keys that begin with `prefix`.
-    fn new(snapshot: &Snapshot, version: Version, prefix: &str) -> Result<Undone, TooOld> {
+impl Rewind {
+    /// The changes between `version` and the snapshot, for the keys that begin with `prefix`.
+    fn new(snapshot: &Snapshot, version: Version, prefix: &str) -> Result<Rewind, TooOld> {
         let cursor = snapshot.since(version)?;
-        let mut undone = Undone::default();
+        let mut rewind = Rewind::default();
         let mut seen = HashSet::new();
-        // The first change of a key after the version says what it was.
+        // The first change of a key after the version has the object of the version.
         for change in snapshot.changes(cursor).into_iter().flatten() {
             let Some(object) = change.after.as_ref().or(change.before.as_ref()) else { continue };
             let key = object.key();
@@ -46,13 +46,13 @@ impl Undone {
                 continue;
             }
             if let Some(slot) = snapshot.slot(key) {
-                undone.hidden.insert(slot);
+                rewind.hidden.insert(slot);
             }
-            undone.before.extend(change.before.clone());
+            rewind.before.extend(change.before.clone());
         }
-        undone.before.sort_unstable_by(|left, right| left.key().cmp(right.key()));
-        undone.before.shrink_to_fit();
-        Ok(undone)
+        rewind.before.sort_unstable_by(|left, right| left.key().cmp(right.key()));
+        rewind.before.shrink_to_fit();
+        Ok(rewind)
     }
 
     /// Whether the snapshot is the state of the version, for the keys with the prefix.
@@ -65,12 +65,12 @@ impl Undone {
         &self.hidden
     }
 
-    /// The objects that stand there instead, in the order of keys.
+    /// The objects that replace them, in the order of keys.
     pub fn before(&self) -> &[Object] {
         &self.before
     }
 
-    /// What it takes in memory, in bytes, without the objects, which history holds too.
+    /// Memory in bytes, without the objects, which history references too.
     pub fn held_bytes(&self) -> usize {
         self.hidden.serialized_size() + self.before.capacity() * size_of::<Object>()
     }

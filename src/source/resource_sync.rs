@@ -1,6 +1,6 @@
-//! One resource is kept: loaded when it is wanted, followed, checked, let go, and forgotten when nobody asks for it any more.
+//! The sync task of one resource: loads its store on request, follows and checks it, and unloads it when it is idle.
 //!
-//! Which resources there are, and whose task this is, is [`super::cluster`]'s; what is read from the source [`super::list_watch`]'s.
+//! [`super::cluster`] decides which resources there are and starts the tasks; [`super::list_watch`] reads the source.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::cluster_settings::ClusterSettings;
 use super::connection::Connection;
-use super::departures::{outstayed, take_leave};
+use super::departures::{departure_timeout, end_departed};
 use super::feed::Feed;
 use super::list_watch::follow;
 use super::resources::crd_gvr;
@@ -17,13 +17,13 @@ use super::self_check::SelfCheck;
 use crate::model::quantity::Bytes;
 use crate::registry::{Account, LoadState, Memory, OverMemory, Resource, ResourceState};
 
-/// A cached resource that nobody has asked for this long is forgotten (design: what is cached).
+/// A store without requests for this long is unloaded (design: what is cached).
 const FORGET_AFTER: Duration = Duration::from_secs(15 * 60);
 /// How often idleness is looked at.
 const IDLE_CHECK: Duration = Duration::from_secs(60);
 
-/// A resource that is kept.
-pub(super) struct Keeping {
+/// A resource to sync.
+pub(super) struct ResourceSync {
     /// The resource.
     pub(super) resource: Arc<Resource>,
     /// Loaded at once and never forgotten.
@@ -32,39 +32,39 @@ pub(super) struct Keeping {
     pub(super) memory: Arc<Memory>,
 }
 
-/// How often it is looked whether there is room for a store that was refused.
-const ROOM_CHECK: Duration = Duration::from_secs(1);
+/// How often it is checked whether memory is available for a store that was rejected.
+const MEMORY_CHECK: Duration = Duration::from_secs(1);
 
-impl Keeping {
-    /// Shows why the resource is not loaded, and waits until there is room for it. What it was seen to need is believed for as
-    /// long as an unused copy is kept; after that it may have become smaller.
-    async fn wait_for_room(&self, over: OverMemory) {
+impl ResourceSync {
+    /// Publishes why the resource is not loaded, and waits until memory is available. The memory that it was seen to
+    /// need is believed for as long as an unused store stays loaded; after that it may have become smaller.
+    async fn wait_for_memory(&self, over: OverMemory) {
         tracing::warn!(resource = %self.resource.gvr, reason = %over, "not loaded");
         let needed = over.needed;
         self.resource.live.publish(LoadState::OverMemory(over));
         let room = async {
             while self.memory.refuses(needed).is_some() {
-                sleep(ROOM_CHECK).await;
+                sleep(MEMORY_CHECK).await;
             }
         };
         if timeout(FORGET_AFTER, room).await.is_err() {
             while self.memory.refuses(Bytes::default()).is_some() {
-                sleep(ROOM_CHECK).await;
+                sleep(MEMORY_CHECK).await;
             }
         }
         self.resource.live.publish(LoadState::Idle);
     }
 }
 
-/// Keeps one resource's data for as long as somebody wants it and it is served. What it held then is counted in the account that is left.
-pub(super) async fn keep(
+/// Syncs one resource while it is requested and served. Returns the account of the memory of its last store.
+pub(super) async fn sync_resource(
     connection: Connection,
-    kept: Keeping,
+    kept: ResourceSync,
     settings: ClusterSettings,
     mut check: Option<SelfCheck<Connection>>,
     delay: Duration,
 ) -> Option<Account> {
-    let Keeping { resource, is_pinned: pinned, memory } = &kept;
+    let ResourceSync { resource, is_pinned: pinned, memory } = &kept;
     let pinned = *pinned;
     // Without the definitions nothing of the others is known.
     let may_be_refused = resource.gvr != crd_gvr();
@@ -72,7 +72,7 @@ pub(super) async fn keep(
         () = sleep(delay) => {}
         () = gone(&resource.live) => return None,
     }
-    let mut demands = resource.live.demands();
+    let mut demands = resource.live.load_requests();
     // Demands are counted, so that one that came before this task first ran is not missed.
     let mut served = 0;
     loop {
@@ -84,10 +84,10 @@ pub(super) async fn keep(
         }
         if let Some(over) = memory.refuses(Bytes::default()).filter(|_| may_be_refused) {
             tokio::select! {
-                () = kept.wait_for_room(over) => {}
+                () = kept.wait_for_memory(over) => {}
                 () = gone(&resource.live) => return None,
             }
-            // Whoever asked meanwhile has been answered.
+            // Requests that arrived meanwhile have been answered.
             served = *demands.borrow();
             continue;
         }
@@ -97,14 +97,14 @@ pub(super) async fn keep(
         let refusal = feed.refusal();
         loop {
             tokio::select! {
-                // First, so that what was refused is not asked for again.
+                // First, so that a rejected list is not requested again.
                 biased;
                 () = refusal.notified() => {
                     let needed = feed.refused().unwrap_or_default();
                     if feed.is_ready() {
                         tracing::warn!(
                             resource = %resource.gvr, held = %memory.held(), limit = %memory.limit().unwrap_or_default(),
-                            "let go: all copies hold half as much again as --memory-limit, and this one has grown most"
+                            "unloaded: all stores together exceed --memory-limit by half, and this one has grown most"
                         );
                     }
                     drop(feed);
@@ -114,25 +114,25 @@ pub(super) async fn keep(
                         needed,
                     });
                     tokio::select! {
-                        () = kept.wait_for_room(over) => {}
+                        () = kept.wait_for_memory(over) => {}
                         () = gone(&resource.live) => return None,
                     }
                     served = *demands.borrow();
                     break;
                 }
-                () = follow(&connection, resource, &mut feed, settings.following()) => {
-                    take_leave(&mut feed, &resource.live);
+                () = follow(&connection, resource, &mut feed, settings.list_watch_options()) => {
+                    end_departed(&mut feed, &resource.live);
                     return feed.into_account();
                 }
-                () = outstayed(&resource.live) => {
-                    take_leave(&mut feed, &resource.live);
+                () = departure_timeout(&resource.live) => {
+                    end_departed(&mut feed, &resource.live);
                     return feed.into_account();
                 }
                 () = gone(&resource.live) => return feed.into_account(),
-                // What is followed is followed anew, from a list that relies on nothing.
-                () = mismatch(&mut check) => feed.retract(),
+                // Follows again, from a list that relies on nothing.
+                () = mismatch(&mut check) => feed.invalidate(),
                 seen = idle(&resource.live), if !pinned => {
-                    tracing::info!(resource = %resource.gvr, "not asked for any more, forgotten");
+                    tracing::info!(resource = %resource.gvr, "unloaded: no requests for 15 minutes");
                     // A demand that comes after the last look starts the next load.
                     served = seen;
                     if let Some(departure) = resource.live.departure() {
@@ -147,14 +147,14 @@ pub(super) async fn keep(
     }
 }
 
-/// For so long the last copy of a resource that is gone is there for watches that have not sent all of it.
+/// How long the last snapshot of a resource that is gone stays for watches that have not sent all of it.
 const LAST_COPY: Duration = Duration::from_secs(30);
 
 /// How often it is looked whether such watches are left.
 const LAST_COPY_CHECK: Duration = Duration::from_secs(1);
 
-/// Lets go of the last copy of a resource that is gone. Until then it is counted as what the next one holds.
-pub(super) async fn let_go_of_last(live: &ResourceState, account: Option<Account>) {
+/// Releases the last snapshot of a resource that is gone. Until then its memory counts for the next store.
+pub(super) async fn release_last_snapshot(live: &ResourceState, account: Option<Account>) {
     let until = Instant::now() + LAST_COPY;
     while live.open_watches() > 0 && Instant::now() < until {
         sleep(LAST_COPY_CHECK).await;
@@ -163,7 +163,7 @@ pub(super) async fn let_go_of_last(live: &ResourceState, account: Option<Account
     drop(account);
 }
 
-/// Waits for a check to find that the copy is wrong.
+/// Waits for a check to find that the store is wrong.
 async fn mismatch(check: &mut Option<SelfCheck<Connection>>) {
     match check {
         Some(check) => check.mismatch().await,
@@ -177,9 +177,9 @@ async fn gone(live: &ResourceState) {
     let _ = states.wait_for(|state| matches!(state, LoadState::Gone(_))).await;
 }
 
-/// Waits until nobody has asked for long; answers how many demands there had been at the last look.
+/// Waits until there was no request for long; returns the number of requests at the last look.
 async fn idle(live: &ResourceState) -> u64 {
-    let demands = live.demands();
+    let demands = live.load_requests();
     let mut seen = *demands.borrow();
     let mut quiet = Duration::ZERO;
     while quiet < FORGET_AFTER {
