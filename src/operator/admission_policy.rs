@@ -5,7 +5,7 @@
 //! is not known later. A replica serves such Views only while each policy and each binding is exactly that of this release. It repairs
 //! nothing itself: a permission to write admission policies would be a permission to do everything.
 //!
-//! If fieldcache may not read the policies any more, it treats them as missing. If the API server does not respond, the last state
+//! If fieldcache may not read the policies for some seconds, it treats them as missing. If the API server does not respond, the last state
 //! counts: reviews of the permission to use a View fail then as well.
 //!
 //! Not covered: who wrote an object while its policy was absent. README describes what to do then.
@@ -22,6 +22,7 @@ use kube::{Client, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::watch;
+use tokio::time::{Duration, Instant};
 
 use super::reflector;
 use crate::manifest::yaml::{self, Syntax};
@@ -122,8 +123,33 @@ struct FollowedPolicy {
     required: RequiredPolicy,
     policies: Store<ValidatingAdmissionPolicy>,
     bindings: Store<ValidatingAdmissionPolicyBinding>,
-    may_read_policy: bool,
-    may_read_binding: bool,
+    policy_access: ReadAccess,
+    binding_access: ReadAccess,
+}
+
+/// How long the API server has to reject reads before that counts. One that starts rejects all requests for a moment, until it has read
+/// its roles. Until then the last state counts, as while the API server does not answer.
+const REJECTED_FOR: Duration = Duration::from_secs(5);
+
+/// Whether fieldcache may read an object.
+#[derive(Clone, Copy, Debug, Default)]
+struct ReadAccess {
+    /// Since when all reads were rejected.
+    rejected_since: Option<Instant>,
+    /// Whether they were for long enough.
+    is_rejected: bool,
+}
+
+impl ReadAccess {
+    /// A read was accepted or rejected at this time.
+    fn note(&mut self, is_accepted: bool, now: Instant) {
+        if is_accepted {
+            *self = ReadAccess::default();
+            return;
+        }
+        let since = *self.rejected_since.get_or_insert(now);
+        self.is_rejected = now.saturating_duration_since(since) >= REJECTED_FOR;
+    }
 }
 
 /// Which object of a [`FollowedPolicy`] has changed.
@@ -137,7 +163,7 @@ impl FollowedPolicy {
     /// `None` until the policy and its binding have been listed once.
     fn state(&self) -> Option<PolicyState> {
         let name = self.required.name();
-        if !self.may_read_policy || !self.may_read_binding {
+        if self.policy_access.is_rejected || self.binding_access.is_rejected {
             return Some(Err(format!(
                 "fieldcache may not read the ValidatingAdmissionPolicy {name} or its binding: grant the permissions of manifests/rbac.yaml"
             )));
@@ -183,14 +209,15 @@ pub async fn follow(client: Client, state: watch::Sender<PolicyState>) {
             reflector::follow_strictly::<ValidatingAdmissionPolicyBinding>(client.clone(), named);
         changes.push(policy_changes.map(move |change| (index, Part::Policy, change)).boxed());
         changes.push(binding_changes.map(move |change| (index, Part::Binding, change)).boxed());
-        followed.push(FollowedPolicy { required, policies, bindings, may_read_policy: true, may_read_binding: true });
+        let (policy_access, binding_access) = (ReadAccess::default(), ReadAccess::default());
+        followed.push(FollowedPolicy { required, policies, bindings, policy_access, binding_access });
     }
     let mut changes = select_all(changes);
     while let Some((index, part, change)) = changes.next().await {
         if let Some(changed) = followed.get_mut(index) {
             match part {
-                Part::Policy => changed.may_read_policy = change.is_ok(),
-                Part::Binding => changed.may_read_binding = change.is_ok(),
+                Part::Policy => changed.policy_access.note(change.is_ok(), Instant::now()),
+                Part::Binding => changed.binding_access.note(change.is_ok(), Instant::now()),
             }
         }
         let Some(now) = together(followed.iter().map(FollowedPolicy::state)) else { continue };
@@ -204,5 +231,29 @@ pub async fn follow(client: Client, state: watch::Sender<PolicyState>) {
             }
             differs
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rejection_counts_when_it_lasts() {
+        let begun = Instant::now();
+        let rows = [
+            (0, false, false, "the API server starts"),
+            (1, false, false, "it still does"),
+            (2, true, false, "it has read its roles"),
+            (3, false, false, "a new rejection"),
+            (7, false, false, "less than 5 s later"),
+            (8, false, true, "it has lasted"),
+            (9, true, false, "the permission is granted again"),
+        ];
+        let mut access = ReadAccess::default();
+        for (second, is_accepted, is_rejected, why) in rows {
+            access.note(is_accepted, begun + Duration::from_secs(second));
+            assert_eq!(access.is_rejected, is_rejected, "{why}");
+        }
     }
 }

@@ -176,16 +176,14 @@ impl Server {
             Err(limited) => return failed(&ApiError::Limited(limited), Format::Json, false),
         };
         let query_length = slots::query(parts).len();
-        let info = match turn.work(|| request_info(parts)) {
-            Ok(info) => info,
-            Err(error) => return failed(&error, Format::Json, false),
-        };
+        let (info, invalid) = turn.work(|| request_info(parts));
         // Permissions for a View are about the request inside of it. Only authenticated callers learn whether the View exists.
         let view = info.view.as_ref().map(|path| ViewRequest::find(path, &self.state.registry));
         let audit = Auditing { server: &self.state, noted: record, info: &info };
         turn.work(|| audit.begin(parts, view.as_ref(), None));
         let known = caller.user;
-        let admitted = self.authorize(&audit, parts, view.as_ref(), caller.recognized, connection, &mut turn).await;
+        let recognized = invalid.map_or(Ok(caller.recognized), Err);
+        let admitted = self.authorize(&audit, parts, view.as_ref(), recognized, connection, &mut turn).await;
         if let Some(head) = &mut head {
             head.admitted();
         }
@@ -255,21 +253,23 @@ impl Server {
         worker.arrive().await.map(|()| Turn(Some(worker)))
     }
 
-    /// Authenticates and authorizes a request, and records the decision in its audit event. `None`: there is no authentication, or the View
+    /// Authenticates and authorizes a valid request, and records the decision in its audit event. `None`: there is no authentication, or the View
     /// is missing.
     async fn authorize(
         &self,
         audit: &Auditing<'_>,
         parts: &mut Parts,
         view: Option<&FoundView>,
-        recognized: Option<LocalAuthentication>,
+        recognized: Result<Option<LocalAuthentication>, ApiError>,
         connection: &ConnectionState,
         turn: &mut Turn,
     ) -> Result<Option<AuthorizedRequest>, ApiError> {
         let unaudited = OnceLock::new();
-        let admitted = match self.state.settings.access.as_ref().zip(recognized) {
-            None => Ok(None),
-            Some((access, recognized)) => {
+        let recognized = recognized.map(|recognized| self.state.settings.access.as_ref().zip(recognized));
+        let admitted = match recognized {
+            Err(invalid) => Err(invalid),
+            Ok(None) => Ok(None),
+            Ok(Some((access, recognized))) => {
                 let peer = parts.extensions.get::<Arc<Peer>>().cloned();
                 let known = audit.noted.audited().map_or(&unaudited, AuditContext::known);
                 let admission = Box::pin(authorize::admit(access, parts, audit.info, view, (recognized, Some(known))));
@@ -604,17 +604,17 @@ enum Review<'r> {
     Caller((self_review::kind::Kind, &'r ResourcePath)),
 }
 
-/// Reads what a request is about, once.
-///
-/// # Errors
-/// 400 for a query of too many parameters.
-fn request_info(parts: &Parts) -> Result<RequestInfo, ApiError> {
+/// Reads what a request is about, once; and why it is invalid, whatever it is about: its query has too many parameters, and none is read.
+fn request_info(parts: &Parts) -> (RequestInfo, Option<ApiError>) {
     let text = slots::query(parts);
-    if Query::is_too_long(text) {
-        let message = format!("the query has more than {MOST_PARAMETERS} parameters: send fewer");
-        return Err(ApiError::BadRequest(message));
-    }
-    Ok(RequestInfo::read(&parts.method, parts.uri.path(), Query::parse(text)))
+    let (query, invalid) = match Query::is_too_long(text) {
+        true => {
+            let message = format!("the query has more than {MOST_PARAMETERS} parameters: send fewer");
+            (Query::default(), Some(ApiError::BadRequest(message)))
+        }
+        false => (Query::parse(text), None),
+    };
+    (RequestInfo::read(&parts.method, parts.uri.path(), query), invalid)
 }
 
 /// Whether the request reads the discovery document of a group or version.

@@ -150,7 +150,8 @@ async fn every_end_is_told() {
     let missing = "/apis/view.fieldcache.dev/v1alpha1/views/green/proxy/apis".to_owned();
     let decision = "authorization.k8s.io/decision";
     type Row<'a> = (Method, &'a str, &'a [(&'a str, &'a str)], &'a str, u16, &'a str, Value, &'a str);
-    let rows: [Row<'_>; 9] = [
+    let many = format!("{list}?{}", vec!["a"; 257].join("&"));
+    let rows: [Row<'_>; 10] = [
         (Method::GET, &shirt, &[ALICE], "get", 404, "NotFound", json!("allow"), "alice"),
         (Method::GET, &list, &[MALLORY], "list", 403, "Forbidden", json!("forbid"), "mallory"),
         (Method::GET, &list, &[], "list", 401, "Unauthorized", Value::Null, "system:anonymous"),
@@ -160,6 +161,7 @@ async fn every_end_is_told() {
         (Method::GET, &discovery, &[ALICE], "get", 200, "", json!("allow"), "alice"),
         (Method::GET, &list, &[ALICE, ("impersonate-user", "bob")], "list", 403, "Forbidden", Value::Null, "alice"),
         (Method::GET, &missing, &[ALICE], "get", 404, "NotFound", Value::Null, "alice"),
+        (Method::GET, &many, &[ALICE], "list", 400, "BadRequest", Value::Null, ""),
     ];
     let count = rows.len();
     for (number, (method, path, headers, verb, code, reason, decided, user)) in rows.into_iter().enumerate() {
