@@ -20,7 +20,7 @@ IMAGE ?= fieldcache:$(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml)
 IMAGE_PROGRAM ?= target/release/fieldcache
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt clippy guards unit build components e2e conformance golden bench micro audit advisories tools soak hostile fuzz fabric8 test-versions image image-root
+.PHONY: help run test check fmt clippy doc guards unit build components e2e conformance golden bench micro audit advisories tools soak hostile fuzz fabric8 test-versions image image-root
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,13 +30,16 @@ run: ## build and serve manifests/samples at 127.0.0.1:8181 (ADDRESS=, DIR= chan
 
 test: tools check unit e2e advisories ## everything: format, lints, guards, unit and property tests, end to end beside a real kube-apiserver, known vulnerabilities
 
-check: fmt clippy guards ## format, lints, architecture guards
+check: fmt clippy doc guards ## format, lints, links of the documentation, architecture guards
 
 fmt: ## formatting
 	$(CARGO) fmt --all --check
 
 clippy: ## lints as errors
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+doc: ## the documentation of the code, with private items; a link that leads nowhere is an error (links of other documents: src/tidy.rs)
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet --locked --no-deps --lib --document-private-items
 
 guards: $(TOOLS)/bin/cargo-deny ## the core stands alone; which module uses which, and that there is no cycle; dependency policy
 	$(CARGO) check --locked --lib --no-default-features

@@ -1,9 +1,9 @@
-//! fieldcache: one indexed copy of a cluster's resources, served on the ordinary Kubernetes wire.
+//! fieldcache: one indexed store of each resource of a cluster, served over the ordinary Kubernetes API.
 //!
 //! This page is the map. A CustomResourceDefinition says which of its fields are selectable; [`extract`] turns that
-//! into a checked extractor; [`store`] keeps every object once, compressed, with a posting list for every field value and
-//! every label; [`query`] answers selectors from those lists; [`openapi`] publishes the fields. Around that pure core
-//! stands the edge: where objects come from (`source`), who serves them (`server`) and how a person starts it (`cli`).
+//! into a validated extractor; [`store`] holds every object once, compressed, with a posting list for every field value and
+//! every label; [`query`] answers selectors from those lists; [`openapi`] publishes the fields. The modules around this core read
+//! objects (`source`), serve them (`server`), and start all of it (`runtime`, `cli`). ARCHITECTURE.md has a picture, and says where to start.
 //!
 //! # The core: no IO, no clock, no environment, no logging; decisions are returned as data
 //!
@@ -16,29 +16,29 @@
 //! | [`crd`] | a CustomResourceDefinition read once: names, versions, schemas, columns |
 //! | [`schema`] | structural schemas: defaults, pruning, validation; folder mode only |
 //! | [`extract`] | selectable fields: validated, merged, and extracted from an object's bytes in one pass; the built-in table |
-//! | [`store`] | the indexed copy: one writer, snapshots for readers, history |
+//! | [`store`] | the indexed objects of one resource: one writer, snapshots for readers, history |
 //! | [`query`] | selectors planned over the indexes, pages |
 //! | [`subscribe`] | what a change means to one selection |
 //! | [`openapi`] | the documents, with `x-kubernetes-selectable-fields` |
 //! | [`printer`] | built-in kinds as kubectl shows them: columns, and the cells of an object |
 //! | [`protobuf`] | objects in Kubernetes protobuf, written from their JSON |
-//! | [`placement`] | where a Pod may run, and why not elsewhere: the scheduler's rules over an indexed copy of nodes and pods |
+//! | [`placement`] | where a Pod may run, and why not elsewhere: the scheduler's rules over an index of nodes and Pods |
 //! | [`advise`] | what a cache would save: kube-apiserver's metrics, ranked |
 //!
 //! # The edge, behind the feature `net`
 //!
 //! | module | content |
 //! |---|---|
-//! | `kinds` | our own kinds: FieldCache, View, SelectableResource, and their definitions |
-//! | `operator` | in the cluster: controllers of our own kinds, leader election |
+//! | `kinds` | fieldcache's own kinds: FieldCache, View, SelectableResource, and their definitions |
+//! | `operator` | in the cluster: controllers of these kinds, leader election |
 //! | `builtin` | the built-in kinds of Kubernetes as a table, with their schemas; folder mode only |
 //! | `manifest` | YAML and JSON texts, read into values with their lines |
 //! | `source` | a folder or a cluster, read into stores |
-//! | `request` | what a request asks for: method, path and query, read once |
+//! | `request` | the RequestInfo of a request: method, path and query, read once |
 //! | `registry` | what is served right now; filled by `source`, read by `server` |
-//! | `fair_semaphore` | places that users take turns for; of large lists and of reviews |
-//! | `access` | who asks and may they; the operator's server only |
-//! | `audit` | who asked for what, as `audit.k8s.io/v1` events; the operator's server only |
+//! | `fair_semaphore` | permits that users take turns for: large lists, reviews |
+//! | `access` | authentication and authorization; the operator's server only |
+//! | `audit` | the audit log, as `audit.k8s.io/v1` events; the operator's server only |
 //! | `flow_control` | limits and fairness: connections, seats, lists, watches, bodies, unread bytes |
 //! | `transport` | HTTP/1.1 and HTTP/2 over sockets, TLS, timeouts; knows nothing of Kubernetes |
 //! | `wire` | how Kubernetes writes: JSON, YAML, protobuf, Table, Status, bodies, negotiation |
@@ -54,7 +54,7 @@
 //! - One task mutates a [`store::Store`]; readers hold a [`store::Snapshot`] and never a lock across an await.
 //! - A change is visible to lists before its event reaches a watcher: both read the same published snapshot.
 //! - A relist is invisible until it is complete.
-//! - An object that cannot be read is reported and its old version goes; it is never silently kept.
+//! - An object that cannot be read is reported, and its previous version is removed.
 //! - Every queue has a bound and a stated policy when full.
 //! - Only [`model::Version`] compares resourceVersions; only `wire::api_error` chooses status codes; only
 //!   `source::feed` writes to a store.

@@ -335,3 +335,53 @@ fn base_images_are_named_by_digest() {
         assert!(is_digest, "{image}: a tag can move, name the image by digest");
     }
 }
+
+/// The documents at the top.
+const DOCUMENTS: [&str; 5] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"];
+
+/// The anchor that a heading has on a web page: lower case, without punctuation, with hyphens for blanks.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
+    kept.flat_map(char::to_lowercase).map(|letter| if letter == ' ' { '-' } else { letter }).collect()
+}
+
+#[test]
+fn links_of_documents_lead_to_files_and_headings() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let anchors = |text: &str| -> BTreeSet<String> {
+        text.lines()
+            .filter(|line| line.starts_with('#'))
+            .map(|line| anchor(line.trim_start_matches('#').trim()))
+            .collect()
+    };
+    let mut links = 0;
+    for name in DOCUMENTS {
+        let text = fs::read_to_string(root.join(name)).unwrap();
+        for (start, _) in text.match_indices("](") {
+            let Some(link) = text[start + 2..].split_once(')').map(|(link, _)| link) else { continue };
+            if link.is_empty() || link.contains("://") || link.contains(char::is_whitespace) {
+                continue;
+            }
+            links += 1;
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = root.join(if file.is_empty() { name } else { file });
+            assert!(target.exists(), "{name}: {link}: there is no such file");
+            if !heading.is_empty() {
+                let headings = anchors(&fs::read_to_string(&target).unwrap());
+                assert!(headings.contains(heading), "{name}: {link}: there is no such heading in {headings:?}");
+            }
+        }
+    }
+    assert!(links > 5, "{links} links were found");
+}
+
+#[test]
+fn the_architecture_document_names_files_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let names: Vec<&str> = text.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs")).collect();
+    assert!(names.len() > 30, "{} names were found", names.len());
+    for name in names {
+        assert!(root.join(name).exists() || root.join("src").join(name).exists(), "ARCHITECTURE.md names {name}");
+    }
+}

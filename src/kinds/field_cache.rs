@@ -118,6 +118,10 @@ pub struct ExtraField {
     pub name: String,
     /// The path of the values in an object: an RFC 9535 path of names, wildcards and list elements, such as
     /// $.spec.steps[*].image. The values must be strings, booleans or integers. Up to 64 different ones are indexed for an object.
+    #[allow(
+        rustdoc::broken_intra_doc_links,
+        reason = "the comment is also the description in the definition, as it stands"
+    )]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512), extend("x-kubernetes-validations" = [{
         "rule": "self.startsWith('$')",

@@ -16,7 +16,7 @@
 //!
 //! [`Metrics`] serves `/metrics` on a listener of its own, so that scrapers and readers of objects can have different permissions. In the
 //! operator, it authenticates scrapers and authorizes them for the nonResourceURL `/metrics`, as every component of Kubernetes does
-//! ([`Scrapers`]). [`format`] chooses between OpenMetrics and the plain text format.
+//! ([`Scrapers`]). [`mod@format`] chooses between OpenMetrics and the plain text format.
 
 pub mod access;
 pub mod audit;

@@ -2,7 +2,7 @@
 //!
 //! Map: [`gvr`] names a resource type; [`key`] names an object and fixes the order of a list; [`version`] is the only
 //! code that knows a resourceVersion is a number; [`record`] is an object on its way into a store; [`quantity`] is an amount
-//! of bytes in the form of a Kubernetes quantity; [`shares`] divides a quantity between users, and [`fair_queue`] decides whose turn is next; [`quote`] quotes texts in messages; [`percent`] decodes URLs;
+//! of bytes in the form of a Kubernetes quantity; [`shares`] divides a quantity between users, and [`fair_queue`] decides whose turn is next; [`mod@quote`] quotes texts in messages; [`percent`] decodes URLs;
 //! [`float`] prints numbers as Go does; [`moment`] reads times as Go does; [`object_meta`] names the members of ObjectMeta.
 //! This module knows no JSON and no selector.
 

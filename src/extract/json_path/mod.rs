@@ -1,7 +1,7 @@
 //! JSONPath templates as the API server reads those of printer columns: client-go `util/jsonpath`, which apiextensions
 //! `registry/customresource/tableconvertor` puts in braces and follows with `AllowMissingKeys`.
 //!
-//! Map: `parse` reads a template (`parser.go`), with the escapes of `unquote`; `search` follows it in a [`super::tree::Tree`] within a
+//! Map: `parse` reads a template (`parser.go`), with the escapes of `unquote`; `search` follows it in a [`crate::json::tree::Tree`] within a
 //! bound (`jsonpath.go`); `compare` is the comparisons of filters (`third_party/forked/golang/template`).
 //!
 //! What is the same is tested against that code with random templates and objects (`e2e/tests/it/printers/json_path.rs`). Differences:
