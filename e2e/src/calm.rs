@@ -47,7 +47,7 @@ pub struct Settings {
     pub only: Vec<String>,
     /// ConfigMaps that there are. Their watches send no bookmarks.
     pub config_maps: usize,
-    /// Whether another fieldcache reads the first one. Some of its questions are handed on to kube-apiserver.
+    /// Whether another fieldcache reads the first one. Some of its questions are forwarded to kube-apiserver.
     pub has_chain: bool,
 }
 

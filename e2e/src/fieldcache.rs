@@ -43,7 +43,7 @@ impl Fieldcache {
         Fieldcache::serve(["--dir".to_owned(), folder.display().to_string()]).await
     }
 
-    /// `serve --kubeconfig FILE` at a free port, with one `--resource` each for `resources`. Nothing is handed on to the API
+    /// `serve --kubeconfig FILE` at a free port, with one `--resource` each for `resources`. Nothing is forwarded to the API
     /// server: what it answers is its own.
     ///
     /// # Errors

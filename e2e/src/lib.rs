@@ -27,7 +27,7 @@
 //! | [`checker`] | what clients were told, against what happened |
 //! | [`history`], [`selection`] | the true history of a resource, read from etcd, and what a selection makes of it |
 //! | [`workload`] | random changes of resources at a steady pace |
-//! | [`relay`] | requests handed on from any address of this machine, with what their responses weighed |
+//! | [`relay`] | requests forwarded from any address of this machine, with what their responses weighed |
 //! | [`http`] | one request, or one open watch, against either side |
 //! | [`kubectl`] | the real kubectl with a private home |
 //! | [`shell`], [`pod`] | what a person types; what a Pod is to the program in it |

@@ -24,7 +24,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::http::{Client, Endpoint, Request};
 
-/// One request that was handed on.
+/// One request that was forwarded.
 #[derive(Debug, Clone)]
 pub struct Exchange {
     /// Path and query.
@@ -87,7 +87,7 @@ impl Relay {
         format!("http://{}", self.address)
     }
 
-    /// What was handed on so far.
+    /// What was forwarded so far.
     #[must_use]
     pub fn exchanges(&self) -> Vec<Exchange> {
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -111,7 +111,7 @@ pub fn other_address() -> Result<IpAddr> {
     Ok(socket.local_addr().context("the address of a socket")?.ip())
 }
 
-/// What requests are handed on to.
+/// What requests are forwarded to.
 #[derive(Clone)]
 struct Servers {
     first: Client,

@@ -277,7 +277,7 @@ fn cut_after(longest: usize, text: String) -> String {
     format!("{}{CUT}", &text[..end])
 }
 
-/// Cuts the texts of a document, at most `depth` levels deep; what is deeper has none.
+/// Shortens the texts of a document down to `depth` levels. Documents of events have no texts below.
 fn cut_texts(value: &mut Value, depth: usize) {
     match value {
         Value::String(text) => *text = cut(std::mem::take(text)),

@@ -173,7 +173,7 @@ impl From<AuditPolicyArgument> for audit::Policy {
 /// The consistency of reads without a resourceVersion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ConsistencyArgument {
-    /// From the store as it is
+    /// At once from the store, which can be behind the cluster
     Eventual,
     /// At least as fresh as the request
     Strong,

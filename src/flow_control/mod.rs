@@ -18,7 +18,7 @@
 //! that is one user in practice, as all who connect from 127.0.0.1 are the same person. An authenticated request is counted
 //! by the user's name instead. Connections are shared by address until a request on them was authenticated, then by user.
 //!
-//! What a request may cost otherwise is bounded where it is spent: requests handed on (`forward`), streams of a connection
+//! What a request may cost otherwise is bounded where it is spent: requests forwarded (`forward`), streams of a connection
 //! (`listen`), changes that wait for a watch (`registry::event_dispatcher`), readers that have stopped (`write_timeout`, `stream_timeout`).
 
 pub mod bodies;

@@ -158,7 +158,8 @@ impl Seats {
         }
     }
 
-    /// Gives out the seats of a new round; false if no request waits any more.
+    /// Begins the next round: grants seats to waiting requests and wakes them. Returns whether requests still wait, so that this round has
+    /// to end too.
     fn next_round(&self) -> bool {
         let mut shared = self.lock();
         let shared = &mut *shared;

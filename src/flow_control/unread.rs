@@ -463,6 +463,7 @@ impl AsRef<[u8]> for Piece {
 }
 
 impl Drop for Piece {
+    /// The socket has taken the piece: its bytes are no longer unread, its reader has made progress, and a body that waits can go on.
     fn drop(&mut self) {
         let (length, answer) = (self.bytes.len() as u64, &self.answer);
         answer.bytes.fetch_sub(length, Ordering::SeqCst);

@@ -34,7 +34,9 @@ const GAUGES: [Gauge; 9] = [
     ("objects", "Objects in the store", |store| store.usage.objects),
     ("json_bytes", "Bytes of the objects as JSON", |store| store.usage.json_bytes),
     ("held_bytes", "Bytes of the compressed objects in memory", |store| store.usage.held_bytes),
-    ("order_bytes", "Bytes of the sorted index of keys", |store| store.usage.order_bytes),
+    ("order_bytes", "Bytes of the index that keeps objects in list order, by namespace and name", |store| {
+        store.usage.order_bytes
+    }),
     ("history_changes", "Changes from which watches can resume", |store| store.usage.history_changes),
     ("history_bytes", "Bytes held only by history", |store| store.usage.history_bytes),
     ("open_watches", "Open watches of clients", |store| store.resource.live.open_watches()),

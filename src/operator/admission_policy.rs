@@ -194,7 +194,7 @@ pub async fn follow(client: Client, state: watch::Sender<PolicyState>) {
     let required = match RequiredPolicy::read_all() {
         Ok(required) => required,
         Err(problem) => {
-            // A defect of this program, which a test excludes. Views with authorization View are not served.
+            // A defect of this program, which a test excludes. Views with authorization View are not served until their admission policies are in place.
             let _ = state.send_replace(Err(format!("this release cannot read its own admission policies: {problem}")));
             return std::future::pending().await;
         }
@@ -225,7 +225,10 @@ pub async fn follow(client: Client, state: watch::Sender<PolicyState>) {
             let differs = *held != now;
             if differs {
                 if let Err(problem) = &now {
-                    tracing::warn!(problem, "Views with authorization View are not served");
+                    tracing::warn!(
+                        problem,
+                        "Views with authorization View are not served until their admission policies are in place"
+                    );
                 }
                 *held = now;
             }

@@ -415,7 +415,7 @@ impl Cluster {
         self.topologies.name_ranks(&self.nodes).get(node as usize).copied().unwrap_or(u32::MAX)
     }
 
-    /// By slot, whether a node is known; nothing if all are that pods are bound to.
+    /// For each slot of a node, whether its Node object exists; `None` if it does for every slot.
     pub(super) fn known_nodes(&self) -> Option<Vec<bool>> {
         let all_are = self.known_nodes == self.node_slots.len();
         (!all_are).then(|| self.nodes.iter().map(|place| place.facts.is_some()).collect())

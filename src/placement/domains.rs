@@ -116,7 +116,8 @@ impl Domains {
         &self.tables
     }
 
-    fn position(&mut self, cluster: &Cluster, key: &str) -> usize {
+    /// The place of the table of a topology key, which is made if there is none yet.
+    fn table_position(&mut self, cluster: &Cluster, key: &str) -> usize {
         self.tables.iter().position(|table| table.key == key).unwrap_or_else(|| {
             self.tables.push(Table::new(cluster, key));
             self.tables.len() - 1
@@ -150,7 +151,7 @@ impl Domains {
 
     fn meet_required_affinity(&mut self, cluster: &Cluster, incoming: &Incoming) {
         let terms: Vec<&PodTerm> = incoming.required_affinity.iter().map(|(term, _)| term).collect();
-        let positions: Vec<usize> = terms.iter().map(|term| self.position(cluster, &term.topology_key)).collect();
+        let positions: Vec<usize> = terms.iter().map(|term| self.table_position(cluster, &term.topology_key)).collect();
         let mut by_all: Option<Vec<u32>> = None;
         for (index, term) in terms.iter().enumerate() {
             let groups = selected(cluster, term);
@@ -179,7 +180,7 @@ impl Domains {
 
     fn meet_required_anti_affinity(&mut self, cluster: &Cluster, incoming: &Incoming) {
         for ((term, _), index) in incoming.required_anti_affinity.iter().zip(0..) {
-            let position = self.position(cluster, &term.topology_key);
+            let position = self.table_position(cluster, &term.topology_key);
             let Table { topology, anti_affinity, .. } = &mut self.tables[position];
             let groups = selected(cluster, term);
             let mut places = cluster.groups.places();
@@ -195,7 +196,7 @@ impl Domains {
         let lists = [(TermList::PreferredAffinity, 1, affinity), (TermList::PreferredAntiAffinity, -1, anti_affinity)];
         for (list, sign, terms) in lists {
             for (index, (term, weight)) in terms.iter().enumerate() {
-                let position = self.position(cluster, &term.topology_key);
+                let position = self.table_position(cluster, &term.topology_key);
                 let groups = selected(cluster, term);
                 let (table, weight) = (&mut self.tables[position], sign * i64::from(*weight));
                 let mut places = cluster.groups.places();
@@ -230,7 +231,7 @@ impl Domains {
             if !cluster.has_topology(&entry.carried.term.topology_key) {
                 continue;
             }
-            let position = self.position(cluster, &entry.carried.term.topology_key);
+            let position = self.table_position(cluster, &entry.carried.term.topology_key);
             let table = &mut self.tables[position];
             for (group, times) in &entry.groups {
                 match weight {

@@ -51,8 +51,8 @@ const NEEDED: [&str; 3] = ["nodes", "pods", "namespaces"];
 pub enum MissingCopy {
     /// Nobody keeps it.
     #[error(
-        "where a Pod may run is answered from copies of nodes, pods and namespaces, and {resource} are not kept here: \
-         make a FieldCache named {resource} (apiVersion: fieldcache.dev/v1alpha1, spec: {{resource: {resource}}})"
+        "placement needs nodes, pods and namespaces, and {resource} are not cached here: \
+         create a FieldCache named {resource} (apiVersion: fieldcache.dev/v1alpha1, spec: {{resource: {resource}}})"
     )]
     NotKept {
         /// Its plural name.
@@ -60,8 +60,8 @@ pub enum MissingCopy {
     },
     /// It is not whole.
     #[error(
-        "where a Pod may run is answered from whole copies, and that of {resource} is a part: take the scope out of the \
-         FieldCache named {resource}"
+        "placement needs all {resource}, and the FieldCache named {resource} caches a part of them: remove its \
+         spec.scope"
     )]
     Partial {
         /// Its plural name.
@@ -280,8 +280,8 @@ impl Place {
 }
 
 impl PlacementIndex {
-    /// Counted in the memory of the copies.
-    pub fn accounted(memory: Arc<Memory>) -> PlacementIndex {
+    /// An empty index whose memory counts toward `--memory-limit`, as that of stores does.
+    pub fn with_memory(memory: Arc<Memory>) -> PlacementIndex {
         PlacementIndex { memory, ..PlacementIndex::default() }
     }
 
@@ -318,7 +318,7 @@ impl PlacementIndex {
                     let _refused = index.lock().caught_up(&copies, &index.memory).is_err();
                 });
                 if caught_up.await.is_err() {
-                    tracing::error!("the index of placement met a defect and is made anew");
+                    tracing::error!("the index of placement failed (internal error) and is rebuilt");
                     self.lock().index = None;
                 }
                 sleep(GATHERED).await;
@@ -469,7 +469,7 @@ impl Index {
         if let Err(error) = result {
             // Its old version is not what it is now.
             self.remove(kind, object.key());
-            tracing::warn!(resource = NEEDED[kind], %error, "placement leaves out an object that it cannot read");
+            tracing::warn!(resource = NEEDED[kind], object = object.key(), %error, "placement ignores an object that it cannot read");
             if self.unreadable.len() < MOST_UNREADABLE {
                 self.unreadable.insert((kind, object.key().to_owned()), error.to_string());
             }

@@ -25,21 +25,22 @@ pub struct ProtobufEnvelope<'k> {
 impl ProtobufEnvelope<'_> {
     /// How long the whole is around a message of this length.
     pub fn length(&self, message: usize) -> usize {
-        MAGIC.len() + 1 + delimited_length(self.type_meta()) + 1 + delimited_length(message) + END.len()
+        MAGIC.len() + 1 + delimited_length(self.type_meta_length()) + 1 + delimited_length(message) + END.len()
     }
 
     /// Appends what precedes a message of this length. [`END`] follows the message.
     pub fn begin(&self, message: usize, out: &mut Vec<u8>) {
         out.extend_from_slice(&MAGIC);
         out.push(TYPE_META);
-        push_varint(self.type_meta() as u64, out);
+        push_varint(self.type_meta_length() as u64, out);
         push_field(1, self.api_version.as_bytes(), out);
         push_field(2, self.kind.as_bytes(), out);
         out.push(RAW);
         push_varint(message as u64, out);
     }
 
-    fn type_meta(&self) -> usize {
+    /// The encoded length of TypeMeta, in bytes: two texts, each with its tag and length.
+    fn type_meta_length(&self) -> usize {
         2 + delimited_length(self.api_version.len()) + delimited_length(self.kind.len())
     }
 }

@@ -43,13 +43,13 @@ pub struct Unencodable {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     /// The message has no such field in this version.
-    #[error("it is no field that Kubernetes of this version has")]
+    #[error("unknown field in this Kubernetes version")]
     UnknownField,
     /// Another value than the field holds.
     #[error("it must be {0}")]
     NotA(&'static str),
     /// A member that came before.
-    #[error("it stands there twice")]
+    #[error("the field occurs more than once")]
     Repeated,
     /// Nested too deep.
     #[error("it is nested deeper than {MOST_NESTED} messages")]
@@ -58,7 +58,7 @@ pub enum Reason {
     #[error("it is too large")]
     TooLarge,
     /// No JSON.
-    #[error("at byte {offset} {expected} must stand")]
+    #[error("expected {expected} at byte {offset}")]
     NotJson {
         /// Where.
         offset: usize,

@@ -213,7 +213,7 @@ fn texts<'a>(
             Value::String(text) => texts.push((key, text)),
             other => {
                 let field = format!("metadata.{name}[{key}]");
-                let detail = "must be a string; quote it if it stands in YAML";
+                let detail = "must be a string; quote it in YAML";
                 problems.push(Problem::with_value(Reason::TypeInvalid, field, other, detail));
             }
         }

@@ -120,11 +120,11 @@ pub(super) async fn reach(
     }
 }
 
-/// The same for the newest state, which who stands behind can show as well: it does so where requests are handed on, since a
+/// The same for the newest state, which who stands behind can show as well: it does so where requests are forwarded, since a
 /// proof for the copy takes a second.
 ///
 /// # Errors
-/// [`NoResponse::Forward`] where it is to be handed on, else those of [`reach`]. It is not where who stands behind would not
+/// [`NoResponse::Forward`] where it is to be forwarded, else those of [`reach`]. It is not where who stands behind would not
 /// understand it.
 pub(super) async fn newest(
     server: &ServerState,

@@ -156,7 +156,7 @@ fn groups(catalog: &Catalog, passes: PassThrough) -> Vec<Group> {
 fn rows(catalog: &Catalog, passes: PassThrough, group: &str, version: &str) -> Vec<Value> {
     let mut missing: Vec<&Arc<Resource>> = catalog.resources_of(group, version).collect();
     let mut rows = Vec::new();
-    // What the cluster offers gives the order, also where nothing of it is handed on.
+    // What the cluster offers gives the order, also where nothing of it is forwarded.
     if let Some(offered) = catalog.offers.version(group, version) {
         for found in &offered.resources {
             let served = missing.iter().position(|resource| resource.gvr.resource == found.name);

@@ -1,4 +1,4 @@
-//! A request handed on to the API server, and its answer handed back as it comes.
+//! A request forwarded to the API server, and its answer handed back as it comes.
 //!
 //! Bodies stream both ways, and an answer that breaks off breaks off here too. Nothing is followed, repeated or
 //! converted. Whose rights apply is the upstream's matter: what the client says about itself never goes on. What a write
@@ -54,12 +54,12 @@ pub(super) async fn answer(
     }
     context.noted.found(AnswerPath::Forwarded);
     if context.is_long {
-        let message = "the URL is too long to be handed on to the API server, which up to 65,534 bytes are: shorten the selectors, or have \
+        let message = "the URL is too long to be forwarded to the API server, which up to 65,534 bytes are: shorten the selectors, or have \
                        the resource cached";
         return Err(ApiError::Rejected(StatusCode::URI_TOO_LONG, message.to_owned()));
     }
     let place = server.forwarding.take(context.user, 1);
-    let place = place.ok_or_else(|| ApiError::TooManyHandedOn(server.forwarding.of(context.user)))?;
+    let place = place.ok_or_else(|| ApiError::TooManyForwarded(server.forwarding.of(context.user)))?;
     let reads = matches!(context.info.method, Method::GET | Method::HEAD | Method::OPTIONS);
     if !reads && !body.is_end_stream() {
         guards::check_media_type(context.headers)?;
@@ -68,7 +68,7 @@ pub(super) async fn answer(
     let mut request = Request::new(if reads { empty() } else { DrainOnDrop::wrap(body) });
     *request.method_mut() = context.info.method.clone();
     *request.uri_mut() =
-        path.parse().map_err(|error| ApiError::BadRequest(format!("the path cannot be handed on: {error}")))?;
+        path.parse().map_err(|error| ApiError::BadRequest(format!("the path cannot be forwarded: {error}")))?;
     *request.headers_mut() = sent_on(context.headers);
     // Another fieldcache is not to answer from a copy either.
     if reads && !request.headers().contains_key(CONSISTENCY_HEADER) {
@@ -83,14 +83,12 @@ pub(super) async fn answer(
         answered.await?
     } else {
         timeout(context.timeout + GRACE, answered).await.unwrap_or_else(|_| {
-            Err(ApiError::Unavailable(
-                "the API server did not answer this request, which was handed on to it, in time".to_owned(),
-            ))
+            Err(ApiError::Unavailable("the API server did not respond to this forwarded request in time".to_owned()))
         })?
     };
     let (mut parts, mut body) = response.into_parts();
     if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-        return Err(ApiError::Unavailable("the API server wants another protocol, which is not handed on".to_owned()));
+        return Err(ApiError::Unavailable("the API server switched protocols, which is not forwarded".to_owned()));
     }
     let mut headers = handed_back(parts.headers);
     let mut read = None;

@@ -3,7 +3,7 @@
 //! What is served here is answered here, but for two reads: one object without a resourceVersion, which must be as new as
 //! the request, and subresources, of which there is no copy. Everything else is forwarded as far as `--pass-through` permits.
 //!
-//! Never handed on, whatever the mode: what opens a channel into a workload. A local server answers every client that reaches
+//! Never forwarded, whatever the mode: what opens a channel into a workload. A local server answers every client that reaches
 //! its port, and a page of a workload, shown through `proxy`, would be a page of this server's own origin, which `guards` lets in.
 
 use http::header::{CONNECTION, UPGRADE};
@@ -105,7 +105,7 @@ fn is_known(address: &ResourcePath, catalog: &Catalog) -> bool {
 fn refuse_write(method: &Method, address: &ResourcePath) -> ApiError {
     match write_verb(method, address) {
         None | Some("") => ApiError::MethodNotAllowedHere,
-        Some(verb) => ApiError::WriteNotHandedOn { verb, gvr: address.gvr.clone() },
+        Some(verb) => ApiError::WriteNotForwarded { verb, gvr: address.gvr.clone() },
     }
 }
 
@@ -134,12 +134,12 @@ fn check_path(info: &RequestInfo) -> Result<(), ApiError> {
     match REFUSED.iter().find(|refused| refused.eq_ignore_ascii_case(first)) {
         None => Ok(()),
         Some(&"proxy") => Err(ApiError::Forbidden(format!(
-            "{}/proxy is not handed on: what a workload answers would be a page of this server, with the rights of its \
+            "{}/proxy is not forwarded: what a workload answers would be a page of this server, with the rights of its \
              kubeconfig; ask the API server directly, with kubectl proxy or kubectl port-forward",
             address.gvr.resource
         ))),
         Some(refused) => Err(ApiError::Forbidden(format!(
-            "{}/{refused} is not handed on: this server answers every client that reaches its port, so it opens no channel into a \
+            "{}/{refused} is not forwarded: this server answers every client that reaches its port, so it opens no channel into a \
              workload; use kubectl without --server, which asks the API server directly",
             address.gvr.resource
         ))),
@@ -161,7 +161,7 @@ fn check_upgrade(headers: &HeaderMap) -> Result<(), ApiError> {
     let harmless = protocols.iter().all(|protocol| protocol.trim().eq_ignore_ascii_case("h2c"));
     if (asks || !protocols.is_empty()) && (protocols.is_empty() || !harmless) {
         return Err(ApiError::Forbidden(format!(
-            "an upgrade of the connection to {} is not handed on: plain requests and watches are; ask the API server \
+            "an upgrade of the connection to {} is not forwarded: plain requests and watches are; ask the API server \
              directly",
             quote(&protocols.join(", "))
         )));

@@ -145,7 +145,7 @@ impl Server {
         }
         response.body_mut().count_panics(self.state.registry.panics());
         let headers = response.headers_mut();
-        // An answer that was handed on has the id under which it is found in the API server's log.
+        // An answer that was forwarded has the id under which it is found in the API server's log.
         if !headers.contains_key("audit-id") {
             let told = noted.audited().and_then(|audited| HeaderValue::from_str(audited.audit_id()).ok());
             headers.insert(

@@ -43,9 +43,9 @@ const QUESTION_WAIT: Duration = Duration::from_secs(5);
 const REMOVAL_WAIT: Duration = Duration::from_millis(300);
 
 const UNKNOWN: &str =
-    "299 fieldcache \"the version of this write could not be learnt: the next reads may not show it\"";
+    "299 fieldcache \"the version of this write could not be determined: the next reads may not show it\"";
 
-/// A write that is about to be handed on.
+/// A write that is about to be forwarded.
 pub(super) struct Write<'a> {
     address: &'a ResourcePath,
     method: &'a Method,
@@ -103,7 +103,7 @@ impl<'a> Write<'a> {
         let told = answer.as_ref().and_then(|answer| self.version_in(answer));
         let version = match (told, answer) {
             (Some(version), _) => Ok(version),
-            (None, Some(answer)) if *self.method == Method::DELETE => match self.removed(&answer).await {
+            (None, Some(answer)) if *self.method == Method::DELETE => match self.wait_until_removed(&answer).await {
                 Some(version) => Ok(version),
                 None => ask(upstream, self.address).await,
             },
@@ -112,7 +112,7 @@ impl<'a> Write<'a> {
         match version {
             Ok(version) => resources.iter().for_each(|resource| resource.live.written(version)),
             Err(why) => {
-                tracing::warn!(resource = %self.address.gvr, why, "the version of a write could not be learnt");
+                tracing::warn!(resource = %self.address.gvr, why, "the version of a write could not be determined");
                 headers.append(WARNING, HeaderValue::from_static(UNKNOWN));
             }
         }
@@ -132,8 +132,9 @@ impl<'a> Write<'a> {
         metadata["resourceVersion"].as_str().and_then(Version::parse).filter(|version| *version > Version::ZERO)
     }
 
-    /// Waits until the object of this answer has gone from the copies that held it; the version of the one that was last.
-    async fn removed(&self, answer: &Value) -> Option<Version> {
+    /// Waits until the deleted object of this response is gone from every store that had it, and returns the highest version at which one
+    /// removed it; `None` if a store has another object of its name, or it takes too long.
+    async fn wait_until_removed(&self, answer: &Value) -> Option<Version> {
         // A Status names the object in its details.
         let uid = [&answer["metadata"]["uid"], &answer["details"]["uid"]].into_iter().find_map(Value::as_str)?;
         // Another incarnation under the same name says nothing about this one.
@@ -199,7 +200,9 @@ fn showing(registry: &Registry, address: &ResourcePath) -> Vec<Arc<Resource>> {
 /// The version of the resource now, which is not before any write that has been answered.
 async fn ask(upstream: &dyn Upstream, address: &ResourcePath) -> Result<Version, String> {
     let newest = consistency::source_version(upstream, &address.gvr);
-    timeout(QUESTION_WAIT, newest).await.unwrap_or_else(|_| Err("the version was not told in time".to_owned()))
+    timeout(QUESTION_WAIT, newest)
+        .await
+        .unwrap_or_else(|_| Err("the API server did not return the version in time".to_owned()))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -47,7 +47,7 @@ pub struct Settings {
     pub clock: Clock,
     /// Who answers what is not answered here; `None` where nobody stands behind the source.
     pub upstream: Option<Arc<dyn Upstream>>,
-    /// What is handed on to it.
+    /// What is forwarded to it.
     pub pass_through: PassThrough,
     /// How much there may be of what clients take.
     pub limits: LimitSettings,

@@ -83,7 +83,7 @@ impl ViewRequest {
             return Ok(());
         }
         let missing = |what: &dyn fmt::Display, remedy: &str| {
-            ApiError::Forbidden(format!("the View {} takes {what} from who asks: {remedy}", self.view.name()))
+            ApiError::Forbidden(format!("the View {} requires {what} of the caller: {remedy}", self.view.name()))
         };
         let mut values = Vec::new();
         for wanted in terms.values() {

@@ -278,7 +278,7 @@ impl Bookmarks {
 
 /// What a fieldcache that reads this one wants beside the events: a bookmark with every proof that the copy reaches farther.
 struct Proofs {
-    /// The proof that was handed on last; `None` before the first.
+    /// The proof that was forwarded last; `None` before the first.
     told: Option<Option<Instant>>,
 }
 

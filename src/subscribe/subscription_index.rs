@@ -271,7 +271,7 @@ impl<'a> IndexKey<'a> {
 impl SubscriptionIndex {
     /// Adds a subscription; the same number again only after [`SubscriptionIndex::remove`].
     pub fn insert(&mut self, id: SubscriptionId, selection: &Selection) -> StoredKeys {
-        let stored = self.stored(selection);
+        let stored = self.keys_of(selection);
         self.at(&stored, |held| held.insert(id));
         stored
     }
@@ -286,7 +286,8 @@ impl SubscriptionIndex {
         self.hasher.hash_one(text)
     }
 
-    fn stored(&self, selection: &Selection) -> StoredKeys {
+    /// The entries of a subscription in the index: its narrowest property, with texts replaced by their hashes.
+    fn keys_of(&self, selection: &Selection) -> StoredKeys {
         let hashes = |texts: &[String]| {
             let mut hashes: Vec<u64> = texts.iter().map(|text| self.hash(text)).collect();
             hashes.sort_unstable();

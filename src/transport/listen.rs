@@ -151,7 +151,7 @@ pub trait Answers: Send + Sync + 'static {
     /// A panic was contained on a connection.
     fn count_panic(&self) {}
 
-    /// No further connection is taken: whatever waits is to end.
+    /// Called once, after the listener has stopped to accept connections: requests without an end, such as watches, must end now.
     fn drain(&self);
 }
 

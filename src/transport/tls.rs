@@ -80,7 +80,7 @@ pub enum TlsError {
     #[error("--tls-cert-file {} holds no certificate: it must be PEM with BEGIN CERTIFICATE", .0.display())]
     NoCertificate(PathBuf),
     /// A certificate in it is broken.
-    #[error("--tls-cert-file {} holds a certificate that cannot be read ({problem}): issue it anew", file.display())]
+    #[error("--tls-cert-file {} holds a certificate that cannot be read ({problem}): issue it again", file.display())]
     BadCertificate {
         /// The file.
         file: PathBuf,

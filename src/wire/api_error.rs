@@ -38,8 +38,8 @@ pub enum ApiError {
         /// The resource, with its subresource if one was named.
         gvr: Gvr,
     },
-    /// A write of something that the API server behind may well write, which reads alone are handed on to.
-    WriteNotHandedOn {
+    /// A write of something that the API server behind may well write, which reads alone are forwarded to.
+    WriteNotForwarded {
         /// Kubernetes' verb, such as `create`.
         verb: &'static str,
         /// The resource.
@@ -101,8 +101,8 @@ pub enum ApiError {
         /// The version of the copy.
         current: Version,
     },
-    /// So many requests of the user are under way to the API server behind that no further one is handed on.
-    TooManyHandedOn(u64),
+    /// So many requests of the user are under way to the API server behind that no further one is forwarded.
+    TooManyForwarded(u64),
     /// So many reviews are being answered that this one has had no turn in its time.
     TooManyReviews(u64),
     /// There is as much as there may be of something.
@@ -254,7 +254,7 @@ impl ApiError {
         match self {
             ApiError::TooLargeVersion { .. } => Some(1),
             ApiError::Limited(limited) => limited.retry_after,
-            ApiError::Loading(_) | ApiError::TooManyHandedOn(_) | ApiError::TooManyReviews(_) => {
+            ApiError::Loading(_) | ApiError::TooManyForwarded(_) | ApiError::TooManyReviews(_) => {
                 Some(LOADING_RETRY_SECONDS)
             }
             ApiError::Refused(
@@ -322,11 +322,11 @@ impl ApiError {
                 format!("{verb} is not supported on resources of kind {}", quote(&gvr.group_resource())),
             )
             .with(details("", gvr)),
-            ApiError::WriteNotHandedOn { verb, gvr } => Parts::new(
+            ApiError::WriteNotForwarded { verb, gvr } => Parts::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "MethodNotAllowed",
                 format!(
-                    "{verb} is not supported on resources of kind {} here: this server hands reads on to its cluster, not \
+                    "{verb} is not supported on resources of kind {} here: this server forwards reads to its cluster, not \
                      writes; start it with --pass-through=all, or ask the API server directly",
                     quote(&gvr.group_resource())
                 ),
@@ -392,11 +392,11 @@ impl ApiError {
                 format!("storage is (re)initializing: {progress}"),
             )
             .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
-            ApiError::TooManyHandedOn(own) => Parts::new(
+            ApiError::TooManyForwarded(own) => Parts::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "TooManyRequests",
                 format!(
-                    "{own} requests of this user are being handed on to the API server, watches among them, which is the most at a time"
+                    "{own} requests of this user are being forwarded to the API server, watches included, which is the maximum"
                 ),
             )
             .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),

@@ -1,4 +1,4 @@
-//! The body of an answer: whole, in chunks made on demand, a stream that waits, or one that is handed on.
+//! The body of an answer: whole, in chunks made on demand, a stream that waits, or one that is forwarded.
 //!
 //! Bodies are pulled by hyper when the connection can take more; nothing is queued here. A body waits while too much of
 //! what it has given is unread (`limits::unread`). Compression follows apiserver `handlers/responsewriters`: above 131072 bytes, only for a token that is

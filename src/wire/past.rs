@@ -4,12 +4,14 @@ use super::api_error::ApiError;
 
 /// Logs it. Each reader is logged once; it has to begin again.
 pub(crate) fn warn() {
-    tracing::warn!("a reader was too slow while much has changed: the state that it began with was let go");
+    tracing::warn!(
+        "a list or watch was ended, because it was read too slowly while much changed: its snapshot was released"
+    );
 }
 
 /// Logs it; what a list or a watch of this state answers.
 pub(crate) fn let_go() -> ApiError {
     warn();
-    let message = "the state that this request began with was let go: it was read too slowly while much has changed";
+    let message = "the snapshot of this request was released, because it was read too slowly while much changed: send the request again";
     ApiError::Expired { message: message.to_owned(), continue_token: None }
 }

@@ -19,7 +19,7 @@ pub(super) fn below(indent: usize) -> usize {
 
 /// Whether a text is written as a literal block.
 pub(super) fn is_literal(text: &str) -> bool {
-    text.contains('\n') && Looks::of(text).block
+    text.contains('\n') && AllowedStyles::analyze(text).block
 }
 
 /// The indicators after `|`: whether the first line begins with space, and whether the text ends with no newline (`-`), or with more
@@ -38,7 +38,7 @@ pub(super) fn literal_header(text: &str) -> String {
 
 /// A text on one line: plain, or in single or double quotes.
 pub(super) fn one_line(text: &str) -> String {
-    let looks = Looks::of(text);
+    let looks = AllowedStyles::analyze(text);
     // A text with a line break has no single quotes.
     if !reads_as_text(text) || !looks.single_quoted {
         double_quoted(text)
@@ -83,14 +83,15 @@ fn double_quoted(text: &str) -> String {
 }
 
 /// Which styles can hold a text.
-struct Looks {
+struct AllowedStyles {
     plain: bool,
     single_quoted: bool,
     block: bool,
 }
 
-impl Looks {
-    fn of(text: &str) -> Looks {
+impl AllowedStyles {
+    /// The rules of go-yaml's `yaml_emitter_analyze_scalar`.
+    fn analyze(text: &str) -> AllowedStyles {
         let letters: Vec<char> = text.chars().collect();
         let blank =
             |letter: Option<&char>| letter.is_none_or(|letter| matches!(letter, ' ' | '\t') || is_break(*letter));
@@ -118,7 +119,7 @@ impl Looks {
         let odd_breaks = letters.iter().any(|letter| *letter != '\n' && is_break(*letter));
         let breaks = letters.iter().any(|letter| is_break(*letter));
         let unquotable = space_then_break || tabs || special || breaks || break_then_space;
-        Looks {
+        AllowedStyles {
             plain: !unquotable && !indicators && !edge(letters.first()) && !edge(letters.last()),
             single_quoted: !unquotable,
             block: !text.is_empty() && !text.ends_with(' ') && !space_then_break && !special && !odd_breaks,

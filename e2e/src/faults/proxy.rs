@@ -53,7 +53,7 @@ const MEMBERS: usize = 3;
 /// What becomes of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// It is handed on.
+    /// It is forwarded.
     Kept,
     /// It never comes.
     Dropped,
@@ -95,7 +95,7 @@ struct Rules {
     judges: Vec<(String, Judge)>,
     /// Path without query -> how long each line of its watches waits.
     delayed: Vec<(String, Duration)>,
-    /// How many lines were not handed on as they were.
+    /// How many lines were not forwarded as they were.
     tampered: u64,
     /// Path of a collection -> versions of the complete lists of it that were answered.
     listed: Vec<(String, Vec<u64>)>,
@@ -237,7 +237,7 @@ impl Proxy {
         self.tamper(path, move |line| if is_meant(line) { left.take().unwrap_or(Fate::Kept) } else { Fate::Kept });
     }
 
-    /// From now on each line of the watches at `path` (without a query) is handed on this much later, after those before it. Their end
+    /// From now on each line of the watches at `path` (without a query) is forwarded this much later, after those before it. Their end
     /// comes after their last line.
     pub fn delay_lines(&self, path: &str, delay: Duration) {
         self.shared.rules().delayed.push((path.to_owned(), delay));
@@ -250,7 +250,7 @@ impl Proxy {
         rules.delayed.clear();
     }
 
-    /// How many lines were not handed on as they were.
+    /// How many lines were not forwarded as they were.
     #[must_use]
     pub fn tampered(&self) -> u64 {
         self.shared.rules().tampered
@@ -455,7 +455,7 @@ impl Break {
     }
 }
 
-/// A watch that is handed on line by line.
+/// A watch that is forwarded line by line.
 struct Watch {
     lines: Lines,
     shared: Arc<Shared>,

@@ -1,5 +1,5 @@
-//! What fieldcache does not serve itself, handed on to a real kube-apiserver: kubectl writes through it, its own writes are seen, and
-//! what must not be handed on is not.
+//! What fieldcache does not serve itself, forwarded to a real kube-apiserver: kubectl writes through it, its own writes are seen, and
+//! what must not be forwarded is not.
 
 #![expect(clippy::print_stdout, reason = "figures for the person who runs the suite")]
 
@@ -55,7 +55,7 @@ fn names(list: &Value) -> Vec<&str> {
     items.iter().filter_map(|item| item["metadata"]["name"].as_str()).collect()
 }
 
-/// Asserts that an answer was handed on.
+/// Asserts that an answer was forwarded.
 fn forwarded(answer: Answer) -> Result<Answer> {
     ensure!(answer.header("fieldcache-read") == Some("forwarded"), "{}: {}", answer.status, answer.text());
     Ok(answer)
@@ -156,8 +156,8 @@ async fn kubectl_writes_through_fieldcache_and_reads_what_it_wrote() -> Result<(
     let running = r#"{"status":{"phase":"Running"}}"#;
     says_there(&["patch", "pod", "bound", "--subresource=status", "--type=merge", "-p", running], "patched").await?;
     for (command, reason) in [
-        (&["attach", "bound"][..], "pods/attach is not handed on"),
-        (&["port-forward", "pod/bound", ":80"], "pods/portforward is not handed on"),
+        (&["attach", "bound"][..], "pods/attach is not forwarded"),
+        (&["port-forward", "pod/bound", ":80"], "pods/portforward is not forwarded"),
         (&["get", "pods", "--as=jane"], "asks to act as somebody else"),
     ] {
         let refused = kubectl.run(&[command, &in_namespace].concat()).await?;
@@ -168,7 +168,7 @@ async fn kubectl_writes_through_fieldcache_and_reads_what_it_wrote() -> Result<(
         let request = Request::new(method, &exec).header("connection", "Upgrade").header("upgrade", protocol);
         let refused = fieldcache.client().send(request).await?;
         ensure!(refused.status == 403, "{}: {}", refused.status, refused.text());
-        ensure_contains(&refused.text(), "pods/exec is not handed on")?;
+        ensure_contains(&refused.text(), "pods/exec is not forwarded")?;
     }
     says_there(&["delete", "pod", "web", "--now"], "deleted").await?;
     Ok(())
@@ -489,7 +489,7 @@ async fn what_a_client_asks_about_itself_is_answered_unless_nothing_goes_on() ->
     Ok(())
 }
 
-/// Takes out of a discovery document what is not handed on.
+/// Takes out of a discovery document what is not forwarded.
 fn without_refused(document: &mut Value) {
     const REFUSED: [&str; 4] = ["attach", "exec", "portforward", "proxy"];
     match document {
@@ -595,7 +595,7 @@ async fn an_api_server_that_dies_breaks_what_it_was_answering() -> Result<()> {
     let mut control_plane = Box::pin(ControlPlane::start(Settings::default())).await?;
     let direct = control_plane.client();
     let group = unique::group("shop");
-    // A user who may not read definitions: to this fieldcache shirts are unknown, and their watches are handed on.
+    // A user who may not read definitions: to this fieldcache shirts are unknown, and their watches are forwarded.
     let user = unique::name("jane");
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": user },

@@ -11,8 +11,8 @@ pub fn unreadable_columns(crd: &Crd) -> Vec<String> {
         columns.find_map(|(column, found)| {
             let error = JsonPath::parse(&found.json_path).err()?;
             Some(format!(
-                "spec.versions[{version}].additionalPrinterColumns[{column}].jsonPath: {}: {error}; as on the API server, neither this \
-                 column is shown nor those behind it",
+                "spec.versions[{version}].additionalPrinterColumns[{column}].jsonPath: {}: {error}; as on the API server, this \
+                 column and those after it are not shown",
                 quote(&found.json_path)
             ))
         })

@@ -34,7 +34,7 @@ pub enum InvalidPath {
     },
     /// Clients do not work without it.
     #[error(
-        "names what cannot be left out: clients follow and select objects by apiVersion, kind, metadata.name, metadata.namespace, \
+        "cannot be pruned: clients follow and select objects by apiVersion, kind, metadata.name, metadata.namespace, \
          metadata.uid, metadata.resourceVersion and metadata.labels"
     )]
     Required,

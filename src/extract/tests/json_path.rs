@@ -196,8 +196,8 @@ fn columns_that_are_not_shown_are_named() {
     assert_eq!(
         unreadable_columns(&Crd::read(&crd).unwrap()),
         [
-            "spec.versions[1].additionalPrinterColumns[1].jsonPath: \".b[\": a bracket is not closed; as on the API server, neither this \
-          column is shown nor those behind it"
+            "spec.versions[1].additionalPrinterColumns[1].jsonPath: \".b[\": a bracket is not closed; as on the API server, this \
+          column and those after it are not shown"
         ]
     );
 }

@@ -104,10 +104,7 @@ fn an_excerpt_is_the_metadata_of_anything() {
     encoder.read(kind, br#"{"metadata":{"name":"n"}}"#).unwrap().write(&mut whole);
     assert_eq!(partial_store, whole);
     let error = encoder.read(kind, br#"{"metadata":{"new":1}}"#).err().unwrap();
-    assert_eq!(
-        error.to_string(),
-        "metadata.new has no protobuf form: it is no field that Kubernetes of this version has"
-    );
+    assert_eq!(error.to_string(), "metadata.new has no protobuf form: unknown field in this Kubernetes version");
 }
 
 #[test]

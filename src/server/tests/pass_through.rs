@@ -303,7 +303,7 @@ async fn what_leads_into_a_workload_or_acts_as_somebody_else_is_refused_with_the
     let pod = "/api/v1/namespaces/default/pods/p";
     let websocket = [("connection", "Upgrade"), ("upgrade", "websocket")];
     let rows: [(&str, String, &[Header], u16, &str); 19] = [
-        ("GET", format!("{pod}/exec?command=sh"), &websocket, 403, "pods/exec is not handed on"),
+        ("GET", format!("{pod}/exec?command=sh"), &websocket, 403, "pods/exec is not forwarded"),
         ("POST", format!("{pod}/exec"), &[], 403, "pods/exec"),
         ("POST", format!("{pod}/attach"), &[], 403, "pods/attach"),
         ("GET", format!("{pod}/portforward"), &[], 403, "pods/portforward"),
@@ -438,7 +438,7 @@ async fn so_many_requests_are_under_way_and_no_more() {
     assert_eq!(fixture.ask(Method::GET, "/metrics", &[]).await.status(), 429);
     let refused = fixture.get("/metrics").await;
     assert_eq!(refused.header("retry-after"), "1");
-    assert!(refused.message().starts_with("256 requests of this user are being handed on to the API server"));
+    assert!(refused.message().starts_with("256 requests of this user are being forwarded to the API server"));
     assert_eq!(fixture.get(SHIRTS).await.code, 200, "our own answers need no place");
     open.pop();
     assert_eq!(fixture.ask(Method::GET, "/metrics", &[]).await.status(), 200, "a place is free again");
@@ -554,7 +554,7 @@ async fn a_write_whose_version_cannot_be_learnt_says_so() {
     let fixture = before(&behind, PassThrough::All);
     let answer = ask(&fixture, "DELETE", &format!("{SHIRTS}/a"), &[], "").await;
     assert_eq!(answer.code, 200);
-    assert!(answer.header("warning").contains("could not be learnt"), "{:?}", answer.headers);
+    assert!(answer.header("warning").contains("could not be determined"), "{:?}", answer.headers);
 }
 
 #[tokio::test]

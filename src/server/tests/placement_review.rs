@@ -379,7 +379,7 @@ async fn a_copy_that_is_missing_is_named_with_the_remedy() {
     fixture.registry.replace(catalog(&[&fixture.nodes, &fixture.namespaces]), |_| None);
     let answer = fixture.review(&asking(&on_ssd())).await;
     assert_eq!(answer.code.as_u16(), 503);
-    assert!(answer.message().contains("pods are not kept here: make a FieldCache named pods"), "{}", answer.body);
+    assert!(answer.message().contains("pods are not cached here: create a FieldCache named pods"), "{}", answer.body);
 
     let part = Arc::new(Resource {
         partial_store: Some(Arc::new(PartialStore::default())),
@@ -389,7 +389,7 @@ async fn a_copy_that_is_missing_is_named_with_the_remedy() {
     let whole: Catalog = catalog(&[]);
     fixture.registry.replace(Catalog::new(whole.groups, held.into_iter().chain([part]), whole.version), |_| None);
     let answer = fixture.review(&asking(&on_ssd())).await;
-    assert!(answer.message().contains("that of pods is a part: take the scope out"), "{}", answer.body);
+    assert!(answer.message().contains("caches a part of them: remove its spec.scope"), "{}", answer.body);
 }
 
 /// Alice may do everything, bob may create reviews and get the pending Pod, eve may create reviews, carol may list nodes besides.

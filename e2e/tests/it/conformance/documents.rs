@@ -90,7 +90,7 @@ async fn shirts(backend: &Backend) -> Result<()> {
     }
     let (_, other) = v3(&client, &format!("{group}/v1beta1")).await?;
     let other = schema(&other, &definition_name(&group, "v1beta1", "Shirt"))?;
-    // What a cluster publishes is handed on: 1.32 publishes an empty list where there is nothing to publish.
+    // What a cluster publishes is forwarded: 1.32 publishes an empty list where there is nothing to publish.
     let empty = json!([]);
     let nothing = (!backend.is_folder() && Kubernetes::under_test()?.minor() == 32).then_some(&empty);
     ensure!(other.get(extension) == nothing, "O4: a version without fields: {:?}", other.get(extension));

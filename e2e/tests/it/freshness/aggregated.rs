@@ -25,7 +25,7 @@ async fn is_listed(client: &Client) -> Result<bool> {
 async fn an_aggregated_api_that_comes_and_goes_is_found_soon_by_who_reads_discovery() -> Result<()> {
     // An aggregated API that does not answer would be seen by other tests.
     let control_plane = Box::pin(ControlPlane::start(Settings::default())).await?;
-    // What is only handed on is listed too.
+    // What is only forwarded is listed too.
     let arguments = ["--kubeconfig", &control_plane.kubeconfig().display().to_string(), "--pass-through", "all"];
     let fieldcache = Box::pin(Fieldcache::serve(arguments.map(str::to_owned))).await?;
     let (direct, through) = (control_plane.client(), fieldcache.client());

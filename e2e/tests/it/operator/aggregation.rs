@@ -164,7 +164,9 @@ async fn people_reach_views_through_kube_apiserver() -> Result<()> {
             stage.control_plane.endpoint().base()
         )
     };
-    shell.fail(&place(&theirs), 2, &["answered 503", "nodes are not kept here: make a FieldCache named nodes"]).await?;
+    shell
+        .fail(&place(&theirs), 2, &["answered 503", "nodes are not cached here: create a FieldCache named nodes"])
+        .await?;
     let refused = "User \"alice\" cannot list resource \"nodes\"";
     shell.fail(&place(&own), 2, &[refused, "; grant list on nodes and pods"]).await?;
     let view = format!("fieldcache place pod/none --server {}{} --kubeconfig {own}", endpoint.base(), proxy("blue"));

@@ -182,10 +182,10 @@ async fn what_a_token_is_bound_to_is_what_its_bearer_sees() -> Result<()> {
     // A value that who asks does not have is refused, and named; everything in the View is.
     let unbound = with_token(&stage, &operator, &stage.token("team-a", "agent", Some("fieldcache.dev")).await?)?;
     for (name, path, status, told) in [
-        ("node", PODS, 403, "the View node takes the node of a Pod from who asks"),
+        ("node", PODS, 403, "the View node requires the node of a Pod of the caller"),
         ("node", "/apis", 403, "bound to a Pod"),
         ("node", "/openapi/v3", 403, "bound to a Pod"),
-        ("self", PODS, 403, "the View self takes the name of a Pod from who asks"),
+        ("self", PODS, 403, "the View self requires the name of a Pod of the caller"),
         ("account", PODS, 200, "a2"),
     ] {
         let answer = unbound.get(&format!("{}{path}", proxy(name))).await?;

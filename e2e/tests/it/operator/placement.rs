@@ -86,13 +86,13 @@ async fn who_may_list_nodes_and_pods_is_told_where_a_pod_may_run_and_others_what
     let asked = json!({ "podRef": { "namespace": "team-a", "name": "pending" } });
     let answer = administrator.send(Request::new(Method::POST, REVIEWS).json(&review(&asked))).await?;
     ensure!(
-        answer.status == 503 && answer.text().contains("nodes are not kept here: make a FieldCache named nodes"),
+        answer.status == 503 && answer.text().contains("nodes are not cached here: create a FieldCache named nodes"),
         "{answer:?}"
     );
     let shell = Shell::with_kubeconfig(&json!({ "apiVersion": "v1", "kind": "Config" }))?;
     let root = place(&stage, &operator, "root", Some("system:masters"))?;
-    let refused = "answered 503 to /apis/view.fieldcache.dev/v1alpha1/placementreviews: where a Pod may run ";
-    let missing = "nodes are not kept here: make a FieldCache named nodes";
+    let refused = "answered 503 to /apis/view.fieldcache.dev/v1alpha1/placementreviews: placement needs ";
+    let missing = "nodes are not cached here: create a FieldCache named nodes";
     shell.fail(&format!("{root} pod/pending"), 2, &[refused, missing]).await?;
     stage.apply("placement/field-caches.yaml").await?;
     wait_for_copies(&stage).await?;

@@ -57,7 +57,7 @@ pub(crate) static ALLOWED: [Allowance; 8] = [
             "*.subresources.proxy",
         ],
         how: How::Absent,
-        reason: "What leads into a workload is not handed on, so that no page or program can reach it through a local server.",
+        reason: "What leads into a workload is not forwarded, so that no page or program can reach it through a local server.",
     },
     Allowance {
         cases: &["*"],

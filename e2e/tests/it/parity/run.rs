@@ -92,7 +92,7 @@ const CONSISTENCY: &str = "fieldcache-consistency";
 /// The others, with connections of their own.
 pub(crate) fn sides(stage: &Stage) -> Vec<Side> {
     let endpoint = stage.fieldcache.endpoint().clone();
-    // One object without a version is handed on, unless the client says that the copy will do, as one side does here.
+    // One object without a version is forwarded, unless the client says that the copy will do, as one side does here.
     let copy = endpoint.clone().with_header(CONSISTENCY, "Eventual");
     let chained = stage.chained.endpoint().clone().with_header(CONSISTENCY, "Eventual");
     vec![

@@ -140,7 +140,7 @@ impl Stage {
         compact(&control_plane, &compacted).await?;
         variables.set("ancient", "2");
 
-        // With everything handed on that is not served, so that as little as possible may differ.
+        // With everything forwarded that is not served, so that as little as possible may differ.
         let kubeconfig = control_plane.kubeconfig().display().to_string();
         let arguments = ["--kubeconfig", &kubeconfig, "--pass-through", "all"].map(str::to_owned);
         let fieldcache = Fieldcache::serve(arguments).await?;

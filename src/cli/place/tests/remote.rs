@@ -194,7 +194,7 @@ async fn refusals_are_told_as_they_are_without_a_server() {
         (stored, 422, json!({"message": "no causes"}), None),
         (manifest, 403, rejected.clone(), Some(format!("{place}{}", rejected["message"].as_str().unwrap()))),
         (stored, 403, rights, None),
-        (stored, 503, json!({"message": "nodes are not kept here"}), None),
+        (stored, 503, json!({"message": "nodes are not cached here"}), None),
     ] {
         let found = review_error(request, code, &status).map(|error| format!("{error:#}"));
         assert_eq!(found, expected, "{code} {status}");
