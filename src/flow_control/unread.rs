@@ -265,8 +265,12 @@ impl Unread {
         let of_user = user.bytes.fetch_sub(bytes, Ordering::SeqCst);
         if before.saturating_sub(bytes) <= self.most {
             self.wake_waiting();
-        } else if of_user.saturating_sub(bytes) < self.most / FIRST {
-            user.wake();
+        } else {
+            // All of the user wait again soon, so they are woken once for every half of its part, not for each piece.
+            let half = self.most / FIRST / 2;
+            if of_user >= half && of_user.saturating_sub(bytes) < half {
+                user.wake();
+            }
         }
     }
 

@@ -147,7 +147,7 @@ fn watches_of_a_user_of_whom_little_is_unread_go_on_beside_those_of_others_that_
     assert!(first.is_ready(&context), "nothing of this user is unread");
     let taken = count(first, 600);
     assert!(second.is_ready(&context), "600 of 1,000 bytes");
-    let _second = count(second, 600);
+    let _second = count(second, 450);
     assert!(!third.is_ready(&context), "it has its part");
     let before = woken.0.load(Ordering::Relaxed);
     drop(taken);
