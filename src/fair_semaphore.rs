@@ -38,7 +38,7 @@ pub struct InUse {
 
 /// A place, or one in the queue; free again when dropped.
 #[derive(Debug)]
-pub struct Place<User: Clone + Eq + Hash + Ord> {
+pub struct Permit<User: Clone + Eq + Hash + Ord> {
     turns: Arc<FairSemaphore<User>>,
     user: User,
     ticket: Ticket,
@@ -47,18 +47,18 @@ pub struct Place<User: Clone + Eq + Hash + Ord> {
 
 /// A place in the queue.
 #[derive(Debug)]
-pub struct Waiting<User: Clone + Eq + Hash + Ord> {
-    place: Place<User>,
+pub struct QueuedPermit<User: Clone + Eq + Hash + Ord> {
+    place: Permit<User>,
     granted: oneshot::Receiver<()>,
 }
 
 /// What came of asking for a place.
 #[derive(Debug)]
-pub enum Turn<User: Clone + Eq + Hash + Ord> {
+pub enum Admission<User: Clone + Eq + Hash + Ord> {
     /// Go on.
-    Now(Place<User>),
+    Now(Permit<User>),
     /// Wait.
-    Later(Waiting<User>),
+    Later(QueuedPermit<User>),
 }
 
 impl<User: Clone + Eq + Hash + Ord> FairSemaphore<User> {
@@ -82,10 +82,10 @@ impl<User: Clone + Eq + Hash + Ord> FairSemaphore<User> {
     }
 
     /// Waits for one place, however long that takes; of [`FairSemaphore::of_places`].
-    pub async fn place(self: &Arc<Self>, user: &User) -> Option<Place<User>> {
+    pub async fn place(self: &Arc<Self>, user: &User) -> Option<Permit<User>> {
         match self.enter(user, Cost { places: 1, bytes: 0 }) {
-            Ok(Turn::Now(place)) => Some(place),
-            Ok(Turn::Later(waiting)) => Some(waiting.turn().await),
+            Ok(Admission::Now(place)) => Some(place),
+            Ok(Admission::Later(waiting)) => Some(waiting.turn().await),
             Err(_) => None,
         }
     }
@@ -94,19 +94,19 @@ impl<User: Clone + Eq + Hash + Ord> FairSemaphore<User> {
     ///
     /// # Errors
     /// What there is too little of, when too many of this user wait already.
-    pub fn enter(self: &Arc<Self>, user: &User, cost: Cost) -> Result<Turn<User>, Scarce> {
+    pub fn enter(self: &Arc<Self>, user: &User, cost: Cost) -> Result<Admission<User>, Scarce> {
         let mut shared = self.lock();
         let ticket = shared.next_ticket;
         shared.next_ticket += 1;
         let entered = shared.queue.enter(user, ticket, cost);
-        let place = || Place { turns: self.clone(), user: user.clone(), ticket, cost };
+        let place = || Permit { turns: self.clone(), user: user.clone(), ticket, cost };
         match entered {
             Entered::Refused(scarce) => Err(scarce),
-            Entered::Now => Ok(Turn::Now(place())),
+            Entered::Now => Ok(Admission::Now(place())),
             Entered::Waits => {
                 let (wake, granted) = oneshot::channel();
                 shared.sleeping.insert(ticket, wake);
-                Ok(Turn::Later(Waiting { place: place(), granted }))
+                Ok(Admission::Later(QueuedPermit { place: place(), granted }))
             }
         }
     }
@@ -138,16 +138,16 @@ impl<User: Clone + Eq + Hash + Ord> FairSemaphore<User> {
     }
 }
 
-impl<User: Clone + Eq + Hash + Ord> Waiting<User> {
+impl<User: Clone + Eq + Hash + Ord> QueuedPermit<User> {
     /// Waits for the turn, however long that takes.
-    pub async fn turn(self) -> Place<User> {
+    pub async fn turn(self) -> Permit<User> {
         // The sender is dropped only with a turn, or with the place.
         let _ = self.granted.await;
         self.place
     }
 }
 
-impl<User: Clone + Eq + Hash + Ord> Drop for Place<User> {
+impl<User: Clone + Eq + Hash + Ord> Drop for Permit<User> {
     fn drop(&mut self) {
         let mut shared = self.turns.lock();
         shared.sleeping.remove(&self.ticket);

@@ -3,7 +3,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "a test that reads the source tree")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -278,6 +278,35 @@ fn modules_use_only_the_modules_they_may_use() {
             }
         }
     }
+}
+
+/// The name of the public type that a line declares. Visibility inside the crate counts as public.
+fn declared_type(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("pub")?;
+    let rest = if rest.starts_with('(') { rest.split_once(')')?.1 } else { rest };
+    let (kind, name) = rest.strip_prefix(' ')?.split_once(' ')?;
+    let end = name.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(name.len());
+    ["struct", "enum", "trait", "type", "union"].contains(&kind).then_some(&name[..end])
+}
+
+#[test]
+fn no_two_public_types_have_the_same_name() {
+    let mut declared: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for path in sources() {
+        let name = relative(&path);
+        if is_test(&name) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        for (index, line) in text.lines().enumerate() {
+            if let Some(declared_name) = declared_type(line) {
+                declared.entry(declared_name.to_owned()).or_default().push(format!("{name}:{}", index + 1));
+            }
+        }
+    }
+    assert!(declared.len() > 300, "{} types were found", declared.len());
+    declared.retain(|_, places| places.len() > 1);
+    assert!(declared.is_empty(), "a name means one thing; rename the less prominent type: {declared:#?}");
 }
 
 #[test]

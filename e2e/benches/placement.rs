@@ -14,7 +14,7 @@ use e2e::placement::{Judge, Question, verdict};
 use e2e::{accounting, statistics};
 use fieldcache::placement::question::Fetched;
 use fieldcache::placement::review::{API_VERSION, KIND, PlacementReview, ResourceVersions};
-use fieldcache::placement::{Cluster, Pod};
+use fieldcache::placement::{ClusterIndex, Pod};
 use serde_json::{Value, json};
 
 use super::options::Options;
@@ -90,7 +90,7 @@ fn beside_the_plugins(question: &Question, what: &str, report: &mut Report) -> R
 }
 
 /// The bytes of an answer to the bytes of a question.
-fn answer(cluster: &Cluster, question: &[u8]) -> Result<usize> {
+fn answer(cluster: &ClusterIndex, question: &[u8]) -> Result<usize> {
     let mut review: PlacementReview = serde_json::from_slice(question).context("reading a review")?;
     let options = fieldcache::placement::Options::default();
     let reviewed = review.spec.answer(cluster, Fetched::default(), &options)?;
@@ -108,7 +108,7 @@ fn review(pod: &Value, nodes: &[String]) -> Vec<u8> {
 fn beside_updates(
     options: &Options,
     corpus: &Placement,
-    cluster: Cluster,
+    cluster: ClusterIndex,
     what: &str,
     report: &mut Report,
 ) -> Result<()> {
@@ -167,8 +167,8 @@ fn beside_updates(
 /// Moves pods at an even pace and shows each state; how many, the CPU of it, and how many a second it came to.
 fn update(
     corpus: &Placement,
-    mut cluster: Cluster,
-    published: &Mutex<Cluster>,
+    mut cluster: ClusterIndex,
+    published: &Mutex<ClusterIndex>,
     ends: mpsc::Receiver<()>,
 ) -> Result<(u64, Duration, f64)> {
     let movable = corpus.pods - corpus.pods / 3;

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use fieldcache::placement::{Answer, Cluster, Namespace, Node, Options, Pod};
+use fieldcache::placement::{ClusterIndex, Namespace, Node, Options, PlacementResult, Pod};
 use serde_json::{Map, Value, json};
 
 use crate::components::{Component, locate};
@@ -51,8 +51,8 @@ impl Question {
     ///
     /// # Errors
     /// When a document is no such object.
-    pub fn cluster(&self) -> Result<Cluster> {
-        let mut cluster = Cluster::default();
+    pub fn cluster(&self) -> Result<ClusterIndex> {
+        let mut cluster = ClusterIndex::default();
         // Pods first: that their nodes come later must not matter.
         for pod in &self.pods {
             cluster.upsert_pod(&Pod::read(&bytes(pod))?);
@@ -85,7 +85,7 @@ impl Question {
     ///
     /// # Errors
     /// When a document is no such object.
-    pub fn answers(&self) -> Result<Vec<Answer>> {
+    pub fn answers(&self) -> Result<Vec<PlacementResult>> {
         let (cluster, options) = (self.cluster()?, self.placement_options()?);
         self.asked.iter().map(|pod| Ok(cluster.review(&Pod::read(&bytes(pod))?, &options))).collect()
     }
@@ -93,7 +93,7 @@ impl Question {
 
 /// Our answer in the judge's form. What only the judge knows is taken over: how long it took, and the words of an error.
 #[must_use]
-pub fn verdict(answer: &Answer, expected: &Value) -> Value {
+pub fn verdict(answer: &PlacementResult, expected: &Value) -> Value {
     let mut nodes = Map::new();
     for node in answer.nodes(&[]) {
         // A plugin tells its first reason only.

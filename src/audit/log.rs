@@ -21,9 +21,9 @@ use tokio::time::{Instant, timeout};
 pub use super::writer::AuditCounters;
 
 use super::event::Event;
-use super::output::{LogFile, Output, StandardOutput};
+use super::output::{AuditOutput, LogFile, StandardOutput};
 use super::policy::Policy;
-use super::writer::{LogInterval, Message, Writer};
+use super::writer::{AuditMessage, AuditWriter, LogInterval};
 use crate::access::failure_rate_limiter::{FailureBudget, FailureRateLimiter, OVERFLOW, client_network};
 
 /// Events that may wait to be written: about a megabyte while the disk is stalled, and 64 MB if all have the longest paths.
@@ -64,7 +64,7 @@ pub enum OpenError {
 #[derive(Debug)]
 pub struct Log {
     policy: Policy,
-    queue: mpsc::Sender<Message>,
+    queue: mpsc::Sender<AuditMessage>,
     counts: Arc<AuditCounters>,
     logged: Mutex<LogInterval>,
     /// By a hash of the caller: names of users can be long.
@@ -87,7 +87,7 @@ const REJECTIONS: FailureBudget = FailureBudget { tries: 100, every: Duration::f
 
 /// A place in the queue.
 #[derive(Debug)]
-pub struct QueuePermit(mpsc::OwnedPermit<Message>);
+pub struct QueuePermit(mpsc::OwnedPermit<AuditMessage>);
 
 impl Log {
     /// Writes the events of a policy to a file, or to standard output ([`STANDARD_OUTPUT`]).
@@ -105,10 +105,10 @@ impl Log {
     }
 
     /// Writes to any output, with a queue of this length.
-    pub(super) fn to(output: Box<dyn Output>, policy: Policy, length: usize) -> Result<Log, OpenError> {
+    pub(super) fn to(output: Box<dyn AuditOutput>, policy: Policy, length: usize) -> Result<Log, OpenError> {
         let (queue, waiting) = mpsc::channel(length);
         let counts = Arc::new(AuditCounters::default());
-        let writer = Writer::new(output, counts.clone());
+        let writer = AuditWriter::new(output, counts.clone());
         thread::Builder::new()
             .name("audit".to_owned())
             .spawn(move || writer.run(waiting))
@@ -161,7 +161,7 @@ impl Log {
     /// out, unless its write is in progress at that moment.
     pub async fn write(&self, place: QueuePermit, event: &Event) -> bool {
         let (written, is_written) = oneshot::channel();
-        place.0.send(Message::Line { bytes: event.line(), written: Some(written) });
+        place.0.send(AuditMessage::Line { bytes: event.line(), written: Some(written) });
         let is_written = matches!(timeout(self.write_wait, is_written).await, Ok(Ok(())));
         if !is_written {
             self.count_refused("an event was not written in time");
@@ -171,7 +171,7 @@ impl Log {
 
     /// Puts an event into the queue if there is a place.
     pub fn offer(&self, event: &Event) {
-        if self.queue.try_send(Message::Line { bytes: event.line(), written: None }).is_err() {
+        if self.queue.try_send(AuditMessage::Line { bytes: event.line(), written: None }).is_err() {
             self.drop_event("the queue is full");
         }
     }
@@ -201,7 +201,7 @@ impl Log {
     /// Waits, for a bounded time, until everything in the queue is written.
     pub async fn finish(&self) {
         let (done, finished) = oneshot::channel();
-        let all = async { self.queue.send(Message::Finish(done)).await.is_ok() && finished.await.is_ok() };
+        let all = async { self.queue.send(AuditMessage::Finish(done)).await.is_ok() && finished.await.is_ok() };
         if !matches!(timeout(FINISH_WAIT, all).await, Ok(true)) {
             tracing::error!("the last events of the audit log could not be written");
         }

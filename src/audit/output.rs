@@ -27,7 +27,7 @@ pub(super) enum Resume {
 }
 
 /// A destination of bytes.
-pub(super) trait Output: Send {
+pub(super) trait AuditOutput: Send {
     /// Makes the destination ready for a batch. `is_torn`: the last line that was written is not complete.
     fn prepare(&mut self, is_torn: bool) -> io::Result<Resume>;
 
@@ -44,7 +44,7 @@ impl StandardOutput {
     }
 }
 
-impl Output for StandardOutput {
+impl AuditOutput for StandardOutput {
     fn prepare(&mut self, _is_torn: bool) -> io::Result<Resume> {
         Ok(Resume::Continue)
     }
@@ -93,7 +93,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(!is_fifo).append(true).mode(FILE_MODE).custom_flags(flags).open(path)
 }
 
-impl Output for LogFile {
+impl AuditOutput for LogFile {
     fn prepare(&mut self, is_torn: bool) -> io::Result<Resume> {
         if !self.is_current() {
             // The old file stays open until there is a new one.

@@ -19,8 +19,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
 use super::event::{self, DECISION, EventUser, ObjectReference, VIEW};
-use super::output::{LogFile, Output as Destination, Resume};
-use super::writer::{AuditCounters, Message, Writer};
+use super::output::{AuditOutput as Destination, LogFile, Resume};
+use super::writer::{AuditCounters, AuditMessage, AuditWriter};
 use super::{Event, Log, Policy, RejectionKey, RequestClass, Stage};
 
 /// Longer than any machine needs.
@@ -377,13 +377,13 @@ proptest! {
             if !is_withdrawn {
                 expected.push_str(&line);
             }
-            let message = Message::Line { bytes: line.into_bytes(), written: is_withdrawn.then_some(written) };
+            let message = AuditMessage::Line { bytes: line.into_bytes(), written: is_withdrawn.then_some(written) };
             queue.try_send(message).unwrap();
             drop(is_written);
         }
         let (done, finished) = oneshot::channel();
-        queue.try_send(Message::Finish(done)).unwrap();
-        let writer = Writer::new(Box::new(output.clone()), Arc::new(AuditCounters::default()));
+        queue.try_send(AuditMessage::Finish(done)).unwrap();
+        let writer = AuditWriter::new(Box::new(output.clone()), Arc::new(AuditCounters::default()));
         let thread = std::thread::spawn(move || writer.run(waiting));
         finished.blocking_recv().unwrap();
         drop(queue);

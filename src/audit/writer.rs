@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::output::{Output, Resume};
+use super::output::{AuditOutput, Resume};
 
 /// How much is written at once.
 const BATCH: usize = 256 * 1024;
@@ -35,7 +35,7 @@ const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// What the thread receives.
 #[derive(Debug)]
-pub(super) enum Message {
+pub(super) enum AuditMessage {
     /// A line with its line end.
     Line {
         /// Its bytes.
@@ -136,8 +136,8 @@ impl PendingLine {
 }
 
 /// The state of the thread.
-pub(super) struct Writer {
-    output: Box<dyn Output>,
+pub(super) struct AuditWriter {
+    output: Box<dyn AuditOutput>,
     counts: Arc<AuditCounters>,
     pending: VecDeque<PendingLine>,
     /// How many bytes of the first pending line are written.
@@ -146,14 +146,14 @@ pub(super) struct Writer {
     logged: LogInterval,
 }
 
-impl Writer {
-    pub(super) fn new(output: Box<dyn Output>, counts: Arc<AuditCounters>) -> Writer {
+impl AuditWriter {
+    pub(super) fn new(output: Box<dyn AuditOutput>, counts: Arc<AuditCounters>) -> AuditWriter {
         let (pending, finishing) = (VecDeque::new(), Vec::new());
-        Writer { output, counts, pending, offset: 0, finishing, logged: LogInterval::default() }
+        AuditWriter { output, counts, pending, offset: 0, finishing, logged: LogInterval::default() }
     }
 
     /// Writes until the queue is closed; pending lines are dropped then if they cannot be written.
-    pub(super) fn run(mut self, mut waiting: mpsc::Receiver<Message>) {
+    pub(super) fn run(mut self, mut waiting: mpsc::Receiver<AuditMessage>) {
         let mut pause = FIRST_PAUSE;
         loop {
             if self.pending.is_empty() {
@@ -185,14 +185,14 @@ impl Writer {
     }
 
     /// Keeps a line; returns its length.
-    fn take(&mut self, message: Message) -> usize {
+    fn take(&mut self, message: AuditMessage) -> usize {
         match message {
-            Message::Line { bytes, written } => {
+            AuditMessage::Line { bytes, written } => {
                 let length = bytes.len();
                 self.pending.push_back(PendingLine { bytes, written });
                 length
             }
-            Message::Finish(done) => {
+            AuditMessage::Finish(done) => {
                 self.finishing.push(done);
                 0
             }

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::arguments::AdviseArguments;
 use super::exit::{self, Exit};
-use super::output::{Printed, Table, printed, write_out};
-use super::shared_arguments::Output;
+use super::output::{Printed, TextTable, printed, write_out};
+use super::shared_arguments::OutputFormat;
 use crate::advise::scrape::{ResourceName, Scrape};
 use crate::advise::{Advice, duration, number, rank};
 use crate::kinds;
@@ -71,7 +71,7 @@ pub async fn run(arguments: AdviseArguments) -> anyhow::Result<Exit> {
             "objects are not counted yet: an API server counts them a minute after its start, and then every minute",
         );
     }
-    let is_table = matches!(arguments.output, Output::Table | Output::Wide);
+    let is_table = matches!(arguments.output, OutputFormat::Table | OutputFormat::Wide);
     let shown = if is_table && !arguments.all { rows.len().min(SHOWN) } else { rows.len() };
     write_out(&text(&rows[..shown], arguments.output))?;
     if shown < rows.len() {
@@ -127,7 +127,7 @@ fn time(seconds: f64) -> String {
         .map_or_else(|_| format!("{seconds} s after 1970"), |time| time.to_string())
 }
 
-pub(super) fn text(rows: &[Advice], output: Output) -> String {
+pub(super) fn text(rows: &[Advice], output: OutputFormat) -> String {
     printed(&rows, output)
 }
 
@@ -145,13 +145,13 @@ impl Printed for &[Advice] {
     }
 }
 
-fn table(rows: &[Advice], is_wide: bool) -> Table {
+fn table(rows: &[Advice], is_wide: bool) -> TextTable {
     let mut headers = vec!["RESOURCE", "SHARE", "OBJECTS", "WATCHES", "EVENTS", "LISTS", "LIST TIME"];
     if is_wide {
         headers.extend(["COPIES", "LIST BYTES", "READ", "RETURNED"]);
     }
     headers.extend(["CACHED", "WHY"]);
-    let mut table = Table::new(&headers);
+    let mut table = TextTable::new(&headers);
     for row in rows {
         let counts = &row.counts;
         let mut cells = vec![

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::place::arguments::PlaceArguments;
 use super::server_arguments::{OperatorArguments, ServeArguments};
-use super::shared_arguments::{Output, SourceArguments};
+use super::shared_arguments::{OutputFormat, SourceArguments};
 use crate::wire::params::go_duration;
 
 /// Field-filtered informer caches for Kubernetes.
@@ -68,7 +68,7 @@ pub struct CheckArguments {
     pub files: Vec<PathBuf>,
     /// How to print
     #[arg(short, long, default_value = "table")]
-    pub output: Output,
+    pub output: OutputFormat,
 }
 
 /// `fieldcache fields`.
@@ -81,7 +81,7 @@ pub struct FieldsArguments {
     pub source: SourceArguments,
     /// How to print
     #[arg(short, long, default_value = "table")]
-    pub output: Output,
+    pub output: OutputFormat,
 }
 
 /// `fieldcache kubeconfig`.
@@ -124,7 +124,7 @@ pub struct KubeconfigArguments {
     pub allow_api_server_credentials: bool,
     /// How to print
     #[arg(short, long, default_value = "yaml")]
-    pub output: Output,
+    pub output: OutputFormat,
 }
 
 /// `fieldcache advise`.
@@ -156,7 +156,7 @@ pub struct AdviseArguments {
     pub all: bool,
     /// How to print
     #[arg(short, long, default_value = "table")]
-    pub output: Output,
+    pub output: OutputFormat,
 }
 
 /// `fieldcache crds`.
@@ -166,7 +166,7 @@ pub struct AdviseArguments {
 pub struct CrdsArguments {
     /// How to print
     #[arg(short, long, default_value = "yaml")]
-    pub output: Output,
+    pub output: OutputFormat,
 }
 
 /// `fieldcache openapi`.
@@ -186,7 +186,7 @@ pub struct OpenapiArguments {
     pub output_file: Option<PathBuf>,
     /// How to print
     #[arg(short, long, default_value = "json")]
-    pub output: Output,
+    pub output: OutputFormat,
 }
 
 /// OpenAPI versions.

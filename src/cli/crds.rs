@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::arguments::CrdsArguments;
 use super::exit::Exit;
-use super::output::{Printed, Table, printed, write_out};
+use super::output::{Printed, TextTable, printed, write_out};
 use crate::kinds::definitions;
 
 /// Prints the definitions.
@@ -12,14 +12,14 @@ use crate::kinds::definitions;
 /// # Errors
 /// A closed pipe and the like.
 pub fn run(arguments: &CrdsArguments) -> anyhow::Result<Exit> {
-    write_out(&printed(&Definitions, arguments.output))?;
+    write_out(&printed(&CrdList, arguments.output))?;
     Ok(Exit::Done)
 }
 
 /// The definitions, to be printed.
-pub(super) struct Definitions;
+pub(super) struct CrdList;
 
-impl Printed for Definitions {
+impl Printed for CrdList {
     fn document(&self) -> Value {
         json!({"apiVersion": "v1", "kind": "List", "items": definitions::all()})
     }
@@ -29,7 +29,7 @@ impl Printed for Definitions {
         if is_wide {
             headers.extend(["SHORT NAMES", "CATEGORIES"]);
         }
-        let mut table = Table::new(&headers);
+        let mut table = TextTable::new(&headers);
         for definition in definitions::all() {
             let spec = &definition["spec"];
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::arguments::FieldsArguments;
 use super::exit::Exit;
-use super::output::{Printed, Table, printed, write_out};
+use super::output::{Printed, TextTable, printed, write_out};
 use crate::extract::Origin;
 use crate::registry::{Catalog, Resource};
 use crate::runtime::resource_name::Names;
@@ -125,12 +125,20 @@ fn rows(resource: &Resource) -> Vec<Row> {
     rows
 }
 
-fn table(rows: &[Row], wide: bool) -> Table {
+fn table(rows: &[Row], wide: bool) -> TextTable {
     let mut table = match wide {
-        false => Table::new(&["RESOURCE", "FIELD", "TYPE", "DEFAULT", "VALUES", "ORIGIN"]),
-        true => {
-            Table::new(&["RESOURCE", "FIELD", "TYPE", "DEFAULT", "VALUES", "ORIGIN", "FORMAT", "PATH", "DESCRIPTION"])
-        }
+        false => TextTable::new(&["RESOURCE", "FIELD", "TYPE", "DEFAULT", "VALUES", "ORIGIN"]),
+        true => TextTable::new(&[
+            "RESOURCE",
+            "FIELD",
+            "TYPE",
+            "DEFAULT",
+            "VALUES",
+            "ORIGIN",
+            "FORMAT",
+            "PATH",
+            "DESCRIPTION",
+        ]),
     };
     for row in rows {
         let mut cells = vec![

@@ -15,12 +15,12 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::KubeconfigArguments;
 use super::exit::{self, Exit};
-use super::output::{Printed, Table, printed, write_out};
+use super::output::{Printed, TextTable, printed, write_out};
 use crate::access::AUDIENCE;
 use crate::kinds::{self, Endpoint, View};
 use crate::operator::api_error::described;
 use crate::source::connection::{ClusterOptions, Connection, RequestError};
-use crate::source::kubeconfig::{Identity, identity};
+use crate::source::kubeconfig::{KubeconfigIdentity, identity};
 
 /// Prints the kubeconfig.
 ///
@@ -179,7 +179,7 @@ pub(super) fn credentials(mut user: Value, place: &ViewServer, allows_others: bo
 }
 
 /// The kubeconfig.
-pub(super) fn document(view: &str, place: &ViewServer, own: Identity) -> Value {
+pub(super) fn document(view: &str, place: &ViewServer, own: KubeconfigIdentity) -> Value {
     let name = format!("fieldcache-{view}");
     let mut cluster = json!({ "server": place.server });
     if let Some(authority) = &place.authority {
@@ -216,7 +216,7 @@ impl Printed for PrintedKubeconfig {
         if is_wide {
             headers.push("SERVER");
         }
-        let mut table = Table::new(&headers);
+        let mut table = TextTable::new(&headers);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (named, cluster) = (&self.0["contexts"][0], &self.0["clusters"][0]["cluster"]);
         let context = &named["context"];

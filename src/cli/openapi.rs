@@ -9,8 +9,8 @@ use serde::Deserialize;
 
 use super::arguments::{OpenapiArguments, OpenapiVersion};
 use super::exit::Exit;
-use super::output::{Table, printable, write_out};
-use super::shared_arguments::Output;
+use super::output::{TextTable, printable, write_out};
+use super::shared_arguments::OutputFormat;
 use crate::model::GroupVersion;
 use crate::runtime::source::{self, SourceOptions};
 use crate::wire::yaml;
@@ -56,15 +56,15 @@ pub async fn run(arguments: OpenapiArguments) -> anyhow::Result<Exit> {
 
 /// A document in one of the forms. JSON is as it is served, without line breaks, and YAML the same: documents may nest deeper than a
 /// value can be held.
-pub(super) fn text(json: &[u8], output: Output) -> anyhow::Result<String> {
+pub(super) fn text(json: &[u8], output: OutputFormat) -> anyhow::Result<String> {
     Ok(match output {
-        Output::Json => format!("{}\n", String::from_utf8_lossy(json)),
-        Output::Yaml => String::from_utf8_lossy(&yaml::from_json(json)).into_owned(),
-        Output::Name => {
+        OutputFormat::Json => format!("{}\n", String::from_utf8_lossy(json)),
+        OutputFormat::Yaml => String::from_utf8_lossy(&yaml::from_json(json)).into_owned(),
+        OutputFormat::Name => {
             let names: String = Summary::read(json)?.names().into_iter().map(|name| format!("{name}\n")).collect();
             printable(&names).into_owned()
         }
-        Output::Table | Output::Wide => Summary::read(json)?.table(output == Output::Wide).print(),
+        OutputFormat::Table | OutputFormat::Wide => Summary::read(json)?.table(output == OutputFormat::Wide).print(),
     })
 }
 
@@ -124,15 +124,15 @@ impl Summary {
     }
 
     /// Schemas with selectable fields, and all of them in the wide form; the parts of an index, and their URLs in the wide form.
-    fn table(&self, is_wide: bool) -> Table {
+    fn table(&self, is_wide: bool) -> TextTable {
         let Some(schemas) = self.schemas() else {
-            let mut table = Table::new(if is_wide { &["GROUP VERSION", "URL"] } else { &["GROUP VERSION"] });
+            let mut table = TextTable::new(if is_wide { &["GROUP VERSION", "URL"] } else { &["GROUP VERSION"] });
             for (name, part) in self.names().into_iter().zip(self.paths.values()) {
                 table.push(if is_wide { vec![name, part.url.clone()] } else { vec![name] });
             }
             return table;
         };
-        let mut table = Table::new(&["SCHEMA", "SELECTABLE FIELDS"]);
+        let mut table = TextTable::new(&["SCHEMA", "SELECTABLE FIELDS"]);
         for (name, schema) in schemas.iter().filter(|(_, schema)| is_wide || !schema.fields.is_empty()) {
             let fields: Vec<&str> = schema.fields.iter().map(|field| &*field.field_path).collect();
             table.push(vec![name.clone(), fields.join(",")]);

@@ -6,19 +6,19 @@ use std::io::{self, Write};
 use anyhow::Context;
 use serde_json::Value;
 
-use super::shared_arguments::Output;
+use super::shared_arguments::OutputFormat;
 
 /// A table as kubectl prints them: upper-case headers, columns three spaces apart, no trailing blanks.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct TextTable {
     headers: Vec<&'static str>,
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     /// An empty table.
-    pub fn new(headers: &[&'static str]) -> Table {
-        Table { headers: headers.to_vec(), rows: Vec::new() }
+    pub fn new(headers: &[&'static str]) -> TextTable {
+        TextTable { headers: headers.to_vec(), rows: Vec::new() }
     }
 
     /// Adds a row; it must have as many cells as there are headers.
@@ -68,15 +68,15 @@ pub trait Printed {
 }
 
 /// A result in one of the forms.
-pub fn printed(result: &impl Printed, output: Output) -> String {
+pub fn printed(result: &impl Printed, output: OutputFormat) -> String {
     match output {
-        Output::Json => json(&format!("{:#}\n", result.document())).into_owned(),
-        Output::Yaml => yaml(&result.document()),
-        Output::Name => {
+        OutputFormat::Json => json(&format!("{:#}\n", result.document())).into_owned(),
+        OutputFormat::Yaml => yaml(&result.document()),
+        OutputFormat::Name => {
             let names: String = result.names().into_iter().map(|name| format!("{name}\n")).collect();
             printable(&names).into_owned()
         }
-        Output::Table | Output::Wide => printable(&result.table(output == Output::Wide)).into_owned(),
+        OutputFormat::Table | OutputFormat::Wide => printable(&result.table(output == OutputFormat::Wide)).into_owned(),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::registry::{Catalog, LoadState, Registry, Resource, ResourceOrigin};
 use crate::runtime::serve::{self, ServeOptions};
 use crate::runtime::source::SourceOptions;
 use crate::server::pass_through::PassThrough;
-use crate::server::settings::Consistency;
+use crate::server::settings::ReadConsistency;
 use crate::store::Snapshot;
 use crate::transport::tls::CertificateFiles;
 
@@ -90,8 +90,8 @@ fn options(arguments: ServeArguments) -> ServeOptions {
             PassThroughArgument::All => PassThrough::All,
         },
         consistency: match arguments.consistency {
-            ConsistencyArgument::Eventual => Consistency::Eventual,
-            ConsistencyArgument::Strong => Consistency::Strong,
+            ConsistencyArgument::Eventual => ReadConsistency::Eventual,
+            ConsistencyArgument::Strong => ReadConsistency::Strong,
         },
         limits: arguments.limits.settings(),
     }

@@ -113,7 +113,7 @@ pub enum LogFormatArgument {
 
 /// How a result is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
+pub enum OutputFormat {
     /// Columns for people
     Table,
     /// More columns

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::builtin::{self, LabelErrorFormat, LabelSource};
-use super::extra::field::{ExtraField, TooComplex};
+use super::extra::field::{CompiledField, TooComplex};
 use super::field::{Field, FieldRef, Origin, UnsupportedLabel};
 use super::invalid_object::InvalidObject;
 use super::prune::Prune;
 use super::scan::{self, FoundSpans};
-use super::trie::{Paths, Step, Trie, is_many};
+use super::trie::{PathStep, Paths, Trie, is_many};
 use super::validation;
 use super::value;
 use crate::crd::Crd;
@@ -93,7 +93,7 @@ impl Reading {
     fn new(is_built_in: bool) -> Reading {
         let mut paths = Paths::default();
         let mut slot = |keys: &[&str]| {
-            let steps: Vec<Step> = keys.iter().map(|&key| Step::Key(key.to_owned())).collect();
+            let steps: Vec<PathStep> = keys.iter().map(|&key| PathStep::Key(key.to_owned())).collect();
             paths.insert(&steps)
         };
         let metadata = slot(&["metadata"]);
@@ -116,7 +116,7 @@ impl Extractor {
         let mut fields = Vec::new();
         let accepted = crd.version(version).map(validation::accepted_fields).unwrap_or_default();
         for (field, segments) in accepted.into_iter().take(MAX_FIELDS) {
-            let steps: Vec<Step> = segments.into_iter().map(Step::Key).collect();
+            let steps: Vec<PathStep> = segments.into_iter().map(PathStep::Key).collect();
             let slots = vec![reading.paths.insert(&steps)];
             reading.sources.push(FieldSource { slots, when_absent: String::new(), is_many: false });
             fields.push(field);
@@ -178,7 +178,7 @@ impl Extractor {
     /// # Errors
     /// [`TooComplex`] when their paths are too long together, when their wildcards meet in too many ways, or when there are too many
     /// fields.
-    pub fn with_extra(&self, extra: &[ExtraField]) -> Result<Extractor, TooComplex> {
+    pub fn with_extra(&self, extra: &[CompiledField]) -> Result<Extractor, TooComplex> {
         if extra.is_empty() {
             return Ok(self.clone());
         }
@@ -374,13 +374,13 @@ fn short(offset: usize) -> u32 {
 }
 
 /// The steps of a path of the built-in table.
-fn wire_steps(path: &str) -> Vec<Step> {
+fn wire_steps(path: &str) -> Vec<PathStep> {
     let mut steps = Vec::new();
     for segment in path.split('.').skip(1) {
         let key = segment.strip_suffix("[0]");
-        steps.push(Step::Key(key.unwrap_or(segment).to_owned()));
+        steps.push(PathStep::Key(key.unwrap_or(segment).to_owned()));
         if key.is_some() {
-            steps.push(Step::Element(0));
+            steps.push(PathStep::Element(0));
         }
     }
     steps

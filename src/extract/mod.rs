@@ -30,7 +30,7 @@ pub mod value;
 #[cfg(test)]
 mod tests;
 
-pub use extra::{ExtraField, ExtraFields};
+pub use extra::{CompiledField, ExtraFields};
 pub use extractor::Extractor;
 pub use field::{Field, FieldRef, Origin, UnsupportedLabel};
 pub use invalid_object::InvalidObject;

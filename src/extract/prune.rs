@@ -8,10 +8,10 @@ pub mod copies;
 pub mod path;
 
 use super::invalid_object::InvalidObject;
-use super::trie::Step;
+use super::trie::PathStep;
 use crate::json::cursor::{Cursor, LIST_GOES_ON, MAX_DEPTH, OBJECT_GOES_ON, TOO_DEEP};
 use crate::json::{SyntaxError, unescape};
-use copies::Copies;
+use copies::DataCopy;
 use path::InvalidPath;
 
 /// Most names that the paths of one resource of a View have together. The fields of its extractors are compared with each of them.
@@ -100,7 +100,7 @@ impl Prune {
         cursor.space();
         let mut open: Vec<Open<'_>> = Vec::with_capacity(8);
         let mut loss =
-            Loss { named: Some(self), copies: if self.is_empty() { Copies::None } else { Copies::Object(self) } };
+            Loss { named: Some(self), copies: if self.is_empty() { DataCopy::None } else { DataCopy::Object(self) } };
         loop {
             // A value begins here.
             let start = cursor.position();
@@ -158,23 +158,23 @@ impl Prune {
     }
 
     /// Whether the value at a path is left out, or a part of it is.
-    pub(super) fn touches(&self, steps: &[Step]) -> bool {
+    pub(super) fn touches(&self, steps: &[PathStep]) -> bool {
         self.names_part_of(steps) || (!self.is_empty() && copies::FIELDS.names_part_of(steps))
     }
 
-    fn names_part_of(&self, steps: &[Step]) -> bool {
+    fn names_part_of(&self, steps: &[PathStep]) -> bool {
         // All places in the pruned paths that the steps so far can lead to. Each occurs once, because wildcards can lead
         // to a place in many ways.
         let mut places: Vec<&Prune> = vec![self];
         for step in steps {
             // An element of a list has no name here.
-            let (Step::Key(_) | Step::Any) = step else { continue };
+            let (PathStep::Key(_) | PathStep::Any) = step else { continue };
             let mut next: Vec<&Prune> = Vec::new();
             for &place in &places {
                 // A wildcard is an element of a list, which has no name either, or any member of an object.
                 let (named, is_any) = match step {
-                    Step::Key(name) => (place.part(name), false),
-                    Step::Any | Step::Element(_) => (None, true),
+                    PathStep::Key(name) => (place.part(name), false),
+                    PathStep::Any | PathStep::Element(_) => (None, true),
                 };
                 let all = is_any.then(|| place.0.iter().map(|(_, part)| part)).into_iter().flatten();
                 next.extend(is_any.then_some(place));
@@ -199,12 +199,12 @@ struct Loss<'p> {
     /// The paths that continue in it.
     named: Option<&'p Prune>,
     /// Copies of what is pruned elsewhere.
-    copies: Copies<'p>,
+    copies: DataCopy<'p>,
 }
 
 impl<'p> Loss<'p> {
     fn is_nothing(self) -> bool {
-        self.named.is_none() && matches!(self.copies, Copies::None)
+        self.named.is_none() && matches!(self.copies, DataCopy::None)
     }
 
     /// What a member loses; `None`: the member is lost.

@@ -17,7 +17,7 @@ pub(super) const ROOT: TrieNodeId = 0;
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     /// The member of that name, which is compared literally.
     Key(String),
     /// The element at that place of a list, from 0.
@@ -27,13 +27,13 @@ pub(super) enum Step {
 }
 
 /// Whether a path can lead to several values.
-pub(super) fn is_many(steps: &[Step]) -> bool {
-    steps.contains(&Step::Any)
+pub(super) fn is_many(steps: &[PathStep]) -> bool {
+    steps.contains(&PathStep::Any)
 }
 
 /// Paths on their way into a trie. A slot is the number of a distinct path, in order of insertion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Paths(Vec<Arc<[Step]>>);
+pub(super) struct Paths(Vec<Arc<[PathStep]>>);
 
 /// Paths, merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,16 +63,16 @@ pub(super) struct TooManyNodes;
 
 impl Paths {
     /// Adds a path and returns its slot; an existing path has its slot already.
-    pub(super) fn insert(&mut self, steps: &[Step]) -> usize {
+    pub(super) fn insert(&mut self, steps: &[PathStep]) -> usize {
         self.slot(steps, || steps.into())
     }
 
     /// The same for a shared path.
-    pub(super) fn share(&mut self, steps: &Arc<[Step]>) -> usize {
+    pub(super) fn share(&mut self, steps: &Arc<[PathStep]>) -> usize {
         self.slot(steps, || steps.clone())
     }
 
-    fn slot(&mut self, steps: &[Step], held: impl FnOnce() -> Arc<[Step]>) -> usize {
+    fn slot(&mut self, steps: &[PathStep], held: impl FnOnce() -> Arc<[PathStep]>) -> usize {
         if let Some(slot) = self.0.iter().position(|known| **known == *steps) {
             return slot;
         }
@@ -81,7 +81,7 @@ impl Paths {
     }
 
     /// The path of a slot.
-    pub(super) fn steps(&self, slot: usize) -> Option<&[Step]> {
+    pub(super) fn steps(&self, slot: usize) -> Option<&[PathStep]> {
         self.0.get(slot).map(|steps| &**steps)
     }
 
@@ -95,7 +95,7 @@ impl Paths {
         let mut known: HashMap<(usize, Vec<usize>), TrieNodeId> = HashMap::new();
         let mut waiting = vec![(0, (0..self.0.len()).collect::<Vec<usize>>(), ROOT)];
         while let Some((level, paths, node)) = waiting.pop() {
-            let mut taken: BTreeMap<&Step, Vec<usize>> = BTreeMap::new();
+            let mut taken: BTreeMap<&PathStep, Vec<usize>> = BTreeMap::new();
             for &path in &paths {
                 if let Some(step) = self.0[path].get(level) {
                     taken.entry(step).or_default().push(path);
@@ -114,7 +114,7 @@ impl Paths {
                 waiting.push((level + 1, paths, child));
                 Ok(child)
             };
-            let wild = taken.remove(&Step::Any).unwrap_or_default();
+            let wild = taken.remove(&PathStep::Any).unwrap_or_default();
             let any = if wild.is_empty() { None } else { Some(child_of(wild.clone())?) };
             let (mut children, mut elements) = (Vec::new(), Vec::new());
             for (step, mut named) in taken {
@@ -123,9 +123,9 @@ impl Paths {
                 named.sort_unstable();
                 let child = child_of(named)?;
                 match step {
-                    Step::Key(name) => children.push((name.as_bytes().into(), child)),
-                    Step::Element(place) => elements.push((*place, child)),
-                    Step::Any => {}
+                    PathStep::Key(name) => children.push((name.as_bytes().into(), child)),
+                    PathStep::Element(place) => elements.push((*place, child)),
+                    PathStep::Any => {}
                 }
             }
             nodes[node] = Node {

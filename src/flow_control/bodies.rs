@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::limit::{Limit, LimitSettings, Limited, RETRY_AFTER};
-use super::user::{Share, User};
+use super::user::{User, UserShare};
 use crate::model::quantity::Bytes;
 use crate::model::shares::Shares;
 
@@ -34,8 +34,8 @@ const FIRST_BYTES: u64 = 256 << 10;
 pub struct BodyPlace {
     bodies: Arc<Bodies>,
     user: User,
-    bytes: Share,
-    _body: Share,
+    bytes: UserShare,
+    _body: UserShare,
 }
 
 impl Bodies {

@@ -24,8 +24,8 @@ use http::StatusCode;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use super::connections::Place;
-use super::groups::Member;
+use super::connections::ConnectionHandle;
+use super::groups::GroupMember;
 use super::limit::Limited;
 use super::user::User;
 
@@ -91,7 +91,7 @@ impl CloseReason {
 
 /// Whether a connection may continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ConnectionDecision {
     /// Until then at least.
     KeepUntil(Instant),
     /// It has to end.
@@ -105,7 +105,7 @@ pub struct ConnectionState {
     user: User,
     address: Option<IpAddr>,
     opened: Instant,
-    place: OnceLock<Place>,
+    place: OnceLock<ConnectionHandle>,
     is_authenticated: AtomicBool,
     has_requested: AtomicBool,
     /// Requests without the head of a response.
@@ -178,7 +178,7 @@ impl ConnectionState {
     }
 
     /// The connection has a place in the table.
-    pub(crate) fn entered(&self, place: Place) {
+    pub(crate) fn entered(&self, place: ConnectionHandle) {
         let _ = self.place.set(place);
     }
 
@@ -216,9 +216,9 @@ impl ConnectionState {
     }
 
     /// Whether the connection may continue.
-    pub(crate) fn verdict(&self, now: Instant) -> Verdict {
+    pub(crate) fn verdict(&self, now: Instant) -> ConnectionDecision {
         let by = |deadline: Instant, reason| {
-            if deadline <= now { Verdict::Close(reason) } else { Verdict::KeepUntil(deadline) }
+            if deadline <= now { ConnectionDecision::Close(reason) } else { ConnectionDecision::KeepUntil(deadline) }
         };
         if !self.has_requested.load(Ordering::Relaxed) {
             return by(self.opened + FIRST_REQUEST, CloseReason::NoRequest);
@@ -227,14 +227,16 @@ impl ConnectionState {
             return by(self.opened + UNAUTHENTICATED, CloseReason::Unauthenticated);
         }
         if self.responding.load(Ordering::Relaxed) > 0 {
-            return Verdict::KeepUntil(now + IDLE);
+            return ConnectionDecision::KeepUntil(now + IDLE);
         }
         let rejected = by(self.at(&self.accepted_at) + REJECTED, CloseReason::Rejected);
-        if self.is_pending() || matches!(rejected, Verdict::Close(_)) {
+        if self.is_pending() || matches!(rejected, ConnectionDecision::Close(_)) {
             return rejected;
         }
         match (by(self.at(&self.idle_since) + IDLE, CloseReason::Idle), rejected) {
-            (Verdict::KeepUntil(idle), Verdict::KeepUntil(rejected)) => Verdict::KeepUntil(idle.min(rejected)),
+            (ConnectionDecision::KeepUntil(idle), ConnectionDecision::KeepUntil(rejected)) => {
+                ConnectionDecision::KeepUntil(idle.min(rejected))
+            }
             (verdict, _) => verdict,
         }
     }
@@ -243,8 +245,8 @@ impl ConnectionState {
     pub(crate) async fn wait_for_close(&self) -> CloseReason {
         loop {
             match self.verdict(Instant::now()) {
-                Verdict::Close(reason) => return reason,
-                Verdict::KeepUntil(next) => tokio::select! {
+                ConnectionDecision::Close(reason) => return reason,
+                ConnectionDecision::KeepUntil(next) => tokio::select! {
                     () = sleep_until(next) => {}
                     () = self.displaced.notified() => return CloseReason::UserShare,
                 },
@@ -277,7 +279,7 @@ impl ConnectionState {
 }
 
 /// For requests that arrive over no connection.
-impl Member for ConnectionState {
+impl GroupMember for ConnectionState {
     fn is_idle(&self) -> bool {
         !self.is_pending() && self.responding.load(Ordering::Relaxed) == 0
     }

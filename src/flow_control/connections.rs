@@ -11,7 +11,7 @@
 //!   the oldest unauthenticated one of the same address, and is rejected if there is none.
 //!
 //! With its first authenticated request a connection takes a reserved place, for the user of that request. The rules of
-//! [`Place::promote`] are max-min fairness between users:
+//! [`ConnectionHandle::promote`] are max-min fairness between users:
 //!
 //! - While there are free reserved places, a user may take any number of them.
 //! - When there are none, a connection of the user with the most makes room, if that user still has no fewer than the new one
@@ -34,9 +34,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::connection::{CloseReason, ConnectionState};
-use super::groups::Groups;
+use super::groups::ConnectionGroups;
 use super::limit::{Limit, Limited, RETRY_AFTER};
-use super::user::{Share, User, origin_of};
+use super::user::{User, UserShare, origin_of};
 use crate::model::quantity::Bytes;
 use crate::model::shares::Shares;
 
@@ -102,8 +102,8 @@ struct Table {
     graceful: BTreeMap<u64, Arc<ConnectionState>>,
     /// How many each origin has, without those that were evicted.
     origins: HashMap<Origin, usize>,
-    unauthenticated: Groups<Origin, ConnectionState>,
-    authenticated: Groups<User, ConnectionState>,
+    unauthenticated: ConnectionGroups<Origin, ConnectionState>,
+    authenticated: ConnectionGroups<User, ConnectionState>,
     /// For whom authenticated connections count.
     users: HashMap<u64, User>,
 }
@@ -118,13 +118,13 @@ pub struct CountedConnection {
 
 /// Where a connection stands in the table.
 #[derive(Debug)]
-pub struct Place {
+pub struct ConnectionHandle {
     connections: Weak<Connections>,
     number: u64,
     origin: Origin,
 }
 
-impl Place {
+impl ConnectionHandle {
     /// A request of a user was authenticated: the connection takes a reserved place, unless it has one or was evicted before.
     ///
     /// # Errors
@@ -193,7 +193,7 @@ impl Connections {
     ///
     /// # Errors
     /// 429 when the long heads of this address take as much as they may.
-    pub(crate) fn take_head(&self, user: &User, bytes: u64) -> Result<Share, Limited> {
+    pub(crate) fn take_head(&self, user: &User, bytes: u64) -> Result<UserShare, Limited> {
         self.heads.take(user, bytes).ok_or_else(|| {
             self.refused_streams.fetch_add(1, Ordering::Relaxed);
             let (limit, most) = (Limit::UnstartedRequests, Bytes(MOST_HEADS));
@@ -213,7 +213,7 @@ impl Connections {
 
     /// Takes the share of a request of so many bytes that has arrived over HTTP/2, until it is looked at; `None`: its stream is to be
     /// reset.
-    pub(crate) fn begin_stream(&self, user: &User, bytes: u64) -> Option<Share> {
+    pub(crate) fn begin_stream(&self, user: &User, bytes: u64) -> Option<UserShare> {
         let share = self.streams.take(user, bytes);
         if share.is_none() {
             self.refused_streams.fetch_add(1, Ordering::Relaxed);
@@ -274,11 +274,11 @@ impl Connections {
             table.unauthenticated.insert(&origin, number, state.clone());
         }
         drop(table);
-        state.entered(Place { connections: Arc::downgrade(self), number, origin });
+        state.entered(ConnectionHandle { connections: Arc::downgrade(self), number, origin });
         Some(CountedConnection { connections: self.clone(), number, origin })
     }
 
-    fn promote(&self, place: &Place, user: &User) -> Result<(), Limited> {
+    fn promote(&self, place: &ConnectionHandle, user: &User) -> Result<(), Limited> {
         let mut table = self.table();
         if !table.unauthenticated.contains(&place.origin, place.number) {
             return Ok(());

@@ -9,7 +9,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 /// A member of a group.
-pub(crate) trait Member {
+pub(crate) trait GroupMember {
     /// Whether it has no request in progress.
     fn is_idle(&self) -> bool;
 }
@@ -19,20 +19,20 @@ const MOST_CANDIDATES: usize = 16;
 
 /// Connections by group. Their numbers are in the order of their arrival.
 #[derive(Debug)]
-pub(super) struct Groups<Key, State> {
+pub(super) struct ConnectionGroups<Key, State> {
     total: usize,
     groups: HashMap<Key, BTreeMap<u64, Arc<State>>>,
     /// The last group has most, and of several with as many the oldest connection.
     ranking: BTreeSet<(usize, Reverse<u64>, Key)>,
 }
 
-impl<Key, State> Default for Groups<Key, State> {
-    fn default() -> Groups<Key, State> {
-        Groups { total: 0, groups: HashMap::new(), ranking: BTreeSet::new() }
+impl<Key, State> Default for ConnectionGroups<Key, State> {
+    fn default() -> ConnectionGroups<Key, State> {
+        ConnectionGroups { total: 0, groups: HashMap::new(), ranking: BTreeSet::new() }
     }
 }
 
-impl<Key: Clone + Eq + Hash + Ord, State: Member> Groups<Key, State> {
+impl<Key: Clone + Eq + Hash + Ord, State: GroupMember> ConnectionGroups<Key, State> {
     /// Connections of all groups.
     pub(super) fn total(&self) -> usize {
         self.total

@@ -39,23 +39,23 @@ pub struct InFlight {
 }
 
 /// A place; free again when dropped.
-pub type Place = fair_semaphore::Place<User>;
+pub type ListPermit = fair_semaphore::Permit<User>;
 
 /// A place in the queue.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct QueuedList {
     lists: Arc<FairSemaphore<User>>,
     user: User,
-    waiting: fair_semaphore::Waiting<User>,
+    waiting: fair_semaphore::QueuedPermit<User>,
 }
 
 /// What came of asking for a place.
 #[derive(Debug)]
-pub enum Turn {
+pub enum ListAdmission {
     /// Go on.
-    Now(Place),
+    Now(ListPermit),
     /// Let go what is held, wait, and begin anew.
-    Later(Waiting),
+    Later(QueuedList),
 }
 
 impl Lists {
@@ -75,12 +75,12 @@ impl Lists {
     ///
     /// # Errors
     /// 429 when too many of this user wait already.
-    pub fn enter(&self, user: &User, bytes: u64) -> Result<Turn, Limited> {
+    pub fn enter(&self, user: &User, bytes: u64) -> Result<ListAdmission, Limited> {
         match self.0.enter(user, Cost { places: 1, bytes }) {
             Err(scarce) => Err(refused(&self.0, user, scarce)),
-            Ok(fair_semaphore::Turn::Now(place)) => Ok(Turn::Now(place)),
-            Ok(fair_semaphore::Turn::Later(waiting)) => {
-                Ok(Turn::Later(Waiting { lists: self.0.clone(), user: user.clone(), waiting }))
+            Ok(fair_semaphore::Admission::Now(place)) => Ok(ListAdmission::Now(place)),
+            Ok(fair_semaphore::Admission::Later(waiting)) => {
+                Ok(ListAdmission::Later(QueuedList { lists: self.0.clone(), user: user.clone(), waiting }))
             }
         }
     }
@@ -92,13 +92,13 @@ impl Lists {
     }
 }
 
-impl Waiting {
+impl QueuedList {
     /// Waits for the turn.
     ///
     /// # Errors
     /// 429 when it does not come in time.
-    pub async fn turn(self) -> Result<Place, Limited> {
-        let Waiting { lists, user, waiting } = self;
+    pub async fn turn(self) -> Result<ListPermit, Limited> {
+        let QueuedList { lists, user, waiting } = self;
         let mut turn = std::pin::pin!(waiting.turn());
         // Until the message is made it counts among those that wait.
         timeout(QUEUE_PATIENCE, &mut turn).await.map_err(|_| refused(&lists, &user, lists.scarce()))

@@ -49,7 +49,7 @@ use self::limit::{Limit, LimitSettings, Limited, RETRY_AFTER};
 use self::lists::Lists;
 use self::seats::Seats;
 use self::unread::Unread;
-use self::user::{Share, User};
+use self::user::{User, UserShare};
 use self::watches::Watches;
 
 /// About the memory of a request that waits for authentication or authorization, in bytes.
@@ -69,12 +69,12 @@ const USUAL_HEADERS: u64 = 8 << 10;
 
 /// The share of the head of a request.
 #[derive(Debug)]
-pub struct Head {
-    until_admitted: Option<Share>,
-    _until_answered: Option<Share>,
+pub struct HeadShare {
+    until_admitted: Option<UserShare>,
+    _until_answered: Option<UserShare>,
 }
 
-impl Head {
+impl HeadShare {
     /// The request waits no longer for authentication and authorization.
     pub fn admitted(&mut self) {
         self.until_admitted = None;
@@ -152,14 +152,14 @@ impl Limits {
     ///
     /// # Errors
     /// 429 when the requests of this user that wait hold as much as they may.
-    pub fn admit_head(&self, user: &User, path: usize, headers: u64) -> Result<Head, Limited> {
+    pub fn admit_head(&self, user: &User, path: usize, headers: u64) -> Result<HeadShare, Limited> {
         let (usual, long) = (headers.min(USUAL_HEADERS), headers.saturating_sub(USUAL_HEADERS));
         let until_admitted = self.take_head(user, HEAD_BYTES + path as u64 * COPIES_OF_PATH + usual)?;
         let until_answered = if long > 0 { Some(self.take_head(user, long)?) } else { None };
-        Ok(Head { until_admitted: Some(until_admitted), _until_answered: until_answered })
+        Ok(HeadShare { until_admitted: Some(until_admitted), _until_answered: until_answered })
     }
 
-    fn take_head(&self, user: &User, bytes: u64) -> Result<Share, Limited> {
+    fn take_head(&self, user: &User, bytes: u64) -> Result<UserShare, Limited> {
         self.heads.take(user, bytes).ok_or_else(|| {
             self.count(Limit::BodyBytes);
             let (flag, most) = (Limit::BodyBytes.flag(), quantity::Bytes(self.heads.most()));

@@ -10,7 +10,7 @@ use super::user::User;
 
 /// An answer with unread bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct ResponseBacklog {
     /// Whose it is.
     pub user: User,
     /// How many bytes are unread.
@@ -20,7 +20,7 @@ pub struct Held {
 }
 
 /// The places of the answers that end, so that no more than `most` bytes stay unread.
-pub fn slowest(held: &[Held], most: u64) -> Vec<usize> {
+pub fn slowest(held: &[ResponseBacklog], most: u64) -> Vec<usize> {
     let mut total: u64 = held.iter().map(|answer| answer.bytes).sum();
     let mut users: HashMap<&User, (u64, Vec<usize>)> = HashMap::new();
     for (place, answer) in held.iter().enumerate().filter(|(_, answer)| answer.bytes > 0) {

@@ -11,7 +11,7 @@
 //!   any lost connection. Until the bytes are free, no watch of which something is unread is continued, and a quarter past the
 //!   bound only those of users whose watches hold little ([`FIRST`]): tens of thousands of watches would otherwise make
 //!   pieces faster than the slowest are ended, and a user with few watches would wait among the thousands of another one.
-//! - All other responses together may hold as much again. Each takes its [`Share`] before it is sent, and a request
+//! - All other responses together may hold as much again. Each takes its [`UserShare`] before it is sent, and a request
 //!   whose response finds none is rejected with 429. Responses that were begun are not ended, because their client would
 //!   repeat the request. They end when their reader has taken nothing for two minutes (`write_timeout`, `stream_timeout`).
 //!
@@ -29,8 +29,8 @@ use std::task::{Context, Waker};
 use bytes::Bytes;
 
 use super::limit::{Limit, Limited, RETRY_AFTER};
-use super::slowest::{Held, slowest};
-use super::user::{Share, User};
+use super::slowest::{ResponseBacklog, slowest};
+use super::user::{User, UserShare};
 use crate::model::quantity;
 use crate::model::shares::Shares;
 
@@ -121,7 +121,7 @@ impl UserUnread {
 #[derive(Debug, Default)]
 struct Answers {
     next: u64,
-    known: HashMap<u64, Weak<Answer>>,
+    known: HashMap<u64, Weak<UnreadResponse>>,
 }
 
 /// Counts the unread bytes of one answer.
@@ -136,14 +136,14 @@ pub struct Meter {
     is_watch: bool,
     /// Its task may be among those that wait.
     has_waited: AtomicBool,
-    answer: Option<Arc<Answer>>,
+    answer: Option<Arc<UnreadResponse>>,
     /// Held by the meter until there is an answer, then by the answer.
-    share: Option<Share>,
+    share: Option<UserShare>,
 }
 
 /// One answer of which something was unread.
 #[derive(Debug)]
-pub struct Answer {
+pub struct UnreadResponse {
     unread: Arc<Unread>,
     user: User,
     /// `None` where it is no watch.
@@ -161,13 +161,13 @@ pub struct Answer {
     /// Of the task that sends it.
     task: Waker,
     /// What a response that is no watch may hold, until all of its pieces are free.
-    share: Mutex<Option<Share>>,
+    share: Mutex<Option<UserShare>>,
 }
 
 /// A piece with its count.
 struct Piece {
     bytes: Bytes,
-    answer: Arc<Answer>,
+    answer: Arc<UnreadResponse>,
 }
 
 impl Unread {
@@ -193,7 +193,7 @@ impl Unread {
     ///
     /// # Errors
     /// 429 when the responses that this user has not read hold as much as they may.
-    pub fn admit(&self, user: &User, bytes: u64) -> Result<Share, Limited> {
+    pub fn admit(&self, user: &User, bytes: u64) -> Result<UserShare, Limited> {
         self.responses.take(user, bytes).ok_or_else(|| {
             let (flag, most) = (Limit::UnreadBytes.flag(), quantity::Bytes(self.responses.most()));
             // How much is counted says how long objects are that the caller may not see, and what others do.
@@ -206,12 +206,12 @@ impl Unread {
     }
 
     /// Takes the share of a small response, which is made before it is known whether there is room; `None`: there is none.
-    pub fn admit_small(&self, address: &User, length: usize) -> Option<Share> {
+    pub fn admit_small(&self, address: &User, length: usize) -> Option<UserShare> {
         self.small.take(address, RESPONSE + length as u64)
     }
 
     /// Counts an answer to this user, which is a watch or not.
-    pub fn meter(self: &Arc<Unread>, user: &User, is_watch: bool, share: Option<Share>) -> Meter {
+    pub fn meter(self: &Arc<Unread>, user: &User, is_watch: bool, share: Option<UserShare>) -> Meter {
         let ahead = if is_watch { WATCH_AHEAD } else { LIST_AHEAD };
         let number = self.meters.fetch_add(1, Ordering::Relaxed);
         let has_waited = AtomicBool::new(false);
@@ -287,18 +287,18 @@ impl Unread {
 
     /// Ends the slowest watches, down to seven eighths of the bound so that this is done rarely.
     fn end_slowest(&self) {
-        let known: Vec<Arc<Answer>> = {
+        let known: Vec<Arc<UnreadResponse>> = {
             let answers = self.lock();
             if !self.is_too_much() {
                 return;
             }
             answers.known.values().filter_map(Weak::upgrade).collect()
         };
-        let alive: Vec<Arc<Answer>> =
+        let alive: Vec<Arc<UnreadResponse>> =
             known.into_iter().filter(|answer| answer.is_watch && !answer.is_ended()).collect();
-        let held: Vec<Held> = alive
+        let held: Vec<ResponseBacklog> = alive
             .iter()
-            .map(|answer| Held {
+            .map(|answer| ResponseBacklog {
                 user: answer.user.clone(),
                 bytes: answer.bytes.load(Ordering::Relaxed),
                 progress: answer.progress.load(Ordering::Relaxed),
@@ -378,7 +378,7 @@ impl Meter {
             Some(answer) => answer.clone(),
             None => {
                 let share = self.share.take();
-                self.answer.insert(Answer::new(self, share, context)).clone()
+                self.answer.insert(UnreadResponse::new(self, share, context)).clone()
             }
         };
         let length = bytes.len() as u64;
@@ -399,18 +399,18 @@ impl Meter {
     }
 
     /// What was counted, if anything was: for the task that sends it, which ends when the answer is to.
-    pub fn answer(&self) -> Option<&Arc<Answer>> {
+    pub fn answer(&self) -> Option<&Arc<UnreadResponse>> {
         self.answer.as_ref()
     }
 }
 
-impl Answer {
-    fn new(meter: &Meter, share: Option<Share>, context: &Context<'_>) -> Arc<Answer> {
+impl UnreadResponse {
+    fn new(meter: &Meter, share: Option<UserShare>, context: &Context<'_>) -> Arc<UnreadResponse> {
         let Meter { unread, user, watches, is_watch, .. } = meter;
         let mut answers = unread.lock();
         let number = answers.next;
         answers.next += 1;
-        let answer = Arc::new(Answer {
+        let answer = Arc::new(UnreadResponse {
             unread: unread.clone(),
             user: user.clone(),
             watches: watches.clone(),
@@ -448,7 +448,7 @@ impl Drop for Meter {
     }
 }
 
-impl Drop for Answer {
+impl Drop for UnreadResponse {
     fn drop(&mut self) {
         self.unread.lock().known.remove(&self.number);
         let ending = self.ending.load(Ordering::Relaxed);

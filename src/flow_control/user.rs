@@ -8,7 +8,7 @@ use crate::model::quote;
 use crate::model::shares;
 
 /// What one request holds of a quantity that users share.
-pub type Share = shares::Share<User>;
+pub type UserShare = shares::Share<User>;
 
 /// Whom limits are shared by. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::limit::{Limit, Limited};
-use super::user::{Share, User};
+use super::user::{User, UserShare};
 use crate::model::shares::Shares;
 
 /// About the memory of a watch without a selector, in bytes.
@@ -30,7 +30,7 @@ pub struct Watches {
 #[derive(Debug)]
 pub struct CountedWatch {
     user: User,
-    _share: Share,
+    _share: UserShare,
 }
 
 impl Watches {
@@ -53,11 +53,11 @@ impl Watches {
     ///
     /// # Errors
     /// The same.
-    pub fn hold(&self, user: &User, held_bytes: usize, what: &str) -> Result<Share, Limited> {
+    pub fn hold(&self, user: &User, held_bytes: usize, what: &str) -> Result<UserShare, Limited> {
         self.take(user, 0, held_bytes, what)
     }
 
-    fn take(&self, user: &User, watches: u64, held_bytes: usize, what: &str) -> Result<Share, Limited> {
+    fn take(&self, user: &User, watches: u64, held_bytes: usize, what: &str) -> Result<UserShare, Limited> {
         let more = (held_bytes / WATCH_BYTES) as u64;
         let weight = watches + more;
         let open = self.held.of(user);

@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::field_cache::FieldCacheSpec;
-use super::selectors::{FieldSelector, LabelSelector};
+use super::selectors::{FieldSelectorSpec, LabelSelectorSpec};
 use super::view::{Authorization, ViewSpec};
 use crate::extract::Extractor;
 use crate::extract::extra::{self, FieldRequest};
@@ -17,18 +17,18 @@ use crate::selector::{self, Dialect, FieldExpression, FieldRequirement, LabelSel
 /// Why something is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
-pub struct Problem {
+pub struct SpecError {
     /// Where, such as `spec.versions[0]`.
     pub place: String,
     /// Why, for programs: the reason of a condition.
-    pub reason: Reason,
+    pub reason: SpecErrorReason,
     /// Why, and what to do about it: a sentence without a full stop.
     pub message: String,
 }
 
 /// Why something is not accepted, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Reason {
+pub enum SpecErrorReason {
     /// No served resource has that name.
     ResourceNotFound,
     /// The resource is not served in that version.
@@ -47,30 +47,34 @@ pub enum Reason {
     Field(extra::ExtraFieldReason),
 }
 
-impl Reason {
+impl SpecErrorReason {
     /// The reason of a condition.
     pub fn as_str(self) -> &'static str {
         match self {
-            Reason::ResourceNotFound => "ResourceNotFound",
-            Reason::VersionNotServed => "VersionNotServed",
-            Reason::InvalidSelector => "InvalidSelector",
-            Reason::FieldNotSelectable => "FieldNotSelectable",
-            Reason::NotCached => "NotCached",
-            Reason::UnknownField => "UnknownField",
-            Reason::InvalidPath => "InvalidPath",
-            Reason::Field(reason) => reason.as_str(),
+            SpecErrorReason::ResourceNotFound => "ResourceNotFound",
+            SpecErrorReason::VersionNotServed => "VersionNotServed",
+            SpecErrorReason::InvalidSelector => "InvalidSelector",
+            SpecErrorReason::FieldNotSelectable => "FieldNotSelectable",
+            SpecErrorReason::NotCached => "NotCached",
+            SpecErrorReason::UnknownField => "UnknownField",
+            SpecErrorReason::InvalidPath => "InvalidPath",
+            SpecErrorReason::Field(reason) => reason.as_str(),
         }
     }
 }
 
-impl From<extra::ExtraFieldError> for Problem {
-    fn from(problem: extra::ExtraFieldError) -> Problem {
-        Problem { place: problem.place, reason: Reason::Field(problem.reason), message: shortened(problem.message) }
+impl From<extra::ExtraFieldError> for SpecError {
+    fn from(problem: extra::ExtraFieldError) -> SpecError {
+        SpecError {
+            place: problem.place,
+            reason: SpecErrorReason::Field(problem.reason),
+            message: shortened(problem.message),
+        }
     }
 }
 
-fn problem(place: impl Into<String>, reason: Reason, message: impl Into<String>) -> Problem {
-    Problem { place: place.into(), reason, message: shortened(message.into()) }
+fn problem(place: impl Into<String>, reason: SpecErrorReason, message: impl Into<String>) -> SpecError {
+    SpecError { place: place.into(), reason, message: shortened(message.into()) }
 }
 
 /// Problems that are looked for in one object. Its author reads one after the other, and a message takes much more memory than what is
@@ -104,11 +108,11 @@ pub fn requests(spec: &FieldCacheSpec) -> Vec<FieldRequest> {
 /// The served versions that a FieldCache selects: those that it names, otherwise the preferred one and those of `kept`. There is one
 /// problem for each version that is not served; the others are cached nevertheless. `served` are the versions of the resource, the preferred one
 /// first; empty if there is no such resource. `kept` are the versions that are cached already.
-pub fn versions(spec: &FieldCacheSpec, kept: &[String], served: &[&str]) -> (Vec<String>, Vec<Problem>) {
+pub fn versions(spec: &FieldCacheSpec, kept: &[String], served: &[&str]) -> (Vec<String>, Vec<SpecError>) {
     let name = spec.object_name();
     let Some(preferred) = served.first() else {
         let message = format!("the API server serves no resource {name} that can be listed and watched");
-        return (Vec::new(), vec![problem("spec.resource", Reason::ResourceNotFound, message)]);
+        return (Vec::new(), vec![problem("spec.resource", SpecErrorReason::ResourceNotFound, message)]);
     };
     if spec.versions.is_empty() {
         // Clients read the versions that are cached already. The others are not added, because each costs a store.
@@ -119,7 +123,7 @@ pub fn versions(spec: &FieldCacheSpec, kept: &[String], served: &[&str]) -> (Vec
     let unknown =
         (0..).zip(&spec.versions).filter(|(_, version)| !is_served(version)).map(|(index, version): (usize, _)| {
             let message = format!("{name} is not served in {version}; it is in {}", served.join(", "));
-            problem(format!("spec.versions[{index}]"), Reason::VersionNotServed, message)
+            problem(format!("spec.versions[{index}]"), SpecErrorReason::VersionNotServed, message)
         });
     (spec.versions.iter().filter(is_served).cloned().collect(), unknown.collect())
 }
@@ -128,7 +132,10 @@ pub fn versions(spec: &FieldCacheSpec, kept: &[String], served: &[&str]) -> (Vec
 ///
 /// # Errors
 /// The first keys and values that can be none.
-pub fn label_selector(selector: Option<&LabelSelector>, place: &str) -> Result<selector::LabelSelector, Vec<Problem>> {
+pub fn label_selector(
+    selector: Option<&LabelSelectorSpec>,
+    place: &str,
+) -> Result<selector::LabelSelector, Vec<SpecError>> {
     let Some(selector) = selector else { return Ok(selector::LabelSelector::default()) };
     // Through JSON, so that there is one reader of the form.
     let value = serde_json::to_value(selector).unwrap_or(Value::Null);
@@ -142,14 +149,17 @@ pub fn label_selector(selector: Option<&LabelSelector>, place: &str) -> Result<s
 ///
 /// # Errors
 /// The first requirements that cannot be read.
-pub fn field_selector(selector: Option<&FieldSelector>, place: &str) -> Result<Vec<FieldExpression>, Vec<Problem>> {
+pub fn field_selector(
+    selector: Option<&FieldSelectorSpec>,
+    place: &str,
+) -> Result<Vec<FieldExpression>, Vec<SpecError>> {
     let Some(selector) = selector else { return Ok(Vec::new()) };
     let value = serde_json::to_value(selector).unwrap_or(Value::Null);
     wire::field_expressions(&value, place, MOST_PROBLEMS).map_err(unreadable)
 }
 
-fn unreadable(problems: Vec<selector::Problem>) -> Vec<Problem> {
-    let read = |found: selector::Problem| problem(found.field, Reason::InvalidSelector, found.message);
+fn unreadable(problems: Vec<selector::FieldError>) -> Vec<SpecError> {
+    let read = |found: selector::FieldError| problem(found.field, SpecErrorReason::InvalidSelector, found.message);
     problems.into_iter().map(read).collect()
 }
 
@@ -157,7 +167,7 @@ fn unreadable(problems: Vec<selector::Problem>) -> Vec<Problem> {
 ///
 /// # Errors
 /// The first parts that the API server cannot select by.
-pub fn scope(spec: &FieldCacheSpec, plan: &Extractor) -> Result<(String, String), Vec<Problem>> {
+pub fn scope(spec: &FieldCacheSpec, plan: &Extractor) -> Result<(String, String), Vec<SpecError>> {
     let Some(scope) = &spec.scope else { return Ok(Default::default()) };
     let mut problems = Vec::new();
     let labels = label_selector(scope.label_selector.as_ref(), "spec.scope.labelSelector").unwrap_or_else(|found| {
@@ -178,7 +188,7 @@ pub fn scope(spec: &FieldCacheSpec, plan: &Extractor) -> Result<(String, String)
                  with another origin than FieldCache",
                 requirement.key
             );
-            problems.push(problem(format!("{place}.key"), Reason::FieldNotSelectable, message));
+            problems.push(problem(format!("{place}.key"), SpecErrorReason::FieldNotSelectable, message));
         }
         let is_known = requirement.operator.is_in(Dialect::FieldText) && requirement.values.len() == 1;
         match requirement.operator.with_values(requirement.values.clone()) {
@@ -187,7 +197,7 @@ pub fn scope(spec: &FieldCacheSpec, plan: &Extractor) -> Result<(String, String)
             }
             Ok(_) | Err(_) => {
                 let message = "the API server knows In and NotIn with exactly one value";
-                problems.push(problem(place, Reason::InvalidSelector, message));
+                problems.push(problem(place, SpecErrorReason::InvalidSelector, message));
             }
         }
     }
@@ -220,13 +230,13 @@ fn offered(plan: &Extractor, name: &str) -> String {
 }
 
 /// Validates a View and returns its first problems. `shown_of` looks up a resource by group and plural name.
-pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Vec<Problem> {
+pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Vec<SpecError> {
     let mut problems = Vec::new();
     // Each part of a View has few problems, or stops at so many.
-    let is_enough = |problems: &Vec<Problem>| problems.len() >= MOST_PROBLEMS;
+    let is_enough = |problems: &Vec<SpecError>| problems.len() >= MOST_PROBLEMS;
     for place in &spec.unknown {
         let message = "this release does not know this field and cannot enforce what it restricts: remove it, or run the release of crds/";
-        problems.push(problem(place.as_str(), Reason::UnknownField, message));
+        problems.push(problem(place.as_str(), SpecErrorReason::UnknownField, message));
     }
     if let Some(consumer) = &spec.consumer
         && !(consumer.match_label_keys.is_empty() && consumer.mismatch_label_keys.is_empty())
@@ -234,12 +244,12 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
         if spec.authorization == Authorization::View {
             let message = "matchLabelKeys and mismatchLabelKeys follow labels that a Pod's owner may change: they need \
                            authorization Caller";
-            problems.push(problem("spec.consumer", Reason::InvalidSelector, message));
+            problems.push(problem("spec.consumer", SpecErrorReason::InvalidSelector, message));
         }
         if !matches!(shown_of("", "pods"), CacheLookup::Cached(_)) {
             let message = "matchLabelKeys and mismatchLabelKeys are read from the caller's Pod, and pods are not cached: create the \
                            FieldCache pods";
-            problems.push(problem("spec.consumer", Reason::NotCached, message));
+            problems.push(problem("spec.consumer", SpecErrorReason::NotCached, message));
         }
     }
     for (index, shown) in spec.resources.iter().enumerate() {
@@ -256,7 +266,7 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
                 Ok(found) => names += found.len(),
                 Err(invalid) => {
                     let place = format!("{place}.prune[{number}]");
-                    problems.push(problem(place, Reason::InvalidPath, format!("{path} {invalid}")));
+                    problems.push(problem(place, SpecErrorReason::InvalidPath, format!("{path} {invalid}")));
                 }
             }
         }
@@ -264,14 +274,14 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
             let most = prune::MOST_NAMES;
             let message =
                 format!("the paths have {names} names together, and may have {most}: name whole parts instead");
-            problems.push(problem(format!("{place}.prune"), Reason::InvalidPath, message));
+            problems.push(problem(format!("{place}.prune"), SpecErrorReason::InvalidPath, message));
         }
         let name = super::field_cache::object_name(&shown.group, &shown.resource);
         let plan = match shown_of(&shown.group, &shown.resource) {
             CacheLookup::Cached(plan) => plan,
             CacheLookup::NotCached => {
                 let message = format!("{name} is not cached: create a FieldCache of that name");
-                problems.push(problem(place, Reason::NotCached, message));
+                problems.push(problem(place, SpecErrorReason::NotCached, message));
                 continue;
             }
             CacheLookup::NotFound(others) => {
@@ -280,7 +290,7 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
                     let named = &others[..others.len().min(MOST_PROBLEMS)];
                     message.push_str(&format!("; there is {}", named.join(", ")));
                 }
-                problems.push(problem(place, Reason::ResourceNotFound, message));
+                problems.push(problem(place, SpecErrorReason::ResourceNotFound, message));
                 continue;
             }
         };
@@ -296,7 +306,7 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
             if let Err(unsupported) = plan.resolve(&requirement.key) {
                 let place = format!("{place}.fieldSelector.matchExpressions[{number}].key");
                 let message = format!("{}; {}", unsupported.message, offered(&plan, &name));
-                problems.push(problem(place, Reason::FieldNotSelectable, message));
+                problems.push(problem(place, SpecErrorReason::FieldNotSelectable, message));
             }
         }
         for (number, field) in spec.consumer.iter().flat_map(|consumer| &consumer.fields).enumerate() {
@@ -310,7 +320,7 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
                     unsupported.message,
                     offered(&plan, &name)
                 );
-                problems.push(problem(place, Reason::FieldNotSelectable, message));
+                problems.push(problem(place, SpecErrorReason::FieldNotSelectable, message));
             }
         }
     }

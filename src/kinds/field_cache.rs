@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::absence::Absence;
 use super::conditions::Conditions;
-use super::selectors::{FieldSelector, LabelSelector};
+use super::selectors::{FieldSelectorSpec, LabelSelectorSpec};
 
 /// The resource to cache.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -94,7 +94,7 @@ pub struct FieldCacheSpec {
     /// Cache only a part of the objects. Only Views serve such a partial store, because a list of it is not a list of the resource.
     /// Absent: all objects are cached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scope: Option<Scope>,
+    pub scope: Option<StoreScope>,
     /// Why the spec was left out, if it was: then it has no other members.
     #[serde(skip)]
     #[schemars(skip)]
@@ -138,10 +138,10 @@ pub struct ExtraField {
 /// The part of a resource that is cached.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Scope {
+pub struct StoreScope {
     /// Cache only objects with these labels. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub label_selector: Option<LabelSelector>,
+    pub label_selector: Option<LabelSelectorSpec>,
     /// Cache only objects with these values. The API server selects them, so only its own selectable fields are valid, and
     /// only In and NotIn with one value each. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -149,7 +149,7 @@ pub struct Scope {
         "rule": "!has(self.matchExpressions) || self.matchExpressions.all(each, each.operator in ['In', 'NotIn'] && has(each.values) && size(each.values) == 1)",
         "message": "a scope is selected by the API server, which knows In and NotIn with exactly one value",
     }]))]
-    pub field_selector: Option<FieldSelector>,
+    pub field_selector: Option<FieldSelectorSpec>,
 }
 
 /// The observed state.

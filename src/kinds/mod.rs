@@ -33,11 +33,11 @@ mod tests;
 pub mod view;
 
 pub use absence::Absence;
-pub use field_cache::{ExtraField, FieldCache, FieldCacheSpec, FieldCacheStatus, Scope};
+pub use field_cache::{ExtraField, FieldCache, FieldCacheSpec, FieldCacheStatus, StoreScope};
 pub use selectable_resource::{
     FieldOrigin, OpenApi, RejectedField, ResourceVersion, SelectableField, SelectableResource, SelectableResourceStatus,
 };
-pub use selectors::{FieldRequirement, FieldSelector, LabelRequirement, LabelSelector};
+pub use selectors::{FieldRequirementSpec, FieldSelectorSpec, LabelRequirementSpec, LabelSelectorSpec};
 pub use view::{
     Authorization, Consistency, Consumer, ConsumerField, ConsumerValue, Endpoint, View, ViewResource, ViewSpec,
     ViewStatus,

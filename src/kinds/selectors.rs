@@ -13,7 +13,7 @@ use crate::selector::{Dialect, OperatorName};
 /// Selects objects by their labels. All parts must hold; an empty selector selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct LabelSelector {
+pub struct LabelSelectorSpec {
     /// Labels that an object must have, each with exactly this value. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "match_labels")]
@@ -21,7 +21,7 @@ pub struct LabelSelector {
     /// Requirements that all must hold, beside matchLabels. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
-    pub match_expressions: Vec<LabelRequirement>,
+    pub match_expressions: Vec<LabelRequirementSpec>,
 }
 
 fn match_labels(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
@@ -40,7 +40,7 @@ fn match_labels(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     "message": "In and NotIn need values, Exists and DoesNotExist forbid them",
     "fieldPath": ".values",
 }]))]
-pub struct LabelRequirement {
+pub struct LabelRequirementSpec {
     /// The key of the label.
     #[schemars(length(min = 1, max = 317))]
     pub key: String,
@@ -58,11 +58,11 @@ pub struct LabelRequirement {
 /// Selects objects by their selectable fields. All requirements must hold; an empty selector selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct FieldSelector {
+pub struct FieldSelectorSpec {
     /// Requirements that all must hold. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
-    pub match_expressions: Vec<FieldRequirement>,
+    pub match_expressions: Vec<FieldRequirementSpec>,
 }
 
 /// A requirement on the value of one selectable field.
@@ -73,7 +73,7 @@ pub struct FieldSelector {
     "message": "In and NotIn need values, Exists and DoesNotExist forbid them",
     "fieldPath": ".values",
 }]))]
-pub struct FieldRequirement {
+pub struct FieldRequirementSpec {
     /// The field, as a field selector names it: metadata.name, spec.color, or the name of an entry of a FieldCache's
     /// selectableFields. `kubectl get selectableresources` shows which there are.
     #[schemars(length(min = 1, max = 512))]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::absence::Absence;
 use super::conditions::Conditions;
-use super::selectors::{FieldSelector, LabelSelector};
+use super::selectors::{FieldSelectorSpec, LabelSelectorSpec};
 
 /// What the View shows, and to whom.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -123,10 +123,10 @@ pub struct ViewResource {
     pub namespaces: Vec<String>,
     /// Show only objects with these labels. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub label_selector: Option<LabelSelector>,
+    pub label_selector: Option<LabelSelectorSpec>,
     /// Show only objects with these values of selectable fields. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub field_selector: Option<FieldSelector>,
+    pub field_selector: Option<FieldSelectorSpec>,
     /// Parts of the objects that the View does not show, and that no selector can use, such as .spec.secret. Each is a path of member names; a
     /// name with a dot is in brackets and quotes: .metadata.annotations['example.com/key']. Below a list, the path applies to each of its
     /// elements. Labels cannot be left out. With any path, the View also leaves out copies inside the object: every name under a

@@ -11,7 +11,7 @@ pub const MOST_MISFITS: usize = 100;
 
 /// The shape of a part of a document.
 #[derive(Clone, Copy, Debug)]
-pub enum Shape {
+pub enum DocumentShape {
     /// Whatever it is, it is not looked into.
     Any,
     /// A text.
@@ -21,21 +21,21 @@ pub enum Shape {
     /// ObjectMeta.
     Metadata,
     /// A list of these.
-    List(&'static Shape),
+    List(&'static DocumentShape),
     /// An object with these members.
-    Members(&'static [(&'static str, Shape)]),
+    Members(&'static [(&'static str, DocumentShape)]),
 }
 
 /// What does not fit; at most [`MOST_MISFITS`] of each.
 #[derive(Debug, Default)]
-pub struct Misfits {
+pub struct ShapeErrors {
     /// Paths of members that do not exist.
     pub unknown: Vec<String>,
     /// What has another type.
     pub misshapen: Vec<String>,
 }
 
-impl Misfits {
+impl ShapeErrors {
     fn unknown(&mut self, path: impl FnOnce() -> String) {
         if self.unknown.len() < MOST_MISFITS {
             self.unknown.push(path());
@@ -51,16 +51,18 @@ impl Misfits {
 }
 
 /// Takes nulls for absent, as Go does, and gathers what does not fit.
-pub fn settle(value: &mut Value, shape: Shape, path: &str, found: &mut Misfits) {
+pub fn settle(value: &mut Value, shape: DocumentShape, path: &str, found: &mut ShapeErrors) {
     let at = |member: &str| if path.is_empty() { member.to_owned() } else { format!("{path}.{member}") };
     match (shape, value) {
-        (Shape::Any, _) | (Shape::Text, Value::String(_)) | (Shape::Object, Value::Object(_)) => {}
-        (Shape::List(item), Value::Array(values)) => {
+        (DocumentShape::Any, _)
+        | (DocumentShape::Text, Value::String(_))
+        | (DocumentShape::Object, Value::Object(_)) => {}
+        (DocumentShape::List(item), Value::Array(values)) => {
             for (index, value) in values.iter_mut().enumerate() {
                 settle(value, *item, &format!("{path}[{index}]"), found);
             }
         }
-        (Shape::Members(members), Value::Object(values)) => {
+        (DocumentShape::Members(members), Value::Object(values)) => {
             values.retain(|_, value| !value.is_null());
             for (name, value) in values {
                 match members.iter().find(|(member, _)| member == name) {
@@ -69,12 +71,14 @@ pub fn settle(value: &mut Value, shape: Shape, path: &str, found: &mut Misfits) 
                 }
             }
         }
-        (Shape::Metadata, Value::Object(values)) => {
+        (DocumentShape::Metadata, Value::Object(values)) => {
             values.keys().filter(|name| !is_object_meta_member(name)).for_each(|name| found.unknown(|| at(name)));
         }
-        (Shape::Text, value) => found.misshapen(path, "a string", value),
-        (Shape::List(_), value) => found.misshapen(path, "a list", value),
-        (Shape::Object | Shape::Metadata | Shape::Members(_), value) => found.misshapen(path, "an object", value),
+        (DocumentShape::Text, value) => found.misshapen(path, "a string", value),
+        (DocumentShape::List(_), value) => found.misshapen(path, "a list", value),
+        (DocumentShape::Object | DocumentShape::Metadata | DocumentShape::Members(_), value) => {
+            found.misshapen(path, "an object", value)
+        }
     }
 }
 

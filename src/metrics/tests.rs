@@ -36,7 +36,7 @@ use crate::registry::{
     Catalog, CheckOutcome, LoadState, Registry, Resource, ResourceOrigin, UnreadableNames, VersionInfo,
 };
 use crate::server::guards::Guard;
-use crate::server::request_metrics::{AnswerPath, Outcome, RequestMetrics, Verb};
+use crate::server::request_metrics::{AnswerPath, RequestMetrics, RequestOutcome, Verb};
 use crate::store::{HistoryLimits, Store};
 use crate::transport::tls;
 use crate::transport::tls::Tls;
@@ -111,7 +111,7 @@ fn metrics_with(scrapers: Scrapers) -> (Metrics, Arc<Resource>, Arc<Resource>) {
     hats.live.publish(LoadState::Loading("reading".to_owned()));
     let catalog = Catalog::new(Vec::new(), [shirts.clone(), hats.clone()], VersionInfo::default());
     let tally = Arc::new(RequestMetrics::default());
-    let list = Outcome {
+    let list = RequestOutcome {
         verb: Verb::List,
         code: 200,
         path: Some(AnswerPath::Own(AccessPath::Index)),
@@ -121,13 +121,17 @@ fn metrics_with(scrapers: Scrapers) -> (Metrics, Arc<Resource>, Arc<Resource>) {
     for took in [80, 90, 1_500] {
         tally.count(Some(&shirts.gvr), list, Duration::from_micros(took));
     }
-    let refused = Outcome { code: 400, path: None, ..list };
+    let refused = RequestOutcome { code: 400, path: None, ..list };
     tally.count(Some(&shirts.gvr), refused, Duration::from_micros(40));
-    let watch =
-        Outcome { verb: Verb::Watch, path: Some(AnswerPath::Own(AccessPath::Scan)), has_field_selector: false, ..list };
+    let watch = RequestOutcome {
+        verb: Verb::Watch,
+        path: Some(AnswerPath::Own(AccessPath::Scan)),
+        has_field_selector: false,
+        ..list
+    };
     tally.count(Some(&Gvr::new("", "v1", "pods")), watch, Duration::from_secs(2_000));
-    let other = Outcome { verb: Verb::Get, code: 404, path: None, ..list };
-    tally.count(None, Outcome { has_field_selector: false, ..other }, Duration::from_millis(2));
+    let other = RequestOutcome { verb: Verb::Get, code: 404, path: None, ..list };
+    tally.count(None, RequestOutcome { has_field_selector: false, ..other }, Duration::from_millis(2));
     let limits = Arc::new(Limits::new(LimitSettings { seats: 32, ..LimitSettings::default() }));
     let others = if matches!(scrapers, Scrapers::Authorized { .. }) { of_operator() } else { Vec::new() };
     (Metrics::new(Arc::new(Registry::new(catalog)), tally, limits, scrapers, others), shirts, hats)

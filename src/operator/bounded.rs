@@ -21,10 +21,10 @@ pub(super) const LIST_AGAIN_AFTER: Duration = Duration::from_secs(30);
 const RESTS: u32 = 50;
 
 /// What a watcher reports of objects.
-pub(super) type Events<K> = BoxStream<'static, Result<Event<Lenient<K>>, Error>>;
+pub(super) type EventStream<K> = BoxStream<'static, Result<Event<Lenient<K>>, Error>>;
 
 struct Bounded<K, Begin> {
-    events: Events<K>,
+    events: EventStream<K>,
     begin: Begin,
     budget: ObjectBudget,
     /// The objects of a list that is not complete, by name. They are passed on together, since readers of events cannot drop an object of
@@ -42,7 +42,7 @@ struct Bounded<K, Begin> {
 
 /// The events of the objects that fit. `begin` lists and watches; `shorten` drops parts of an object that are not read.
 pub(super) fn bounded<K: Replaceable + Send + 'static>(
-    mut begin: impl FnMut() -> Events<K> + Send,
+    mut begin: impl FnMut() -> EventStream<K> + Send,
     mut shorten: impl FnMut(&mut K) + Send,
 ) -> impl Stream<Item = Result<Event<K>, Error>> + Send {
     let state = Bounded {

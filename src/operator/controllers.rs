@@ -25,7 +25,7 @@ use crate::registry::{Definitions, Registry};
 use crate::source::store_options::StoreOptions;
 
 /// The parts of the controllers of a replica.
-pub struct Operator {
+pub struct Controllers {
     /// A client with the permissions of manifests/.
     pub client: Client,
     /// The resources that are served.
@@ -49,8 +49,8 @@ pub struct Operator {
 }
 
 /// Runs the controllers until the future is dropped. Each is a task of its own.
-pub async fn run(operator: Operator) {
-    let Operator { client, registry, definitions, election, kept, wanted, store_options, synced, address, reported } =
+pub async fn run(operator: Controllers) {
+    let Controllers { client, registry, definitions, election, kept, wanted, store_options, synced, address, reported } =
         operator;
     let (field_caches, field_cache_changes) = reflector::follow::<FieldCache>(client.clone(), Config::default());
     let (views, view_changes) = views::follow(client.clone());

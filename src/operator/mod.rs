@@ -40,6 +40,6 @@ pub mod synced;
 mod tests;
 pub mod views;
 
-pub use controllers::{Operator, run};
+pub use controllers::{Controllers, run};
 pub use field_caches::how_to_permit;
 pub use status::FIELD_MANAGER;

@@ -24,7 +24,7 @@ use super::status::{ConditionStatus, FIELD_MANAGER, Finding, conditions};
 use super::stores::{DesiredStore, FieldCacheResults, unsupported};
 use crate::crd::Crd;
 use crate::extract::validation::{CrdValidation, CrdValidationCache};
-use crate::extract::{ExtraField, Field, Origin};
+use crate::extract::{CompiledField, Field, Origin};
 use crate::kinds::selectable_resource::{MAX_DESCRIPTION, MAX_ENUM, MAX_FIELDS, MAX_LISTED, MAX_TEXT};
 use crate::kinds::{
     FieldOrigin, OpenApi, RejectedField, ResourceVersion, SelectableField, SelectableResource, SelectableResourceStatus,
@@ -132,7 +132,7 @@ fn version(
         reason: problem.reason.as_str().to_owned(),
         message: shortened(&problem.message, MAX_DESCRIPTION),
     });
-    let extra = store.iter().flat_map(|store| &*store.fields).map(ExtraField::field);
+    let extra = store.iter().flat_map(|store| &*store.fields).map(CompiledField::field);
     let warnings = validation.iter().flat_map(|validation| &validation.warnings);
     let warnings = warnings.filter(|warning| warning.version.is_empty() || warning.version == name);
     // The path is the key of the list. Longer ones are cut, and then two can be the same.

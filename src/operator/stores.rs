@@ -55,8 +55,8 @@ pub struct SpecProblem {
     pub message: String,
 }
 
-impl From<accept::Problem> for SpecProblem {
-    fn from(problem: accept::Problem) -> SpecProblem {
+impl From<accept::SpecError> for SpecProblem {
+    fn from(problem: accept::SpecError) -> SpecProblem {
         SpecProblem { reason: problem.reason.as_str(), message: problem.to_string() }
     }
 }

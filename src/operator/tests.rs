@@ -32,7 +32,7 @@ use crate::kinds::{Absence, FieldCache, FieldOrigin, View};
 use crate::manifest::yaml::{self, Syntax};
 use crate::model::{Gvr, Scope};
 use crate::registry::tests::{catalog, resource};
-use crate::registry::{Definition, Definitions, Group, LoadState, Readiness, Registry, ResourceOrigin};
+use crate::registry::{ApiGroup, Definition, Definitions, LoadState, Readiness, Registry, ResourceOrigin};
 use crate::store::{HistoryLimits, Store};
 
 /// Waits for what never waits for anything outside.
@@ -94,7 +94,7 @@ fn definitions() -> Definitions {
         definitions.resources.insert(Gvr::new("", "v1", plural), definition);
     }
     definitions.crds.insert(crd.name.clone(), Arc::new(crd));
-    let group = |name: &str, versions: &[&str]| Group {
+    let group = |name: &str, versions: &[&str]| ApiGroup {
         name: name.to_owned(),
         versions: versions.iter().map(|version| (*version).to_owned()).collect(),
     };

@@ -36,7 +36,7 @@ use crate::kinds::accept::{CacheLookup, MOST_PROBLEMS};
 use crate::kinds::field_cache::object_name;
 use crate::kinds::view::{ConsumerValue, Endpoint};
 use crate::kinds::{Authorization, Consistency, View, ViewStatus, accept};
-use crate::registry::consumer::{ConsumerTerms, ConsumerValue as Taken};
+use crate::registry::consumer::{ConsumerClaim as Taken, ConsumerTerms};
 use crate::registry::views::{ViewDefinition, ViewPart, ViewRights};
 use crate::registry::{Definitions, LoadState, ViewDefinitions};
 use crate::request::view_path::VIEWS;
@@ -197,7 +197,7 @@ pub fn evaluate(view: &View, results: &FieldCacheResults, definitions: &Definiti
             // `accept::view` reports it already. Without the path, the View would show too much.
             Err(invalid) => {
                 let problem =
-                    SpecProblem { reason: accept::Reason::InvalidPath.as_str(), message: invalid.to_string() };
+                    SpecProblem { reason: accept::SpecErrorReason::InvalidPath.as_str(), message: invalid.to_string() };
                 return ViewResult { generation, outcome: Err(vec![problem]) };
             }
         };

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use super::condition::{NOT_READY, UNREACHABLE};
 use super::options::Options;
-use super::pod::{LabelSelector, Pod, PodAffinityTerm, Requirement, Toleration, null_as_default};
+use super::pod::{MetaV1LabelSelector, Pod, PodAffinityTerm, Requirement, Toleration, null_as_default};
 use super::toleration::NO_EXECUTE;
 use super::validate;
-use crate::selector::Problem;
+use crate::selector::FieldError;
 
 /// Of the label that is the only topology of LimitPodHardAntiAffinityTopology.
 const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -36,14 +36,14 @@ pub struct RuntimeScheduling {
 pub enum AdmissionError {
     /// It is invalid.
     #[error("{}", aggregate(.0))]
-    Invalid(Vec<Problem>),
+    Invalid(Vec<FieldError>),
     /// An admission plugin forbids it.
     #[error("{0}")]
     Forbidden(String),
 }
 
 /// Several faults as upstream writes them: `[a, b]`.
-fn aggregate(problems: &[Problem]) -> String {
+fn aggregate(problems: &[FieldError]) -> String {
     match problems {
         [problem] => problem.to_string(),
         problems => {
@@ -178,7 +178,7 @@ pub fn merge_label_keys(pod: &mut Pod) {
     let labels = pod.metadata.labels.clone();
     for term in terms_of(pod) {
         let lists = [("In", &term.match_label_keys), ("NotIn", &term.mismatch_label_keys)];
-        if let Some(LabelSelector { match_expressions, .. }) = &mut term.label_selector {
+        if let Some(MetaV1LabelSelector { match_expressions, .. }) = &mut term.label_selector {
             for (operator, keys) in lists {
                 let found = keys.iter().filter_map(|key| labels.get(key).map(|value| (key, value)));
                 match_expressions.extend(found.map(|(key, value)| Requirement {

@@ -1,6 +1,6 @@
 //! The result for users and programs: counts, the message of the scheduler's event, and a report for each node.
 //!
-//! An [`Answer`] holds the state that it was computed from and writes reports of the requested nodes only: as documents of
+//! A [`PlacementResult`] holds the state that it was computed from and writes reports of the requested nodes only: as documents of
 //! [`super::review`] here, as JSON text in [`super::text`]. [`super::evaluate`] made all decisions
 //! about the rules.
 
@@ -8,14 +8,14 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::cluster::{Cluster, NodeFacts};
+use super::cluster::{ClusterIndex, NodeFacts};
 use super::condition;
 use super::domains::selected;
-use super::evaluate::{Cause, Evaluation, NodeVerdict, Rejection, evaluate};
+use super::evaluate::{Cause, Evaluation, NodeRejection, NodeVerdict, evaluate};
 use super::explain::{self, Behind, Reporter};
 use super::options::{Options, Plugin};
 use super::pod::Pod;
-use super::reason::{ENFORCED_MESSAGE, Reason};
+use super::reason::{ENFORCED_MESSAGE, RejectionReason};
 use super::review::{
     NodeReport, PlacementReviewStatus, ReasonCount, RejectionReport, ResourceVersions, ScoreReport, TermReport,
 };
@@ -39,28 +39,28 @@ const SAMPLES: usize = 5;
 
 /// Where a pod may run, and why not elsewhere.
 #[derive(Debug)]
-pub struct Answer {
-    pub(super) cluster: Cluster,
+pub struct PlacementResult {
+    pub(super) cluster: ClusterIndex,
     pub(super) evaluation: Evaluation,
     options: Options,
 }
 
-impl Cluster {
+impl ClusterIndex {
     /// Where a pod may run. It is taken as it is: see [`super::admission`] for what the API server adds to one that does not
     /// exist yet. If it is in the cluster itself, it does not count.
-    pub fn review(&self, pod: &Pod, options: &Options) -> Answer {
+    pub fn review(&self, pod: &Pod, options: &Options) -> PlacementResult {
         let cluster = self.without(pod);
         let evaluation = evaluate(&cluster, pod, options, None);
-        Answer { cluster, evaluation, options: options.clone() }
+        PlacementResult { cluster, evaluation, options: options.clone() }
     }
 }
 
-impl Answer {
+impl PlacementResult {
     /// Why a pod could not be placed on a node that is known; empty if it could.
-    pub(super) fn on_node(cluster: &Cluster, pod: &Pod, options: &Options, node: u32) -> Vec<RejectionReport> {
+    pub(super) fn on_node(cluster: &ClusterIndex, pod: &Pod, options: &Options, node: u32) -> Vec<RejectionReport> {
         let cluster = cluster.without(pod);
         let evaluation = evaluate(&cluster, pod, options, Some(node));
-        let answer = Answer { cluster, evaluation, options: options.clone() };
+        let answer = PlacementResult { cluster, evaluation, options: options.clone() };
         let mut reporter = answer.reporter();
         let verdict = answer.evaluation.verdicts.first();
         verdict.map(|verdict| answer.rejection_reports(verdict, &mut reporter)).unwrap_or_default()
@@ -83,7 +83,7 @@ impl Answer {
 
     /// The first reason of each rejected node, counted; most frequent first, then as texts.
     pub fn reasons(&self) -> Vec<ReasonCount> {
-        let mut counts: BTreeMap<(Reason, Cow<'static, str>), u64> = BTreeMap::new();
+        let mut counts: BTreeMap<(RejectionReason, Cow<'static, str>), u64> = BTreeMap::new();
         for verdict in &self.evaluation.verdicts {
             let Some(first) = self.evaluation.rejections(verdict).first() else { continue };
             *counts.entry((first.reason, self.message_of(verdict, first))).or_insert(0) += 1;
@@ -125,14 +125,14 @@ impl Answer {
         let names: Vec<&str> = gates.iter().map(|gate| gate.name.as_str()).collect();
         let are_asked = self.options.filters_with(Plugin::SchedulingGates);
         (are_asked && !names.is_empty())
-            .then(|| format!("{}: [{}]", Reason::SchedulingGated.message(), names.join(" ")))
+            .then(|| format!("{}: [{}]", RejectionReason::SchedulingGated.message(), names.join(" ")))
     }
 
     /// Whether the scheduler stops before it looks at any node, so that its event counts nothing.
     fn ends_cycle(&self) -> bool {
         let verdict = self.evaluation.verdicts.first();
         let first = verdict.and_then(|verdict| self.evaluation.rejections(verdict).first());
-        let is_conflict = first.is_some_and(|first| first.reason == Reason::AffinityTermsConflict);
+        let is_conflict = first.is_some_and(|first| first.reason == RejectionReason::AffinityTermsConflict);
         is_conflict || self.evaluation.incoming.unparsable.is_some()
     }
 
@@ -140,7 +140,7 @@ impl Answer {
         self.cluster.nodes.get(verdict.node as usize)?.facts.as_deref()
     }
 
-    pub(super) fn message_of(&self, verdict: &NodeVerdict, rejection: &Rejection) -> Cow<'static, str> {
+    pub(super) fn message_of(&self, verdict: &NodeVerdict, rejection: &NodeRejection) -> Cow<'static, str> {
         let taint = match rejection.cause {
             Cause::Taint(index) => self.facts(verdict).and_then(|facts| facts.taints.get(index as usize)),
             _ => None,
@@ -152,8 +152,8 @@ impl Answer {
                 format!("node(s) had untolerated taint {{{}: {}}}", taint.key, taint.value).into()
             }
             _ => match (rejection.reason, &self.evaluation.incoming.unparsable) {
-                (Reason::SchedulingGated, _) => self.gates().unwrap_or_default().into(),
-                (Reason::PodAffinityMismatch, Some(fault)) => format!("parsing pod: {fault}").into(),
+                (RejectionReason::SchedulingGated, _) => self.gates().unwrap_or_default().into(),
+                (RejectionReason::PodAffinityMismatch, Some(fault)) => format!("parsing pod: {fault}").into(),
                 (reason, _) => reason.message().into(),
             },
         }
@@ -215,7 +215,7 @@ impl Answer {
         verdict: &NodeVerdict,
         reporter: &mut Reporter<'answer>,
     ) -> Vec<RejectionReport> {
-        let report = |rejection: &Rejection| {
+        let report = |rejection: &NodeRejection| {
             let reason = rejection.reason;
             let behind = self.behind(verdict, rejection, reporter);
             RejectionReport {
@@ -235,7 +235,7 @@ impl Answer {
     pub(super) fn behind<'answer>(
         &'answer self,
         verdict: &NodeVerdict,
-        rejection: &Rejection,
+        rejection: &NodeRejection,
         reporter: &mut Reporter<'answer>,
     ) -> Behind<'answer> {
         let place = self.cluster.nodes.get(verdict.node as usize);

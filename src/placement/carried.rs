@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use imbl::{HashMap, OrdMap, Vector};
 
-use super::labels::Labels;
+use super::labels::PackedLabels;
 use super::pod::Pod;
 use super::term::{PodTerm, TermList, selects};
 use crate::selector::{LabelSelection, TestedValues};
@@ -188,7 +188,7 @@ impl CarriedTerms {
 
     /// The terms that match a pod; `namespace_labels` are those of its namespace, none standing for a namespace without
     /// an object, which counts as one without labels.
-    pub(super) fn matching(&self, namespace: &str, namespace_labels: &Labels, labels: &Labels) -> Vec<u32> {
+    pub(super) fn matching(&self, namespace: &str, namespace_labels: &PackedLabels, labels: &PackedLabels) -> Vec<u32> {
         let found = labels.iter().filter_map(|(key, value)| self.anchored.get(&*anchor_text(key, value)));
         let candidates = found.chain(std::iter::once(&self.unanchored)).flat_map(|numbers| numbers.iter().copied());
         let matches = |number: &u32| {

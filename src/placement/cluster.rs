@@ -1,6 +1,6 @@
 //! The indexed snapshot that placement is computed from: nodes, pods by node and by group, carried terms, namespaces.
 //!
-//! One writer changes a [`Cluster`]; readers hold a clone, which shares everything that did not change since. A review
+//! One writer changes a [`ClusterIndex`]; readers hold a clone, which shares everything that did not change since. A review
 //! with other premises (a taint, a label, a missing pod) is evaluated on a clone that was changed accordingly, and
 //! so is one about a pod that is itself in the index. Every object may come in any order: pods of an unknown node
 //! wait for it. [`super::evaluate`] has the rules; [`super::pod`] and [`super::node`] describe the objects.
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use imbl::{HashMap, Vector};
 
 use super::carried::{CarriedTerms, carried_by};
-use super::groups::{Coverage, GroupKey, Groups, Membership};
-use super::labels::Labels;
+use super::groups::{Coverage, Membership, PodGroupKey, PodGroups};
+use super::labels::PackedLabels;
 use super::node::{Namespace, Node, Taint};
 use super::pod::{Affinity, Metadata, Pod, PodSpec, Toleration};
 use super::pool::Pool;
@@ -23,7 +23,7 @@ use crate::selector::LabelSelection;
 /// Of a node what rules look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NodeFacts {
-    pub(super) labels: Labels,
+    pub(super) labels: PackedLabels,
     pub(super) taints: Vec<Taint>,
     pub(super) unschedulable: bool,
 }
@@ -59,7 +59,7 @@ pub(super) struct PodEntry {
     /// `namespace/name`.
     pub(super) key: Arc<str>,
     uid: Box<str>,
-    labels: Arc<Labels>,
+    labels: Arc<PackedLabels>,
     wishes: Arc<Wishes>,
     tolerations: Arc<Vec<Toleration>>,
     /// Succeeded or Failed: it counts no more, but may still be evicted.
@@ -88,7 +88,7 @@ impl PodEntry {
         *self.uid == *pod.metadata.uid
             && self.node == node
             && self.is_over == is_over(pod)
-            && *self.labels == Labels::new(&pod.metadata.labels)
+            && *self.labels == PackedLabels::new(&pod.metadata.labels)
             && *self.tolerations == pod.spec.tolerations
             && *self.wishes == wishes(pod)
     }
@@ -107,7 +107,7 @@ fn wishes(pod: &Pod) -> Wishes {
 
 /// Nodes, pods and namespaces at one point in time, indexed. Cloning is cheap.
 #[derive(Clone, Debug, Default)]
-pub struct Cluster {
+pub struct ClusterIndex {
     pub(super) nodes: Vector<NodeSlot>,
     node_slots: HashMap<Arc<str>, u32>,
     free_nodes: Vector<u32>,
@@ -117,10 +117,10 @@ pub struct Cluster {
     free_pods: Vector<u32>,
     wishes: Pool<Wishes>,
     tolerations: Pool<Vec<Toleration>>,
-    labels: Pool<Labels>,
-    pub(super) groups: Groups,
+    labels: Pool<PackedLabels>,
+    pub(super) groups: PodGroups,
     pub(super) carried: CarriedTerms,
-    pub(super) namespaces: HashMap<Arc<str>, Arc<Labels>>,
+    pub(super) namespaces: HashMap<Arc<str>, Arc<PackedLabels>>,
     /// The domains of the topology keys that were requested, of these nodes and no others.
     topologies: Arc<Topologies>,
 }
@@ -150,7 +150,7 @@ impl ClusterCounts {
     }
 }
 
-impl Cluster {
+impl ClusterIndex {
     /// How much is indexed.
     pub fn counts(&self) -> ClusterCounts {
         ClusterCounts {
@@ -165,7 +165,7 @@ impl Cluster {
     /// Puts a node in, new or changed; false if placement sees no difference.
     pub fn upsert_node(&mut self, node: &Node) -> bool {
         let facts = NodeFacts {
-            labels: Labels::new(&node.metadata.labels),
+            labels: PackedLabels::new(&node.metadata.labels),
             taints: node.spec.taints.clone(),
             unschedulable: node.spec.unschedulable,
         };
@@ -194,7 +194,7 @@ impl Cluster {
         let mut labels = facts.labels.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         let mut taints = facts.taints.clone();
         change(&mut labels, &mut taints);
-        let changed = NodeFacts { labels: Labels::new(&labels), taints, unschedulable: facts.unschedulable };
+        let changed = NodeFacts { labels: PackedLabels::new(&labels), taints, unschedulable: facts.unschedulable };
         place.facts = Some(Arc::new(changed));
         self.topologies = Arc::default();
     }
@@ -225,7 +225,7 @@ impl Cluster {
             self.pods.push_back(None);
             u32::try_from(self.pods.len() - 1).unwrap_or(u32::MAX)
         });
-        let labels = self.labels.share(Labels::new(&pod.metadata.labels));
+        let labels = self.labels.share(PackedLabels::new(&pod.metadata.labels));
         let node = (!pod.spec.node_name.is_empty()).then(|| self.node_slot(&pod.spec.node_name));
         let group = node.filter(|_| !is_over(pod)).map(|node| self.join(pod, &labels, node));
         if let Some(place) = node.and_then(|node| self.nodes.get_mut(node as usize)) {
@@ -248,9 +248,9 @@ impl Cluster {
         true
     }
 
-    fn join(&mut self, pod: &Pod, labels: &Arc<Labels>, node: u32) -> u32 {
+    fn join(&mut self, pod: &Pod, labels: &Arc<PackedLabels>, node: u32) -> u32 {
         let terms: Box<[u32]> = carried_by(pod).into_iter().map(|carried| self.carried.number(carried)).collect();
-        let key = GroupKey { namespace: pod.metadata.namespace.as_str().into(), labels: Arc::clone(labels), terms };
+        let key = PodGroupKey { namespace: pod.metadata.namespace.as_str().into(), labels: Arc::clone(labels), terms };
         let terms = key.terms.clone();
         let membership = self.groups.join(key, node);
         if let Membership::Turned(group) = membership {
@@ -292,7 +292,7 @@ impl Cluster {
     }
 
     /// The same cluster without a pod: without the one of its namespace and name, and the one of its uid.
-    pub(super) fn without(&self, pod: &Pod) -> Cluster {
+    pub(super) fn without(&self, pod: &Pod) -> ClusterIndex {
         let metadata = &pod.metadata;
         let mut cluster = self.clone();
         let named = self.pod_slots.get(&*pod.key()).copied().filter(|_| !metadata.name.is_empty());
@@ -313,7 +313,7 @@ impl Cluster {
     /// Puts a namespace in, new or changed; false if its labels are the same.
     pub fn upsert_namespace(&mut self, namespace: &Namespace) -> bool {
         let namespace = namespace.clone().with_name_label();
-        let labels = Arc::new(Labels::new(&namespace.metadata.labels));
+        let labels = Arc::new(PackedLabels::new(&namespace.metadata.labels));
         let name: Arc<str> = namespace.metadata.name.into();
         if self.namespaces.get(&name) == Some(&labels) {
             return false;
@@ -431,7 +431,7 @@ impl Cluster {
     }
 
     /// The labels of a namespace; none of one that has no object.
-    pub(super) fn namespace_labels(&self, name: &str) -> Labels {
+    pub(super) fn namespace_labels(&self, name: &str) -> PackedLabels {
         self.namespaces.get(name).map(|labels| (**labels).clone()).unwrap_or_default()
     }
 

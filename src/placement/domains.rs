@@ -10,8 +10,8 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 
 use super::carried::Effect;
-use super::cluster::Cluster;
-use super::groups::Place;
+use super::cluster::ClusterIndex;
+use super::groups::NodePodCount;
 use super::incoming::Incoming;
 use super::options::{Options, Plugin};
 use super::term::{PodTerm, TermList, selects};
@@ -28,7 +28,7 @@ pub(super) struct Witness {
 
 /// What a review finds in the domains of one topology key.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct DomainTable {
     pub(super) key: String,
     topology: Arc<Topology>,
     /// By domain: whether a pod that meets all required affinity terms runs there.
@@ -40,11 +40,11 @@ pub(super) struct Table {
     is_scored: bool,
 }
 
-impl Table {
-    fn new(cluster: &Cluster, key: &str) -> Table {
+impl DomainTable {
+    fn new(cluster: &ClusterIndex, key: &str) -> DomainTable {
         let topology = cluster.topology(key);
         let domains = topology.domains();
-        Table {
+        DomainTable {
             key: key.to_owned(),
             topology,
             has_affinity: vec![false; domains],
@@ -76,7 +76,7 @@ impl Table {
     }
 
     /// Each pod at these places moves the score of the domain it runs in.
-    fn add(&mut self, places: &[Place], weight: i64) {
+    fn add(&mut self, places: &[NodePodCount], weight: i64) {
         for (node, pods) in places {
             if let Some(domain) = self.topology.domain(*node) {
                 self.score[domain] += weight * i64::from(*pods);
@@ -87,7 +87,7 @@ impl Table {
 }
 
 /// The groups that a term of the incoming pod selects.
-pub(super) fn selected(cluster: &Cluster, term: &PodTerm) -> Vec<u32> {
+pub(super) fn selected(cluster: &ClusterIndex, term: &PodTerm) -> Vec<u32> {
     cluster.groups.matching(term, &cluster.coverage(term))
 }
 
@@ -97,7 +97,7 @@ const MOST_SELECTED: usize = 1 << 20;
 /// All tables of a review.
 #[derive(Debug, Default)]
 pub(super) struct Domains {
-    tables: Vec<Table>,
+    tables: Vec<DomainTable>,
     /// Whether no pod that meets all required affinity terms runs in any domain.
     pub(super) is_first_of_group: bool,
     /// The groups that the incoming pod's terms select, by list and index, so that reports of terms need no second search; [`MOST_SELECTED`]
@@ -108,18 +108,18 @@ pub(super) struct Domains {
 }
 
 impl Domains {
-    pub(super) fn table(&self, key: &str) -> Option<&Table> {
+    pub(super) fn table(&self, key: &str) -> Option<&DomainTable> {
         self.tables.iter().find(|table| table.key == key)
     }
 
-    pub(super) fn tables(&self) -> &[Table] {
+    pub(super) fn tables(&self) -> &[DomainTable] {
         &self.tables
     }
 
     /// The place of the table of a topology key, which is made if there is none yet.
-    fn table_position(&mut self, cluster: &Cluster, key: &str) -> usize {
+    fn table_position(&mut self, cluster: &ClusterIndex, key: &str) -> usize {
         self.tables.iter().position(|table| table.key == key).unwrap_or_else(|| {
-            self.tables.push(Table::new(cluster, key));
+            self.tables.push(DomainTable::new(cluster, key));
             self.tables.len() - 1
         })
     }
@@ -136,7 +136,7 @@ impl Domains {
         self.tables.iter().any(|table| table.is_scored)
     }
 
-    pub(super) fn new(cluster: &Cluster, incoming: &Incoming, options: &Options) -> Domains {
+    pub(super) fn new(cluster: &ClusterIndex, incoming: &Incoming, options: &Options) -> Domains {
         let mut domains = Domains::default();
         if options.filters_with(Plugin::InterPodAffinity) {
             domains.meet_required_affinity(cluster, incoming);
@@ -149,7 +149,7 @@ impl Domains {
         domains
     }
 
-    fn meet_required_affinity(&mut self, cluster: &Cluster, incoming: &Incoming) {
+    fn meet_required_affinity(&mut self, cluster: &ClusterIndex, incoming: &Incoming) {
         let terms: Vec<&PodTerm> = incoming.required_affinity.iter().map(|(term, _)| term).collect();
         let positions: Vec<usize> = terms.iter().map(|term| self.table_position(cluster, &term.topology_key)).collect();
         let mut by_all: Option<Vec<u32>> = None;
@@ -169,7 +169,7 @@ impl Domains {
         for group in by_all.into_iter().flatten() {
             let places = places.of(group);
             for position in &positions {
-                let Table { topology, has_affinity, .. } = &mut self.tables[*position];
+                let DomainTable { topology, has_affinity, .. } = &mut self.tables[*position];
                 for domain in places.iter().filter_map(|(node, _)| topology.domain(*node)) {
                     has_affinity[domain] = true;
                     self.is_first_of_group = false;
@@ -178,10 +178,10 @@ impl Domains {
         }
     }
 
-    fn meet_required_anti_affinity(&mut self, cluster: &Cluster, incoming: &Incoming) {
+    fn meet_required_anti_affinity(&mut self, cluster: &ClusterIndex, incoming: &Incoming) {
         for ((term, _), index) in incoming.required_anti_affinity.iter().zip(0..) {
             let position = self.table_position(cluster, &term.topology_key);
-            let Table { topology, anti_affinity, .. } = &mut self.tables[position];
+            let DomainTable { topology, anti_affinity, .. } = &mut self.tables[position];
             let groups = selected(cluster, term);
             let mut places = cluster.groups.places();
             for group in &groups {
@@ -191,7 +191,7 @@ impl Domains {
         }
     }
 
-    fn meet_preferences(&mut self, cluster: &Cluster, incoming: &Incoming) {
+    fn meet_preferences(&mut self, cluster: &ClusterIndex, incoming: &Incoming) {
         let (affinity, anti_affinity) = (&incoming.preferred_affinity, &incoming.preferred_anti_affinity);
         let lists = [(TermList::PreferredAffinity, 1, affinity), (TermList::PreferredAntiAffinity, -1, anti_affinity)];
         for (list, sign, terms) in lists {
@@ -208,7 +208,7 @@ impl Domains {
         }
     }
 
-    fn meet_carried_terms(&mut self, cluster: &Cluster, incoming: &Incoming, options: &Options) {
+    fn meet_carried_terms(&mut self, cluster: &ClusterIndex, incoming: &Incoming, options: &Options) {
         let namespace = &incoming.pod.metadata.namespace;
         let filters = options.filters_with(Plugin::InterPodAffinity);
         let ignores = options.ignore_preferred_terms_of_existing_pods && !incoming.prefers_pods();
@@ -244,7 +244,7 @@ impl Domains {
 }
 
 /// The domains where pods of a group run are closed by a term.
-fn close(closed: &mut [Option<Witness>], topology: &Topology, group: u32, places: &[Place], term: u32) {
+fn close(closed: &mut [Option<Witness>], topology: &Topology, group: u32, places: &[NodePodCount], term: u32) {
     for (node, _) in places {
         if let Some(domain) = topology.domain(*node) {
             closed[domain].get_or_insert(Witness { term, group, node: *node });
@@ -253,7 +253,7 @@ fn close(closed: &mut [Option<Witness>], topology: &Topology, group: u32, places
 }
 
 /// Whether a pod matches all of its own required affinity terms, namespace included: then it may be the first of its group.
-pub(super) fn matches_own_terms(cluster: &Cluster, incoming: &Incoming) -> bool {
+pub(super) fn matches_own_terms(cluster: &ClusterIndex, incoming: &Incoming) -> bool {
     let terms = &incoming.required_affinity;
     let namespace = &incoming.pod.metadata.namespace;
     !terms.is_empty()

@@ -6,13 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use super::cluster::{Cluster, NodeFacts};
+use super::cluster::{ClusterIndex, NodeFacts};
 use super::domains::{Domains, Witness, matches_own_terms};
 use super::incoming::Incoming;
 use super::node::Taint;
 use super::options::{Options, Plugin};
 use super::pod::Pod;
-use super::reason::Reason;
+use super::reason::RejectionReason;
 use super::term::{Narrowing, NodeTerm, TermList};
 use super::toleration::{NO_SCHEDULE, PREFER_NO_SCHEDULE, is_tolerated, keeps_away};
 
@@ -42,8 +42,8 @@ pub(super) enum Cause {
 
 /// A rule that a node fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rejection {
-    pub(super) reason: Reason,
+pub(super) struct NodeRejection {
+    pub(super) reason: RejectionReason,
     pub(super) cause: Cause,
 }
 
@@ -58,10 +58,10 @@ const MOST_OF_A_KIND: usize = 64;
 /// a node lists only the first ones.
 #[derive(Debug)]
 struct Listed {
-    rejections: Vec<Rejection>,
+    rejections: Vec<NodeRejection>,
     most_of_a_kind: usize,
     /// The kind of the last one, and how many of it the node has in a row.
-    last: Option<(Reason, usize)>,
+    last: Option<(RejectionReason, usize)>,
     unlisted: u64,
 }
 
@@ -77,11 +77,11 @@ impl Listed {
         self.rejections.len()
     }
 
-    fn push(&mut self, reason: Reason, cause: Cause) {
+    fn push(&mut self, reason: RejectionReason, cause: Cause) {
         let before = self.last.filter(|(last, _)| *last == reason).map_or(0, |(_, count)| count);
         self.last = Some((reason, before + 1));
         if before < self.most_of_a_kind {
-            self.rejections.push(Rejection { reason, cause });
+            self.rejections.push(NodeRejection { reason, cause });
         } else {
             self.unlisted += 1;
         }
@@ -134,7 +134,7 @@ pub(super) struct Evaluation {
     pub(super) selected: BTreeMap<(TermList, usize), Vec<u32>>,
     /// Sorted by slot.
     pub(super) verdicts: Vec<NodeVerdict>,
-    rejections: Vec<Rejection>,
+    rejections: Vec<NodeRejection>,
     /// How many rejections are not listed, and how many of one kind a node lists.
     pub(super) unlisted: (u64, usize),
     scores: Vec<Scores>,
@@ -142,7 +142,7 @@ pub(super) struct Evaluation {
 
 impl Evaluation {
     /// Why a node was not taken, in the order of the scheduler: it reports the first.
-    pub(super) fn rejections(&self, verdict: &NodeVerdict) -> &[Rejection] {
+    pub(super) fn rejections(&self, verdict: &NodeVerdict) -> &[NodeRejection] {
         let (start, length) = verdict.rejections;
         self.rejections.get(start as usize..(start + length) as usize).unwrap_or_default()
     }
@@ -160,7 +160,7 @@ impl Evaluation {
 
 /// Evaluates a pod as it is: nothing is defaulted or merged. The cluster must not hold the pod itself. `only` is the slot of
 /// the only node that is looked at.
-pub(super) fn evaluate(cluster: &Cluster, pod: &Pod, options: &Options, only: Option<u32>) -> Evaluation {
+pub(super) fn evaluate(cluster: &ClusterIndex, pod: &Pod, options: &Options, only: Option<u32>) -> Evaluation {
     let incoming = Incoming::new(pod, options);
     let domains = Domains::new(cluster, &incoming, options);
     let rules = Rules::new(cluster, &incoming, &domains, options);
@@ -203,7 +203,7 @@ struct Rules<'review> {
 
 impl<'review> Rules<'review> {
     fn new(
-        cluster: &Cluster,
+        cluster: &ClusterIndex,
         incoming: &'review Incoming,
         domains: &'review Domains,
         options: &'review Options,
@@ -221,29 +221,29 @@ impl<'review> Rules<'review> {
 
     /// Adds every rule that a node fails.
     fn reject(&self, node: u32, name: &str, facts: &NodeFacts, found: &mut Listed) {
-        let mut reject = |reason: Reason, cause: Cause| found.push(reason, cause);
+        let mut reject = |reason: RejectionReason, cause: Cause| found.push(reason, cause);
         let incoming = self.incoming;
         let spec = &incoming.pod.spec;
         let comparison = self.options.toleration_comparison;
         if !spec.scheduling_gates.is_empty() && self.runs(Plugin::SchedulingGates) {
-            reject(Reason::SchedulingGated, Cause::Rule);
+            reject(RejectionReason::SchedulingGated, Cause::Rule);
         }
         match &incoming.narrowing {
             Narrowing::All => {}
             Narrowing::Names(names) if names.contains(name) => {}
-            Narrowing::Names(_) => reject(Reason::NodeNotNamed, Cause::Rule),
-            Narrowing::Conflict => reject(Reason::AffinityTermsConflict, Cause::Rule),
+            Narrowing::Names(_) => reject(RejectionReason::NodeNotNamed, Cause::Rule),
+            Narrowing::Conflict => reject(RejectionReason::AffinityTermsConflict, Cause::Rule),
         }
         if facts.unschedulable && !self.tolerates_cordon && self.runs(Plugin::NodeUnschedulable) {
-            reject(Reason::NodeUnschedulable, Cause::Rule);
+            reject(RejectionReason::NodeUnschedulable, Cause::Rule);
         }
         if !spec.node_name.is_empty() && spec.node_name != name && self.runs(Plugin::NodeName) {
-            reject(Reason::NodeNameMismatch, Cause::Rule);
+            reject(RejectionReason::NodeNameMismatch, Cause::Rule);
         }
         if self.runs(Plugin::TaintToleration) {
             for (taint, index) in facts.taints.iter().zip(0..) {
                 if keeps_away(taint) && !is_tolerated(&spec.tolerations, taint, comparison) {
-                    reject(Reason::UntoleratedTaint, Cause::Taint(index));
+                    reject(RejectionReason::UntoleratedTaint, Cause::Taint(index));
                 }
             }
         }
@@ -251,17 +251,17 @@ impl<'review> Rules<'review> {
             if let Some(terms) = &incoming.enforced
                 && !terms.iter().any(|term| term.matches(name, &facts.labels))
             {
-                reject(Reason::NodeAffinityMismatch, Cause::Enforced);
+                reject(RejectionReason::NodeAffinityMismatch, Cause::Enforced);
             }
             for ((key, value), index) in spec.node_selector.iter().zip(0..) {
                 if facts.labels.get(key) != Some(value) {
-                    reject(Reason::NodeAffinityMismatch, Cause::Selector(index));
+                    reject(RejectionReason::NodeAffinityMismatch, Cause::Selector(index));
                 }
             }
             // Names that exclude a node have been reported already: its terms would only repeat that.
             if matches!(incoming.narrowing, Narrowing::All) || incoming.narrowing_names(name) {
                 unmatched(incoming.required.as_deref(), name, facts, |term| {
-                    reject(Reason::NodeAffinityMismatch, Cause::NodeTerm(term));
+                    reject(RejectionReason::NodeAffinityMismatch, Cause::NodeTerm(term));
                 });
             }
         }
@@ -270,10 +270,10 @@ impl<'review> Rules<'review> {
         }
     }
 
-    fn pod_rejections(&self, node: u32, reject: &mut impl FnMut(Reason, Cause)) {
+    fn pod_rejections(&self, node: u32, reject: &mut impl FnMut(RejectionReason, Cause)) {
         let Rules { incoming, domains, .. } = self;
         if incoming.unparsable.is_some() {
-            reject(Reason::PodAffinityMismatch, Cause::Rule);
+            reject(RejectionReason::PodAffinityMismatch, Cause::Rule);
             return;
         }
         for ((term, _), index) in incoming.required_affinity.iter().zip(0..) {
@@ -281,17 +281,17 @@ impl<'review> Rules<'review> {
             let has_domain = table.is_some_and(|table| table.has_domain(node));
             let is_met = has_domain && (self.may_be_first || table.is_some_and(|table| table.has_affinity(node)));
             if !is_met {
-                reject(Reason::PodAffinityMismatch, Cause::Affinity(index));
+                reject(RejectionReason::PodAffinityMismatch, Cause::Affinity(index));
             }
         }
         for table in domains.tables() {
             if let Some(witness) = table.anti_affinity(node) {
-                reject(Reason::PodAntiAffinityMismatch, Cause::AntiAffinity(witness));
+                reject(RejectionReason::PodAntiAffinityMismatch, Cause::AntiAffinity(witness));
             }
         }
         for table in domains.tables() {
             if let Some(witness) = table.existing(node) {
-                reject(Reason::ExistingPodAntiAffinity, Cause::Existing(witness));
+                reject(RejectionReason::ExistingPodAntiAffinity, Cause::Existing(witness));
             }
         }
     }

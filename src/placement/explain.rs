@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::cluster::{Cluster, NodeFacts};
+use super::cluster::{ClusterIndex, NodeFacts};
 use super::domains::Witness;
 use super::evaluate::Cause;
 use super::incoming::{Incoming, required_term_path};
@@ -94,7 +94,7 @@ fn own_terms(list: TermList, terms: &[(PodTerm, i32)]) -> Vec<Arc<TermReference>
 
 /// Writes the explanations of rejections. Texts that many nodes have in common are written once and shared.
 pub(super) struct Reporter<'answer> {
-    cluster: &'answer Cluster,
+    cluster: &'answer ClusterIndex,
     incoming: &'answer Incoming,
     affinity: Vec<Arc<TermReference>>,
     anti_affinity: Vec<Arc<TermReference>>,
@@ -109,7 +109,7 @@ pub(super) struct Reporter<'answer> {
 }
 
 impl<'answer> Reporter<'answer> {
-    pub(super) fn new(cluster: &'answer Cluster, incoming: &'answer Incoming) -> Reporter<'answer> {
+    pub(super) fn new(cluster: &'answer ClusterIndex, incoming: &'answer Incoming) -> Reporter<'answer> {
         let pair = |(key, value): (&'answer String, &String)| {
             let field_path = format!("spec.nodeSelector[{key}]");
             (reference(field_path, format!("{key}={value}")), key.as_str())

@@ -13,43 +13,43 @@ use imbl::vector::Focus;
 use imbl::{HashMap, Vector};
 use roaring::{MultiOps, RoaringBitmap};
 
-use super::labels::Labels;
+use super::labels::PackedLabels;
 use super::term::PodTerm;
 use crate::selector::{LabelSelection, TestedValues};
 
 /// What the pods of a group have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct GroupKey {
+pub(super) struct PodGroupKey {
     pub(super) namespace: Arc<str>,
-    pub(super) labels: Arc<Labels>,
+    pub(super) labels: Arc<PackedLabels>,
     /// Numbers of carried terms, in the pod's order; a term that a pod lists twice is there twice.
     pub(super) terms: Box<[u32]>,
 }
 
 /// A slot of a node, and how many pods of a group run there.
-pub(super) type Place = (u32, u32);
+pub(super) type NodePodCount = (u32, u32);
 
 /// The places of a group, sorted by slot. Thousands of groups are one pod, as those of StatefulSets: it is stored inline, so that a
 /// term which selects all of them reads one piece of memory and not three for each.
 #[derive(Clone, Debug)]
-enum Places {
-    One(Place),
-    Many(Arc<Vec<Place>>),
+enum NodePodCounts {
+    One(NodePodCount),
+    Many(Arc<Vec<NodePodCount>>),
 }
 
 /// A group.
 #[derive(Clone, Debug)]
-pub(super) struct Group {
-    pub(super) key: Arc<GroupKey>,
-    places: Places,
+pub(super) struct PodGroup {
+    pub(super) key: Arc<PodGroupKey>,
+    places: NodePodCounts,
 }
 
-impl Group {
+impl PodGroup {
     /// Where its pods run; never empty.
-    fn places(&self) -> &[Place] {
+    fn places(&self) -> &[NodePodCount] {
         match &self.places {
-            Places::One(place) => std::slice::from_ref(place),
-            Places::Many(places) => places,
+            NodePodCounts::One(place) => std::slice::from_ref(place),
+            NodePodCounts::Many(places) => places,
         }
     }
 }
@@ -62,23 +62,23 @@ struct LabelPostings {
 }
 
 /// Where the pods of groups run: finds the neighbour of what it found last without going through the tree again.
-pub(super) struct PlacesOfGroups<'groups> {
-    entries: Focus<'groups, Option<Group>, DefaultSharedPtr>,
+pub(super) struct PodCountReader<'groups> {
+    entries: Focus<'groups, Option<PodGroup>, DefaultSharedPtr>,
 }
 
-impl PlacesOfGroups<'_> {
+impl PodCountReader<'_> {
     /// Of one group.
-    pub(super) fn of(&mut self, number: u32) -> &[Place] {
+    pub(super) fn of(&mut self, number: u32) -> &[NodePodCount] {
         let group = self.entries.get(number as usize).and_then(Option::as_ref);
-        group.map(Group::places).unwrap_or_default()
+        group.map(PodGroup::places).unwrap_or_default()
     }
 }
 
 /// All groups, by number.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Groups {
-    entries: Vector<Option<Group>>,
-    numbers: HashMap<Arc<GroupKey>, u32>,
+pub(super) struct PodGroups {
+    entries: Vector<Option<PodGroup>>,
+    numbers: HashMap<Arc<PodGroupKey>, u32>,
     free: Vector<u32>,
     live: Arc<RoaringBitmap>,
     labels: HashMap<Arc<str>, LabelPostings>,
@@ -117,8 +117,8 @@ impl Membership {
     }
 }
 
-impl Groups {
-    pub(super) fn get(&self, number: u32) -> Option<&Group> {
+impl PodGroups {
+    pub(super) fn get(&self, number: u32) -> Option<&PodGroup> {
         self.entries.get(number as usize)?.as_ref()
     }
 
@@ -132,13 +132,13 @@ impl Groups {
     }
 
     /// Adds a pod on a node.
-    pub(super) fn join(&mut self, key: GroupKey, slot: u32) -> Membership {
+    pub(super) fn join(&mut self, key: PodGroupKey, slot: u32) -> Membership {
         if let Some(number) = self.numbers.get(&key).copied() {
             self.count(number, slot, 1);
             return Membership::Kept(number);
         }
         let key = Arc::new(key);
-        let group = Group { key: Arc::clone(&key), places: Places::One((slot, 1)) };
+        let group = PodGroup { key: Arc::clone(&key), places: NodePodCounts::One((slot, 1)) };
         let number = match self.free.pop_back() {
             Some(number) => {
                 self.entries.set(number as usize, Some(group));
@@ -174,10 +174,10 @@ impl Groups {
 
     fn count(&mut self, number: u32, slot: u32, change: i32) {
         let Some(Some(group)) = self.entries.get_mut(number as usize) else { return };
-        if let Places::One(place) = group.places {
-            group.places = Places::Many(Arc::new(vec![place]));
+        if let NodePodCounts::One(place) = group.places {
+            group.places = NodePodCounts::Many(Arc::new(vec![place]));
         }
-        let Places::Many(places) = &mut group.places else { return };
+        let NodePodCounts::Many(places) = &mut group.places else { return };
         let places = Arc::make_mut(places);
         match places.binary_search_by_key(&slot, |(slot, _)| *slot) {
             Ok(position) => {
@@ -190,17 +190,17 @@ impl Groups {
             Err(_) => {}
         }
         if let &[place] = &places[..] {
-            group.places = Places::One(place);
+            group.places = NodePodCounts::One(place);
         }
     }
 
     /// A look at where the pods of groups run, best in the order of their numbers.
-    pub(super) fn places(&self) -> PlacesOfGroups<'_> {
-        PlacesOfGroups { entries: self.entries.focus() }
+    pub(super) fn places(&self) -> PodCountReader<'_> {
+        PodCountReader { entries: self.entries.focus() }
     }
 
     /// Changes every posting list that contains a group, and removes empty ones.
-    fn post(&mut self, key: &GroupKey, change: impl Fn(&mut RoaringBitmap)) {
+    fn post(&mut self, key: &PodGroupKey, change: impl Fn(&mut RoaringBitmap)) {
         change(Arc::make_mut(&mut self.live));
         let namespace = self.namespaces.entry(Arc::clone(&key.namespace)).or_default();
         change(Arc::make_mut(namespace));

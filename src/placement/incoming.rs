@@ -1,6 +1,6 @@
 //! The pod to place, parsed once and tested against each node.
 
-use super::labels::Labels;
+use super::labels::PackedLabels;
 use super::options::{Options, Plugin};
 use super::pod::{NodeSelector, Pod};
 use super::term::{Narrowing, NodeTerm, PodTerm, TermList, Unparsable};
@@ -18,7 +18,7 @@ pub(super) fn required_term_path(index: usize) -> String {
 #[derive(Clone, Debug)]
 pub(super) struct Incoming {
     pub(super) pod: Pod,
-    pub(super) labels: Labels,
+    pub(super) labels: PackedLabels,
     pub(super) narrowing: Narrowing,
     /// None: no required node affinity.
     pub(super) required: Option<Vec<NodeTerm>>,
@@ -64,7 +64,7 @@ impl Incoming {
         let (preferred, unparsable_preference) = preferences(written);
         let narrows = options.filters_with(Plugin::NodeAffinity);
         Incoming {
-            labels: Labels::new(&pod.metadata.labels),
+            labels: PackedLabels::new(&pod.metadata.labels),
             narrowing: if narrows { Narrowing::of(pod.spec.required_node_affinity()) } else { Narrowing::All },
             required: pod.spec.required_node_affinity().map(node_terms),
             enforced: added.and_then(|added| added.required.as_ref()).map(node_terms),

@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 
 /// Labels, sorted by key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Labels {
+pub(super) struct PackedLabels {
     /// Keys and values in turn.
     text: Box<str>,
     /// Where each key and each value ends.
     ends: Box<[u32]>,
 }
 
-impl Labels {
+impl PackedLabels {
     /// From a map.
-    pub(super) fn new(labels: &BTreeMap<String, String>) -> Labels {
+    pub(super) fn new(labels: &BTreeMap<String, String>) -> PackedLabels {
         let mut text = String::new();
         let mut ends = Vec::with_capacity(labels.len() * 2);
         for part in labels.iter().flat_map(|(key, value)| [key, value]) {
@@ -25,7 +25,7 @@ impl Labels {
             text.push_str(part);
             ends.push(u32::try_from(text.len()).unwrap_or(u32::MAX));
         }
-        Labels { text: text.into(), ends: ends.into() }
+        PackedLabels { text: text.into(), ends: ends.into() }
     }
 
     /// The value of a key.

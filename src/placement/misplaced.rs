@@ -3,8 +3,8 @@
 //! Node affinity and pod affinity never evict ("IgnoredDuringExecution"); only NoExecute taints do. A pod that could not be
 //! placed again keeps running, and that is worth knowing before it restarts.
 
-use super::answer::Answer;
-use super::cluster::Cluster;
+use super::answer::PlacementResult;
+use super::cluster::ClusterIndex;
 use super::explain::derived;
 use super::options::Options;
 use super::review::{PodReference, RejectionReport};
@@ -40,7 +40,7 @@ pub struct LabelKeyUse {
     pub derived: Vec<String>,
 }
 
-impl Cluster {
+impl ClusterIndex {
     /// The pods bound to a node, in the order of their names. None if the node is not known.
     pub fn residents(&self, node: &str, options: &Options) -> Option<Vec<Resident>> {
         let slot = self.known_node(node)?;
@@ -50,7 +50,7 @@ impl Cluster {
         for entry in place.pods.iter().filter_map(|bound| self.pod(bound.pod)) {
             let (namespace, name) = entry.names();
             let rejections = match entry.group {
-                Some(_) => Answer::on_node(self, &self.document(entry), options, slot),
+                Some(_) => PlacementResult::on_node(self, &self.document(entry), options, slot),
                 None => Vec::new(),
             };
             let eviction = eviction(&facts.taints, entry.tolerations(), options.toleration_comparison);

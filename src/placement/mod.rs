@@ -43,12 +43,12 @@ pub mod validate;
 pub mod warning;
 pub mod workload;
 
-pub use answer::Answer;
-pub use cluster::{Cluster, ClusterCounts};
+pub use answer::PlacementResult;
+pub use cluster::{ClusterCounts, ClusterIndex};
 pub use node::{Namespace, Node, Taint};
 pub use options::Options;
 pub use pod::{Pod, ReadError};
-pub use reason::{Kind, Reason};
+pub use reason::{RejectionKind, RejectionReason};
 pub use review::PlacementReview;
 pub use term::{MOST_TERMS, TermList, Unparsable, too_many_terms};
 pub use toleration::{Eviction, eviction, tolerates};

@@ -233,13 +233,13 @@ pub struct PodAffinity {
 pub struct PodAffinityTerm {
     /// Null selects no pod, `{}` every one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub label_selector: Option<LabelSelector>,
+    pub label_selector: Option<MetaV1LabelSelector>,
     /// Namespaces by name.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<String>,
     /// Namespaces by label, beside those by name: null selects none, `{}` every one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub namespace_selector: Option<LabelSelector>,
+    pub namespace_selector: Option<MetaV1LabelSelector>,
     /// The key of the node label that makes the domains.
     #[serde(deserialize_with = "null_as_default")]
     pub topology_key: String,
@@ -266,7 +266,7 @@ pub struct WeightedPodAffinityTerm {
 /// metav1.LabelSelector as it is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct LabelSelector {
+pub struct MetaV1LabelSelector {
     /// Labels with exactly these values.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub match_labels: BTreeMap<String, String>,

@@ -5,18 +5,18 @@
 use serde_json::Value;
 
 use super::admission::{AdmissionError, RuntimeScheduling, admit};
-use super::answer::Answer;
-use super::cluster::Cluster;
+use super::answer::PlacementResult;
+use super::cluster::ClusterIndex;
 use super::node::Taint;
 use super::options::Options;
 use super::pod::Pod;
 use super::review::{PlacementReviewSpec, WhatIf};
 use super::term::too_many_terms;
-use super::unknown::{Misfits, of_pod, of_workload};
+use super::unknown::{PodShapeErrors, of_pod, of_workload};
 use super::validate;
 use super::warning::Warning;
 use super::workload::Workload;
-use crate::selector::{Problem, Reason};
+use crate::selector::{FieldError, FieldErrorType};
 
 /// Most premises of each kind, and most names of nodes: a review is one request.
 pub const MAX_PREMISES: usize = 1_000;
@@ -34,7 +34,7 @@ pub struct Fetched<'caller> {
 #[derive(Debug)]
 pub struct Reviewed {
     /// The answer.
-    pub answer: Answer,
+    pub answer: PlacementResult,
     /// Warnings about the Pod or the workload as it was sent, with paths in it: unknown fields, deprecated labels, null selectors.
     pub warnings: Vec<Warning>,
 }
@@ -46,7 +46,7 @@ impl PlacementReviewSpec {
     /// The review is invalid, or the Pod could not be created.
     pub fn answer(
         &self,
-        cluster: &Cluster,
+        cluster: &ClusterIndex,
         fetched: Fetched<'_>,
         options: &Options,
     ) -> Result<Reviewed, AdmissionError> {
@@ -107,11 +107,11 @@ impl PlacementReviewSpec {
 
     /// What does not have the shape of a Pod or a workload, with paths in it. [`PlacementReviewSpec::answer`] rejects it or warns of
     /// it too; this function reports it whether there is an answer or not.
-    pub fn misfits(&self) -> Misfits {
+    pub fn misfits(&self) -> PodShapeErrors {
         match (&self.pod, &self.template) {
             (Some(pod), _) => of_pod(pod),
             (None, Some(workload)) => of_workload(workload),
-            (None, None) => Misfits::default(),
+            (None, None) => PodShapeErrors::default(),
         }
     }
 
@@ -125,7 +125,7 @@ impl PlacementReviewSpec {
     }
 
     /// The errors of the review.
-    fn problems(&self, cluster: &Cluster) -> Vec<Problem> {
+    fn problems(&self, cluster: &ClusterIndex) -> Vec<FieldError> {
         let mut problems = Vec::new();
         let given = [self.pod.is_some(), self.template.is_some(), self.pod_ref.is_some()];
         if given.iter().filter(|is_given| **is_given).count() != 1 {
@@ -134,7 +134,7 @@ impl PlacementReviewSpec {
         let mut limit = |field: &str, length: usize| {
             if length > MAX_PREMISES {
                 let detail = format!("must have at most {MAX_PREMISES} items");
-                problems.push(Problem::with_text(Reason::TooMany, field, &length.to_string(), detail));
+                problems.push(FieldError::with_text(FieldErrorType::TooMany, field, &length.to_string(), detail));
             }
         };
         limit("spec.nodeNames", self.node_names.len());
@@ -144,7 +144,7 @@ impl PlacementReviewSpec {
         limit("spec.whatIf.withoutPods", what_if.without_pods.len());
         let unknown = |field: String, name: &str| {
             let value = Value::from(name);
-            Problem::with_value(Reason::Invalid, field, &value, "there is no node of that name")
+            FieldError::with_value(FieldErrorType::Invalid, field, &value, "there is no node of that name")
         };
         for (index, taint) in what_if.taints.iter().enumerate() {
             if problems.len() >= validate::MOST_PROBLEMS {
@@ -175,7 +175,12 @@ impl PlacementReviewSpec {
                 faults.chain(value_faults.into_iter().map(|fault| ("value", &label.value, fault)))
             {
                 let value = Value::from(value.as_str());
-                problems.push(Problem::with_value(Reason::Invalid, format!("{path}.{member}"), &value, fault));
+                problems.push(FieldError::with_value(
+                    FieldErrorType::Invalid,
+                    format!("{path}.{member}"),
+                    &value,
+                    fault,
+                ));
             }
         }
         problems
@@ -183,20 +188,20 @@ impl PlacementReviewSpec {
 }
 
 /// Warnings about fields that do not exist.
-fn checked(misfits: Misfits) -> Result<Vec<Warning>, AdmissionError> {
+fn checked(misfits: PodShapeErrors) -> Result<Vec<Warning>, AdmissionError> {
     if misfits.misshapen.is_empty() { Ok(misfits.unknown) } else { Err(AdmissionError::Invalid(misfits.misshapen)) }
 }
 
 /// Errors of containers follow those of metadata, and precede all others of the spec.
-fn in_order(containers: Vec<Problem>, mut problems: Vec<Problem>) -> Vec<Problem> {
-    let of_metadata = |problem: &&Problem| problem.field.ends_with("labels");
+fn in_order(containers: Vec<FieldError>, mut problems: Vec<FieldError>) -> Vec<FieldError> {
+    let of_metadata = |problem: &&FieldError| problem.field.ends_with("labels");
     let metadata = problems.iter().take_while(of_metadata).count();
     problems.splice(metadata..metadata, containers);
     problems
 }
 
-fn invalid(field: &str, detail: &str) -> Problem {
-    Problem { reason: Reason::Invalid, field: field.to_owned(), message: format!("Invalid value: {detail}") }
+fn invalid(field: &str, detail: &str) -> FieldError {
+    FieldError { reason: FieldErrorType::Invalid, field: field.to_owned(), message: format!("Invalid value: {detail}") }
 }
 
 fn read_pod(document: &Value) -> Result<Pod, AdmissionError> {
@@ -209,7 +214,7 @@ fn taint_of(taint: &super::review::NodeTaint) -> Taint {
 }
 
 /// The cluster as it would be.
-fn apply(cluster: &Cluster, what_if: &WhatIf) -> Cluster {
+fn apply(cluster: &ClusterIndex, what_if: &WhatIf) -> ClusterIndex {
     let mut cluster = cluster.clone();
     for premise in &what_if.taints {
         let taint = taint_of(premise);

@@ -4,26 +4,26 @@ use super::options::Plugin;
 
 /// Whether evicting other pods could change a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum RejectionKind {
     /// It could not.
     Unresolvable,
     /// It could.
     Unschedulable,
 }
 
-impl Kind {
+impl RejectionKind {
     /// As documents write it.
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Unresolvable => "Unresolvable",
-            Kind::Unschedulable => "Unschedulable",
+            RejectionKind::Unresolvable => "Unresolvable",
+            RejectionKind::Unschedulable => "Unschedulable",
         }
     }
 }
 
 /// A rule that rejected a node, in the order in which the scheduler comes upon them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Reason {
+pub enum RejectionReason {
     /// The pod has scheduling gates and is not tried at all.
     SchedulingGated,
     /// The names in matchFields contradict each other; decided before any node is looked at.
@@ -46,72 +46,76 @@ pub enum Reason {
     ExistingPodAntiAffinity,
 }
 
-impl Reason {
+impl RejectionReason {
     /// All of them, in the order of the scheduler.
-    pub const ALL: [Reason; 10] = [
-        Reason::SchedulingGated,
-        Reason::AffinityTermsConflict,
-        Reason::NodeNotNamed,
-        Reason::NodeUnschedulable,
-        Reason::NodeNameMismatch,
-        Reason::UntoleratedTaint,
-        Reason::NodeAffinityMismatch,
-        Reason::PodAffinityMismatch,
-        Reason::PodAntiAffinityMismatch,
-        Reason::ExistingPodAntiAffinity,
+    pub const ALL: [RejectionReason; 10] = [
+        RejectionReason::SchedulingGated,
+        RejectionReason::AffinityTermsConflict,
+        RejectionReason::NodeNotNamed,
+        RejectionReason::NodeUnschedulable,
+        RejectionReason::NodeNameMismatch,
+        RejectionReason::UntoleratedTaint,
+        RejectionReason::NodeAffinityMismatch,
+        RejectionReason::PodAffinityMismatch,
+        RejectionReason::PodAntiAffinityMismatch,
+        RejectionReason::ExistingPodAntiAffinity,
     ];
 
     /// The stable code.
     pub fn as_str(self) -> &'static str {
         match self {
-            Reason::SchedulingGated => "SchedulingGated",
-            Reason::AffinityTermsConflict => "AffinityTermsConflict",
-            Reason::NodeNotNamed => "NodeNotNamed",
-            Reason::NodeUnschedulable => "NodeUnschedulable",
-            Reason::NodeNameMismatch => "NodeNameMismatch",
-            Reason::UntoleratedTaint => "UntoleratedTaint",
-            Reason::NodeAffinityMismatch => "NodeAffinityMismatch",
-            Reason::PodAffinityMismatch => "PodAffinityMismatch",
-            Reason::PodAntiAffinityMismatch => "PodAntiAffinityMismatch",
-            Reason::ExistingPodAntiAffinity => "ExistingPodAntiAffinity",
+            RejectionReason::SchedulingGated => "SchedulingGated",
+            RejectionReason::AffinityTermsConflict => "AffinityTermsConflict",
+            RejectionReason::NodeNotNamed => "NodeNotNamed",
+            RejectionReason::NodeUnschedulable => "NodeUnschedulable",
+            RejectionReason::NodeNameMismatch => "NodeNameMismatch",
+            RejectionReason::UntoleratedTaint => "UntoleratedTaint",
+            RejectionReason::NodeAffinityMismatch => "NodeAffinityMismatch",
+            RejectionReason::PodAffinityMismatch => "PodAffinityMismatch",
+            RejectionReason::PodAntiAffinityMismatch => "PodAntiAffinityMismatch",
+            RejectionReason::ExistingPodAntiAffinity => "ExistingPodAntiAffinity",
         }
     }
 
     /// Who rejects.
     pub fn plugin(self) -> Plugin {
         match self {
-            Reason::SchedulingGated => Plugin::SchedulingGates,
-            Reason::NodeUnschedulable => Plugin::NodeUnschedulable,
-            Reason::NodeNameMismatch => Plugin::NodeName,
-            Reason::UntoleratedTaint => Plugin::TaintToleration,
-            Reason::AffinityTermsConflict | Reason::NodeNotNamed | Reason::NodeAffinityMismatch => Plugin::NodeAffinity,
-            Reason::PodAffinityMismatch | Reason::PodAntiAffinityMismatch | Reason::ExistingPodAntiAffinity => {
-                Plugin::InterPodAffinity
-            }
+            RejectionReason::SchedulingGated => Plugin::SchedulingGates,
+            RejectionReason::NodeUnschedulable => Plugin::NodeUnschedulable,
+            RejectionReason::NodeNameMismatch => Plugin::NodeName,
+            RejectionReason::UntoleratedTaint => Plugin::TaintToleration,
+            RejectionReason::AffinityTermsConflict
+            | RejectionReason::NodeNotNamed
+            | RejectionReason::NodeAffinityMismatch => Plugin::NodeAffinity,
+            RejectionReason::PodAffinityMismatch
+            | RejectionReason::PodAntiAffinityMismatch
+            | RejectionReason::ExistingPodAntiAffinity => Plugin::InterPodAffinity,
         }
     }
 
     /// Whether evicting others could help.
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> RejectionKind {
         match self {
-            Reason::PodAntiAffinityMismatch | Reason::ExistingPodAntiAffinity => Kind::Unschedulable,
-            _ => Kind::Unresolvable,
+            RejectionReason::PodAntiAffinityMismatch | RejectionReason::ExistingPodAntiAffinity => {
+                RejectionKind::Unschedulable
+            }
+            _ => RejectionKind::Unresolvable,
         }
     }
 
     /// The scheduler's message, as its event counts it. Gates have their own, with their names.
     pub fn message(self) -> &'static str {
         match self {
-            Reason::SchedulingGated => "waiting for scheduling gates",
-            Reason::AffinityTermsConflict => "pod affinity terms conflict",
-            Reason::NodeNotNamed => "node(s) didn't satisfy plugin(s) [NodeAffinity]",
-            Reason::NodeUnschedulable => "node(s) were unschedulable",
-            Reason::NodeNameMismatch => "node(s) didn't match the requested node name",
-            Reason::UntoleratedTaint => "node(s) had untolerated taint(s)",
-            Reason::NodeAffinityMismatch => "node(s) didn't match Pod's node affinity/selector",
-            Reason::PodAffinityMismatch => "node(s) didn't match pod affinity rules",
-            Reason::PodAntiAffinityMismatch => "node(s) didn't match pod anti-affinity rules",
-            Reason::ExistingPodAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules",
+            RejectionReason::SchedulingGated => "waiting for scheduling gates",
+            RejectionReason::AffinityTermsConflict => "pod affinity terms conflict",
+            RejectionReason::NodeNotNamed => "node(s) didn't satisfy plugin(s) [NodeAffinity]",
+            RejectionReason::NodeUnschedulable => "node(s) were unschedulable",
+            RejectionReason::NodeNameMismatch => "node(s) didn't match the requested node name",
+            RejectionReason::UntoleratedTaint => "node(s) had untolerated taint(s)",
+            RejectionReason::NodeAffinityMismatch => "node(s) didn't match Pod's node affinity/selector",
+            RejectionReason::PodAffinityMismatch => "node(s) didn't match pod affinity rules",
+            RejectionReason::PodAntiAffinityMismatch => "node(s) didn't match pod anti-affinity rules",
+            RejectionReason::ExistingPodAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules",
         }
     }
 }

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::labels::Labels;
+use super::labels::PackedLabels;
 use super::pod;
 use crate::model::quote;
 use crate::selector::syntax::{label_key_faults, label_value_faults};
@@ -26,7 +26,7 @@ pub struct Unparsable {
 }
 
 /// Whether labels satisfy a selection.
-pub(super) fn selects(selection: &LabelSelection, labels: &Labels) -> bool {
+pub(super) fn selects(selection: &LabelSelection, labels: &PackedLabels) -> bool {
     match selection {
         LabelSelection::Nothing => false,
         LabelSelection::Everything => true,
@@ -34,7 +34,7 @@ pub(super) fn selects(selection: &LabelSelection, labels: &Labels) -> bool {
     }
 }
 
-pub(super) fn all_hold(requirements: &[LabelRequirement], labels: &Labels) -> bool {
+pub(super) fn all_hold(requirements: &[LabelRequirement], labels: &PackedLabels) -> bool {
     requirements.iter().all(|requirement| requirement.matches(labels.get(&requirement.key)))
 }
 
@@ -83,7 +83,7 @@ fn requirement(written: &pod::Requirement, dialect: Dialect, path: &str) -> Resu
 }
 
 /// A metav1.LabelSelector: null selects nothing.
-pub(super) fn selection(written: Option<&pod::LabelSelector>, path: &str) -> Result<LabelSelection, Unparsable> {
+pub(super) fn selection(written: Option<&pod::MetaV1LabelSelector>, path: &str) -> Result<LabelSelection, Unparsable> {
     let Some(written) = written else { return Ok(LabelSelection::Nothing) };
     let mut requirements = Vec::new();
     for (key, value) in &written.match_labels {
@@ -106,13 +106,13 @@ pub(super) const NAME_FIELD: &str = "metadata.name";
 
 /// One requirement on a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FieldRequirement {
+pub(super) struct NodeFieldRequirement {
     key: String,
     is_equal: bool,
     value: String,
 }
 
-impl FieldRequirement {
+impl NodeFieldRequirement {
     /// A field that nodes do not have is empty.
     fn holds(&self, name: &str) -> bool {
         let value = if self.key == NAME_FIELD { name } else { "" };
@@ -128,7 +128,7 @@ pub(super) enum NodeTerm {
     /// It matches no node.
     Unparsable(Unparsable),
     /// All must hold.
-    Parsed { labels: Vec<LabelRequirement>, fields: Vec<FieldRequirement> },
+    Parsed { labels: Vec<LabelRequirement>, fields: Vec<NodeFieldRequirement> },
 }
 
 /// Why a node selector term does not match a node.
@@ -175,12 +175,12 @@ impl NodeTerm {
             let [value] = &field.values[..] else {
                 return Err(refused("values", "Invalid value: must have one element".to_owned()));
             };
-            fields.push(FieldRequirement { key: field.key.clone(), is_equal, value: value.clone() });
+            fields.push(NodeFieldRequirement { key: field.key.clone(), is_equal, value: value.clone() });
         }
         Ok(NodeTerm::Parsed { labels, fields })
     }
 
-    pub(super) fn matches(&self, name: &str, node_labels: &Labels) -> bool {
+    pub(super) fn matches(&self, name: &str, node_labels: &PackedLabels) -> bool {
         match self {
             NodeTerm::Empty | NodeTerm::Unparsable(_) => false,
             NodeTerm::Parsed { labels, fields } => {
@@ -190,7 +190,7 @@ impl NodeTerm {
     }
 
     /// The first requirement that does not match; `None` if all match.
-    pub(super) fn fault(&self, name: &str, node_labels: &Labels) -> Option<TermFault> {
+    pub(super) fn fault(&self, name: &str, node_labels: &PackedLabels) -> Option<TermFault> {
         match self {
             NodeTerm::Empty => Some(TermFault::Empty),
             NodeTerm::Unparsable(_) => Some(TermFault::Unparsable),
@@ -227,9 +227,9 @@ impl NodeTerm {
     }
 }
 
-impl fmt::Display for FieldRequirement {
+impl fmt::Display for NodeFieldRequirement {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let FieldRequirement { key, is_equal, value } = self;
+        let NodeFieldRequirement { key, is_equal, value } = self;
         write!(formatter, "{key}{}{value}", if *is_equal { "=" } else { "!=" })
     }
 }
@@ -294,7 +294,7 @@ impl PodTerm {
 
     /// Whether a term of an existing pod covers a namespace with these labels. One that has no object counts as one without
     /// labels here; what a term of the incoming pod covers is looked up among the namespaces that there are.
-    pub(super) fn covers(&self, namespace: &str, labels: &Labels) -> bool {
+    pub(super) fn covers(&self, namespace: &str, labels: &PackedLabels) -> bool {
         let by_label = || selects(&self.namespace_selection, labels);
         self.namespaces.binary_search_by(|candidate| candidate.as_str().cmp(namespace)).is_ok() || by_label()
     }

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::answer::Answer;
-use super::evaluate::{Cause, NodeVerdict, Rejection};
+use super::answer::PlacementResult;
+use super::evaluate::{Cause, NodeRejection, NodeVerdict};
 use super::explain::Reporter;
-use super::reason::Reason;
+use super::reason::RejectionReason;
 use super::review::{PlacementReview, TermReference};
 
 /// How the text of a review without reports ends: what follows `nodes` closes it, its status and the review.
@@ -21,7 +21,7 @@ const END: &[u8] = b"\"nodes\":[]}}";
 /// About what a node takes.
 const BYTES_OF_A_NODE: usize = 320;
 
-impl Answer {
+impl PlacementResult {
     /// A review as JSON text, with reports of the requested nodes in place of those of its status.
     ///
     /// # Errors
@@ -46,10 +46,10 @@ impl Answer {
 
 /// The key of the common beginning of two rejections: the reason, whether the scheduler's configuration demands it, and the term by its
 /// address.
-type Beginning = (Reason, bool, usize);
+type Beginning = (RejectionReason, bool, usize);
 
 struct Writer<'answer> {
-    answer: &'answer Answer,
+    answer: &'answer PlacementResult,
     reporter: Reporter<'answer>,
     text: Vec<u8>,
     /// The position of a beginning in the text. The term is held, so that no other gets its address.
@@ -122,7 +122,7 @@ impl<'answer> Writer<'answer> {
         Ok(())
     }
 
-    fn rejection(&mut self, verdict: &NodeVerdict, rejection: &Rejection) -> Result<(), serde_json::Error> {
+    fn rejection(&mut self, verdict: &NodeVerdict, rejection: &NodeRejection) -> Result<(), serde_json::Error> {
         let behind = self.answer.behind(verdict, rejection, &mut self.reporter);
         self.beginning(verdict, rejection, behind.term)?;
         if let Some(taint) = behind.taint {
@@ -144,7 +144,7 @@ impl<'answer> Writer<'answer> {
     fn beginning(
         &mut self,
         verdict: &NodeVerdict,
-        rejection: &Rejection,
+        rejection: &NodeRejection,
         term: Option<Arc<TermReference>>,
     ) -> Result<(), serde_json::Error> {
         let reason = rejection.reason;

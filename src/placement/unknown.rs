@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::model::object_meta::OBJECT_META_MEMBERS;
 
 use super::warning::Warning;
-use crate::selector::{Problem, Reason};
+use crate::selector::{FieldError, FieldErrorType};
 
 /// Most unknown fields that are reported of one document, as in an API server (`sigs.k8s.io/json`).
 const MOST: usize = 100;
@@ -211,21 +211,21 @@ macro_rules! workload {
 
 /// What does not have the shape of its kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Misfits {
+pub struct PodShapeErrors {
     /// Fields that do not exist, with paths in the document.
     pub unknown: Vec<Warning>,
     /// A list where an object belongs, or the other way round: such a document is rejected. Reported here because serde would
     /// take a list for the members of an object in their order. The path of the document itself is empty.
-    pub misshapen: Vec<Problem>,
+    pub misshapen: Vec<FieldError>,
 }
 
 /// Looks through a Pod.
-pub(super) fn of_pod(document: &Value) -> Misfits {
+pub(super) fn of_pod(document: &Value) -> PodShapeErrors {
     misfits(document, POD)
 }
 
 /// Looks through a workload; of a kind that has no pod template nothing is known.
-pub(super) fn of_workload(document: &Value) -> Misfits {
+pub(super) fn of_workload(document: &Value) -> PodShapeErrors {
     let shape = match document.get("kind").and_then(Value::as_str).unwrap_or_default() {
         "Deployment" => workload!(DEPLOYMENT_SPEC),
         "ReplicaSet" => workload!(REPLICA_SET_SPEC),
@@ -240,13 +240,13 @@ pub(super) fn of_workload(document: &Value) -> Misfits {
     misfits(document, shape)
 }
 
-fn misfits(document: &Value, shape: Shape) -> Misfits {
-    let mut found = Misfits::default();
+fn misfits(document: &Value, shape: Shape) -> PodShapeErrors {
+    let mut found = PodShapeErrors::default();
     walk(document, shape, "", &mut found);
     found
 }
 
-fn walk(value: &Value, shape: Shape, path: &str, found: &mut Misfits) {
+fn walk(value: &Value, shape: Shape, path: &str, found: &mut PodShapeErrors) {
     let expected = match (shape, value) {
         (_, Value::Null)
         | (Shape::Any, _)
@@ -255,7 +255,9 @@ fn walk(value: &Value, shape: Shape, path: &str, found: &mut Misfits) {
         (Shape::List(_), _) => Some("must be a list"),
         (Shape::Object(..), _) => Some("must be an object"),
     };
-    found.misshapen.extend(expected.map(|expected| Problem::with_value(Reason::TypeInvalid, path, value, expected)));
+    found
+        .misshapen
+        .extend(expected.map(|expected| FieldError::with_value(FieldErrorType::TypeInvalid, path, value, expected)));
     match (shape, value) {
         (Shape::List(item), Value::Array(values)) => {
             for (index, value) in values.iter().enumerate() {

@@ -12,7 +12,8 @@ use serde_json::Value;
 use super::node::Taint;
 use super::options::Options;
 use super::pod::{
-    Affinity, LabelSelector, NodeSelectorTerm, Pod, PodAffinity, PodAffinityTerm, PodSpec, Requirement, Toleration,
+    Affinity, MetaV1LabelSelector, NodeSelectorTerm, Pod, PodAffinity, PodAffinityTerm, PodSpec, Requirement,
+    Toleration,
 };
 use super::term::NAME_FIELD;
 use super::toleration::{NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, is_canonical_integer};
@@ -20,7 +21,7 @@ use super::warning::Warning;
 use crate::model::quote;
 use crate::selector::syntax::{dns_label_faults, dns_subdomain_faults, label_key_faults, label_value_faults};
 use crate::selector::wire::label_selector;
-use crate::selector::{Problem, Reason};
+use crate::selector::{FieldError, FieldErrorType};
 
 /// Most problems of one document, and about the most warnings. The text of a problem takes hundreds of times the bytes of its subject, and more help no user.
 pub const MOST_PROBLEMS: usize = 100;
@@ -30,10 +31,10 @@ const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 
 /// The first problems, up to [`MOST_PROBLEMS`].
 #[derive(Default)]
-struct Problems(Vec<Problem>);
+struct Problems(Vec<FieldError>);
 
 impl Problems {
-    fn push(&mut self, problem: Problem) {
+    fn push(&mut self, problem: FieldError) {
         self.extend([problem]);
     }
 
@@ -43,27 +44,27 @@ impl Problems {
     }
 }
 
-impl Extend<Problem> for Problems {
-    fn extend<All: IntoIterator<Item = Problem>>(&mut self, problems: All) {
+impl Extend<FieldError> for Problems {
+    fn extend<All: IntoIterator<Item = FieldError>>(&mut self, problems: All) {
         self.0.extend(problems.into_iter().take(self.left()));
     }
 }
 
-fn invalid(field: impl Into<String>, value: &str, detail: impl std::fmt::Display) -> Problem {
-    Problem::with_text(Reason::Invalid, field, &quote(value), detail)
+fn invalid(field: impl Into<String>, value: &str, detail: impl std::fmt::Display) -> FieldError {
+    FieldError::with_text(FieldErrorType::Invalid, field, &quote(value), detail)
 }
 
-fn unsupported(field: impl Into<String>, value: &str, supported: &[&str]) -> Problem {
+fn unsupported(field: impl Into<String>, value: &str, supported: &[&str]) -> FieldError {
     let supported: Vec<String> = supported.iter().map(|one| quote(one)).collect();
     let detail = format!("supported values: {}", supported.join(", "));
-    Problem::with_text(Reason::NotSupported, field, &quote(value), detail)
+    FieldError::with_text(FieldErrorType::NotSupported, field, &quote(value), detail)
 }
 
 fn warning(field: String, message: impl Into<String>) -> Warning {
     Warning::OfField { field, message: message.into() }
 }
 
-fn key_problems(field: &str, key: &str) -> impl Iterator<Item = Problem> {
+fn key_problems(field: &str, key: &str) -> impl Iterator<Item = FieldError> {
     label_key_faults(key).into_iter().map(move |fault| invalid(field, key, fault))
 }
 
@@ -79,10 +80,10 @@ fn labels(labels: &BTreeMap<String, String>, path: &str, problems: &mut Problems
 
 /// Validates the `containers` of a Pod or a pod template at `path`: there must be some, with images and valid
 /// names. Taken from the document, because a [`PodSpec`] has none.
-pub fn containers(containers: Option<&Value>, path: &str) -> Vec<Problem> {
+pub fn containers(containers: Option<&Value>, path: &str) -> Vec<FieldError> {
     let containers = containers.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     if containers.is_empty() {
-        return vec![Problem::without_value(Reason::Required, path, "")];
+        return vec![FieldError::without_value(FieldErrorType::Required, path, "")];
     }
     let mut problems = Problems::default();
     let mut seen = BTreeSet::new();
@@ -92,7 +93,7 @@ pub fn containers(containers: Option<&Value>, path: &str) -> Vec<Problem> {
         }
         let path = format!("{path}[{index}]");
         if !container.is_object() && !container.is_null() {
-            problems.push(Problem::with_value(Reason::TypeInvalid, path, container, "must be an object"));
+            problems.push(FieldError::with_value(FieldErrorType::TypeInvalid, path, container, "must be an object"));
             continue;
         }
         let mut text = |member: &str| match container.get(member) {
@@ -100,7 +101,7 @@ pub fn containers(containers: Option<&Value>, path: &str) -> Vec<Problem> {
             Some(Value::String(text)) => Some(&**text),
             Some(other) => {
                 let field = format!("{path}.{member}");
-                problems.push(Problem::with_value(Reason::TypeInvalid, field, other, "must be a string"));
+                problems.push(FieldError::with_value(FieldErrorType::TypeInvalid, field, other, "must be a string"));
                 None
             }
         };
@@ -108,44 +109,44 @@ pub fn containers(containers: Option<&Value>, path: &str) -> Vec<Problem> {
         let name_path = format!("{path}.name");
         if let Some(name) = name {
             match name {
-                "" => problems.push(Problem::without_value(Reason::Required, &*name_path, "")),
+                "" => problems.push(FieldError::without_value(FieldErrorType::Required, &*name_path, "")),
                 name => {
                     problems.extend(dns_label_faults(name).into_iter().map(|fault| invalid(&*name_path, name, fault)));
                 }
             }
         }
         if image == Some("") {
-            problems.push(Problem::without_value(Reason::Required, format!("{path}.image"), ""));
+            problems.push(FieldError::without_value(FieldErrorType::Required, format!("{path}.image"), ""));
         }
         if let Some(name) = name.filter(|name| !seen.insert(*name)) {
-            problems.push(Problem::with_text(Reason::Duplicate, name_path, &quote(name), ""));
+            problems.push(FieldError::with_text(FieldErrorType::Duplicate, name_path, &quote(name), ""));
         }
     }
     problems.0
 }
 
 /// Validates a Pod that is created.
-pub fn pod(pod: &Pod, options: &Options) -> Vec<Problem> {
+pub fn pod(pod: &Pod, options: &Options) -> Vec<FieldError> {
     let mut problems = Problems::default();
     labels(&pod.metadata.labels, "metadata.labels", &mut problems);
     problems.extend(pod_spec(&pod.spec, "spec", options));
     if !pod.spec.node_name.is_empty() && !pod.spec.scheduling_gates.is_empty() {
         let detail = "cannot be set until all schedulingGates have been cleared";
-        problems.push(Problem::without_value(Reason::Forbidden, "spec.nodeName", detail));
+        problems.push(FieldError::without_value(FieldErrorType::Forbidden, "spec.nodeName", detail));
     }
     problems.0
 }
 
 /// Validates a pod template at `path` (`spec.template` in a Deployment). The paths are upstream's: labels
 /// are directly below the template.
-pub fn template(template: &Pod, path: &str, options: &Options) -> Vec<Problem> {
+pub fn template(template: &Pod, path: &str, options: &Options) -> Vec<FieldError> {
     let mut problems = Problems::default();
     labels(&template.metadata.labels, &format!("{path}.labels"), &mut problems);
     problems.extend(pod_spec(&template.spec, &format!("{path}.spec"), options));
     problems.0
 }
 
-fn pod_spec(spec: &PodSpec, path: &str, options: &Options) -> Vec<Problem> {
+fn pod_spec(spec: &PodSpec, path: &str, options: &Options) -> Vec<FieldError> {
     let mut problems = Problems::default();
     labels(&spec.node_selector, &format!("{path}.nodeSelector"), &mut problems);
     if let Some(affinity) = &spec.affinity {
@@ -159,7 +160,7 @@ fn pod_spec(spec: &PodSpec, path: &str, options: &Options) -> Vec<Problem> {
         let field = format!("{path}.schedulingGates[{index}]");
         problems.extend(key_problems(&field, &gate.name));
         if !seen.insert(&gate.name) {
-            problems.push(Problem::with_text(Reason::Duplicate, field, &quote(&gate.name), ""));
+            problems.push(FieldError::with_text(FieldErrorType::Duplicate, field, &quote(&gate.name), ""));
         }
     }
     if !spec.node_name.is_empty() {
@@ -182,7 +183,7 @@ fn affinities(affinity: &Affinity, path: &str, problems: &mut Problems) {
             let path = format!("{path}.{REQUIRED}.nodeSelectorTerms");
             if required.node_selector_terms.is_empty() {
                 let detail = "must have at least one node selector term";
-                problems.push(Problem::without_value(Reason::Required, &*path, detail));
+                problems.push(FieldError::without_value(FieldErrorType::Required, &*path, detail));
             }
             for (index, term) in required.node_selector_terms.iter().enumerate() {
                 node_term(term, true, &format!("{path}[{index}]"), problems);
@@ -207,7 +208,7 @@ fn weight(weight: i32, path: &str, problems: &mut Problems) {
     if !(1..=100).contains(&weight) {
         let value = Value::from(weight);
         let detail = "must be in the range 1-100";
-        problems.push(Problem::with_value(Reason::Invalid, format!("{path}.weight"), &value, detail));
+        problems.push(FieldError::with_value(FieldErrorType::Invalid, format!("{path}.weight"), &value, detail));
     }
 }
 
@@ -228,21 +229,23 @@ fn node_term(term: &NodeSelectorTerm, judges_values: bool, path: &str, problems:
 
 fn node_requirement(requirement: &Requirement, judges_values: bool, path: &str, problems: &mut Problems) {
     let Requirement { key, operator, values } = requirement;
-    let wrong_values = |reason: Reason, detail: &str| Problem::without_value(reason, format!("{path}.values"), detail);
+    let wrong_values =
+        |reason: FieldErrorType, detail: &str| FieldError::without_value(reason, format!("{path}.values"), detail);
     match &**operator {
-        "In" | "NotIn" => problems.extend(
-            values
-                .is_empty()
-                .then(|| wrong_values(Reason::Required, "must be specified when `operator` is 'In' or 'NotIn'")),
-        ),
-        "Exists" | "DoesNotExist" => problems.extend((!values.is_empty()).then(|| {
-            wrong_values(Reason::Forbidden, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
-        })),
-        "Gt" | "Lt" => {
-            problems.extend((values.len() != 1).then(|| {
-                wrong_values(Reason::Required, "must be specified single value when `operator` is 'Lt' or 'Gt'")
+        "In" | "NotIn" => {
+            problems.extend(values.is_empty().then(|| {
+                wrong_values(FieldErrorType::Required, "must be specified when `operator` is 'In' or 'NotIn'")
             }))
         }
+        "Exists" | "DoesNotExist" => problems.extend((!values.is_empty()).then(|| {
+            wrong_values(
+                FieldErrorType::Forbidden,
+                "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+            )
+        })),
+        "Gt" | "Lt" => problems.extend((values.len() != 1).then(|| {
+            wrong_values(FieldErrorType::Required, "must be specified single value when `operator` is 'Lt' or 'Gt'")
+        })),
         unknown => problems.push(invalid(format!("{path}.operator"), unknown, "not a valid selector operator")),
     }
     problems.extend(key_problems(&format!("{path}.key"), key));
@@ -261,7 +264,7 @@ fn field_requirement(requirement: &Requirement, path: &str, problems: &mut Probl
         "In" | "NotIn" if values.len() == 1 => {}
         "In" | "NotIn" => {
             let detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector";
-            problems.push(Problem::without_value(Reason::Required, format!("{path}.values"), detail));
+            problems.push(FieldError::without_value(FieldErrorType::Required, format!("{path}.values"), detail));
         }
         unknown => problems.push(invalid(format!("{path}.operator"), unknown, "not a valid selector operator")),
     }
@@ -295,7 +298,7 @@ fn pod_affinity(affinity: &PodAffinity, path: &str, problems: &mut Problems) {
     }
 }
 
-fn selector(selector: Option<&LabelSelector>, path: &str, problems: &mut Problems) {
+fn selector(selector: Option<&MetaV1LabelSelector>, path: &str, problems: &mut Problems) {
     let written = selector.map(|selector| serde_json::to_value(selector).unwrap_or_default()).unwrap_or_default();
     if let Err(found) = label_selector(&written, path, problems.left()) {
         problems.extend(found);
@@ -316,7 +319,7 @@ fn pod_term(term: &PodAffinityTerm, path: &str, problems: &mut Problems) {
     label_keys(term, path, problems);
     let topology_path = format!("{path}.topologyKey");
     if term.topology_key.is_empty() {
-        problems.push(Problem::without_value(Reason::Required, &*topology_path, "can not be empty"));
+        problems.push(FieldError::without_value(FieldErrorType::Required, &*topology_path, "can not be empty"));
     }
     problems.extend(key_problems(&topology_path, &term.topology_key));
 }
@@ -329,7 +332,7 @@ fn label_keys(term: &PodAffinityTerm, path: &str, problems: &mut Problems) {
         let path = format!("{path}.{member}");
         if term.label_selector.is_none() {
             let detail = "must not be specified when labelSelector is not set";
-            problems.push(Problem::without_value(Reason::Forbidden, path, detail));
+            problems.push(FieldError::without_value(FieldErrorType::Forbidden, path, detail));
             continue;
         }
         for (index, key) in keys.iter().enumerate() {
@@ -412,13 +415,13 @@ fn integer_faults(value: &str) -> impl Iterator<Item = String> {
     form.into_iter().chain(range)
 }
 
-fn effect_problem(effect: &str, path: &str) -> Option<Problem> {
+fn effect_problem(effect: &str, path: &str) -> Option<FieldError> {
     let supported = [NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE];
     (!supported.contains(&effect)).then(|| unsupported(path, effect, &supported))
 }
 
 /// Validates the taints of a Node as an API server does; `path` is `spec.taints` there.
-pub fn taints(taints: &[Taint], path: &str) -> Vec<Problem> {
+pub fn taints(taints: &[Taint], path: &str) -> Vec<FieldError> {
     let mut problems = Problems::default();
     let mut seen = BTreeSet::new();
     for (index, taint) in taints.iter().enumerate() {
@@ -433,14 +436,14 @@ pub fn taints(taints: &[Taint], path: &str) -> Vec<Problem> {
         }
         let effect_path = format!("{path}.effect");
         if taint.effect.is_empty() {
-            problems.push(Problem::without_value(Reason::Required, effect_path, ""));
+            problems.push(FieldError::without_value(FieldErrorType::Required, effect_path, ""));
         } else {
             problems.extend(effect_problem(&taint.effect, &effect_path));
         }
         if !seen.insert((&taint.effect, &taint.key)) {
             let shown = serde_json::to_value(taint).unwrap_or_default();
             let detail = "taints must be unique by key and effect pair";
-            problems.push(Problem::with_value(Reason::Duplicate, path, &shown, detail));
+            problems.push(FieldError::with_value(FieldErrorType::Duplicate, path, &shown, detail));
         }
     }
     problems.0

@@ -9,16 +9,16 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::field_validation::FieldValidation;
-use super::index::{Copies, Indexed};
+use super::index::{IndexSnapshot, PlacementStores};
 use crate::model::{Gvr, quote};
 use crate::placement::admission::{AdmissionError, RuntimeScheduling};
 use crate::placement::question::Fetched;
 use crate::placement::review::{PlacementReviewSpec, PlacementReviewStatus, PodReference};
 use crate::placement::warning::Warning;
 use crate::placement::workload::Workload;
-use crate::placement::{Answer, Options, Pod, ReadError};
+use crate::placement::{Options, PlacementResult, Pod, ReadError};
 use crate::registry::Catalog;
-use crate::selector::Problem;
+use crate::selector::FieldError;
 
 /// Why a review has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum Unanswered {
     Unreadable(#[from] ReadError),
     /// The review is wrong, or what it asks about could not be created; fields are paths in the review.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    Invalid(Vec<Problem>),
+    Invalid(Vec<FieldError>),
     /// An admission plugin forbids the Pod.
     #[error("{0}")]
     Forbidden(String),
@@ -87,7 +87,7 @@ pub fn runtime_class(spec: &PlacementReviewSpec) -> Option<String> {
 ///
 /// # Errors
 /// [`Unanswered::NoPod`] and [`Unanswered::Unreadable`].
-pub fn stored(spec: &PlacementReviewSpec, copies: &Copies) -> Result<Option<Pod>, Unanswered> {
+pub fn stored(spec: &PlacementReviewSpec, copies: &PlacementStores) -> Result<Option<Pod>, Unanswered> {
     let Some(reference) = &spec.pod_ref else { return Ok(None) };
     let key = format!("{}/{}", reference.namespace, reference.name);
     match copies.pods.snapshot.get(&key) {
@@ -98,9 +98,9 @@ pub fn stored(spec: &PlacementReviewSpec, copies: &Copies) -> Result<Option<Pod>
 
 /// What became of a review.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct ReviewOutcome {
     /// The answer.
-    pub answer: Answer,
+    pub answer: PlacementResult,
     /// The answer as a document, without reports of nodes: the answer gives them, as documents or as text. Its warnings have
     /// paths in the Pod or the workload.
     pub status: PlacementReviewStatus,
@@ -115,19 +115,19 @@ pub struct Outcome {
 /// [`Unanswered`].
 pub fn answer(
     spec: &PlacementReviewSpec,
-    copies: &Copies,
-    indexed: &Indexed,
+    copies: &PlacementStores,
+    indexed: &IndexSnapshot,
     runtime: &Runtime,
     options: &Options,
     validation: FieldValidation,
-) -> Result<Outcome, Unanswered> {
+) -> Result<ReviewOutcome, Unanswered> {
     let outer = spec.document_path().unwrap_or_default();
     // Before all else, because their paths may lie outside of the Pod.
     let misshapen = spec.misfits().misshapen;
     if !misshapen.is_empty() {
-        let placed = |problem: Problem| match problem.field.is_empty() {
-            true => Problem { field: outer.to_owned(), ..problem },
-            false => Problem { field: format!("{outer}.{}", problem.field), ..problem },
+        let placed = |problem: FieldError| match problem.field.is_empty() {
+            true => FieldError { field: outer.to_owned(), ..problem },
+            false => FieldError { field: format!("{outer}.{}", problem.field), ..problem },
         };
         return Err(Unanswered::Invalid(misshapen.into_iter().map(placed).collect()));
     }
@@ -169,11 +169,11 @@ pub fn answer(
     let is_sent = |warning: &&Warning| warning.is_upstream() && !warning.is_unknown_field();
     let told = reviewed.warnings.iter().filter(is_sent).map(|warning| warning.within(outer).to_string());
     let told = told.collect();
-    Ok(Outcome { answer: reviewed.answer, status, told })
+    Ok(ReviewOutcome { answer: reviewed.answer, status, told })
 }
 
 /// Faults of the Pod that is asked about have paths within it; here they get those within the review.
-fn within(spec: &PlacementReviewSpec, problems: Vec<Problem>) -> Vec<Problem> {
+fn within(spec: &PlacementReviewSpec, problems: Vec<FieldError>) -> Vec<FieldError> {
     let of_review = |field: &str| {
         matches!(field, "spec" | "spec.pod" | "spec.template" | "spec.podRef")
             || ["spec.nodeNames", "spec.whatIf"].iter().any(|start| field.starts_with(start))
@@ -185,9 +185,9 @@ fn within(spec: &PlacementReviewSpec, problems: Vec<Problem>) -> Vec<Problem> {
         (None, Some(_)) => format!("spec.pod.{field}"),
         (None, None) => field.to_owned(),
     };
-    let placed = |problem: Problem| match of_review(&problem.field) {
+    let placed = |problem: FieldError| match of_review(&problem.field) {
         true => problem,
-        false => Problem { field: path(&problem.field), ..problem },
+        false => FieldError { field: path(&problem.field), ..problem },
     };
     problems.into_iter().map(placed).collect()
 }

@@ -10,12 +10,12 @@ use serde_json::Value;
 use super::field_validation::FieldValidation;
 use crate::manifest::document;
 use crate::manifest::document::Expected;
-use crate::manifest::shape::{MOST_MISFITS, Misfits, Shape, settle};
+use crate::manifest::shape::{DocumentShape, MOST_MISFITS, ShapeErrors, settle};
 use crate::manifest::yaml::Syntax;
 use crate::model::quote;
 use crate::placement::review::{API_VERSION, KIND, PlacementReview, PlacementReviewSpec};
 use crate::placement::warning::Warning;
-use crate::selector::{Problem, Reason};
+use crate::selector::{FieldError, FieldErrorType};
 
 /// A review that names a stored Pod and nothing else is not longer.
 pub const MOST_OF_REFERENCE: usize = 64 << 10;
@@ -26,33 +26,42 @@ pub const PARSED_INLINE: usize = 64 << 10;
 /// What a review says that it is.
 const EXPECTED: Expected<'static> = Expected { api_version: API_VERSION, kind: KIND };
 
-const POD_REFERENCE: Shape = Shape::Members(&[("namespace", Shape::Text), ("name", Shape::Text)]);
-const NODE_TAINT: Shape =
-    Shape::Members(&[("node", Shape::Text), ("key", Shape::Text), ("value", Shape::Text), ("effect", Shape::Text)]);
-const NODE_LABEL: Shape = Shape::Members(&[("node", Shape::Text), ("key", Shape::Text), ("value", Shape::Text)]);
-const REVIEW: Shape = Shape::Members(&[
-    ("apiVersion", Shape::Text),
-    ("kind", Shape::Text),
-    ("metadata", Shape::Metadata),
+const POD_REFERENCE: DocumentShape =
+    DocumentShape::Members(&[("namespace", DocumentShape::Text), ("name", DocumentShape::Text)]);
+const NODE_TAINT: DocumentShape = DocumentShape::Members(&[
+    ("node", DocumentShape::Text),
+    ("key", DocumentShape::Text),
+    ("value", DocumentShape::Text),
+    ("effect", DocumentShape::Text),
+]);
+const NODE_LABEL: DocumentShape = DocumentShape::Members(&[
+    ("node", DocumentShape::Text),
+    ("key", DocumentShape::Text),
+    ("value", DocumentShape::Text),
+]);
+const REVIEW: DocumentShape = DocumentShape::Members(&[
+    ("apiVersion", DocumentShape::Text),
+    ("kind", DocumentShape::Text),
+    ("metadata", DocumentShape::Metadata),
     (
         "spec",
-        Shape::Members(&[
-            ("pod", Shape::Object),
-            ("template", Shape::Object),
+        DocumentShape::Members(&[
+            ("pod", DocumentShape::Object),
+            ("template", DocumentShape::Object),
             ("podRef", POD_REFERENCE),
-            ("nodeNames", Shape::List(&Shape::Text)),
+            ("nodeNames", DocumentShape::List(&DocumentShape::Text)),
             (
                 "whatIf",
-                Shape::Members(&[
-                    ("taints", Shape::List(&NODE_TAINT)),
-                    ("labels", Shape::List(&NODE_LABEL)),
-                    ("withoutPods", Shape::List(&POD_REFERENCE)),
+                DocumentShape::Members(&[
+                    ("taints", DocumentShape::List(&NODE_TAINT)),
+                    ("labels", DocumentShape::List(&NODE_LABEL)),
+                    ("withoutPods", DocumentShape::List(&POD_REFERENCE)),
                 ]),
             ),
         ]),
     ),
     // Whoever sends an answer gets another one.
-    ("status", Shape::Any),
+    ("status", DocumentShape::Any),
 ]);
 
 /// Why a review cannot be read.
@@ -63,12 +72,12 @@ pub enum DecodeError {
     Malformed(String),
     /// Required members are missing; paths are within the review.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    Invalid(Vec<Problem>),
+    Invalid(Vec<FieldError>),
 }
 
 /// A review that can be answered.
 #[derive(Debug)]
-pub struct Decoded {
+pub struct DecodedPlacementReview {
     /// The review.
     pub review: PlacementReview,
     /// Fields of its Pod or its workload that do not exist, with paths in the review.
@@ -79,13 +88,13 @@ pub struct Decoded {
 ///
 /// # Errors
 /// [`DecodeError`], which names the field.
-pub fn review(bytes: &[u8], form: Syntax, validation: FieldValidation) -> Result<Decoded, DecodeError> {
+pub fn review(bytes: &[u8], form: Syntax, validation: FieldValidation) -> Result<DecodedPlacementReview, DecodeError> {
     of_document(document::document(bytes, form).map_err(|cause| unreadable(&cause))?, validation)
 }
 
-fn of_document(mut value: Value, validation: FieldValidation) -> Result<Decoded, DecodeError> {
+fn of_document(mut value: Value, validation: FieldValidation) -> Result<DecodedPlacementReview, DecodeError> {
     EXPECTED.check(&mut value).map_err(DecodeError::Malformed)?;
-    let mut found = Misfits::default();
+    let mut found = ShapeErrors::default();
     settle(&mut value, REVIEW, "", &mut found);
     if let Some(misshapen) = found.misshapen.first() {
         return Err(unreadable(misshapen));
@@ -108,7 +117,7 @@ fn of_document(mut value: Value, validation: FieldValidation) -> Result<Decoded,
         return Err(DecodeError::Invalid(problems));
     }
     let review = review.map_err(|error| unreadable(&error.to_string()))?;
-    Ok(Decoded { review, unknown })
+    Ok(DecodedPlacementReview { review, unknown })
 }
 
 /// Reads a review that stands in a file among others, strictly as far as it is the review's own.
@@ -131,17 +140,17 @@ fn unreadable(cause: &str) -> DecodeError {
 }
 
 /// What must be there, and the kind of the Pod.
-fn missing(review: &Value) -> Vec<Problem> {
+fn missing(review: &Value) -> Vec<FieldError> {
     let mut problems = Vec::new();
     if review.get("spec").is_none() {
-        problems.push(Problem::without_value(Reason::Required, "spec", ""));
+        problems.push(FieldError::without_value(FieldErrorType::Required, "spec", ""));
     }
     let mut require = |object: &Value, path: &str, members: &[&str]| {
         for member in members.iter().filter(|member| object[**member].as_str().unwrap_or_default().is_empty()) {
             if problems.len() >= MOST_MISFITS {
                 break;
             }
-            problems.push(Problem::without_value(Reason::Required, format!("{path}.{member}"), ""));
+            problems.push(FieldError::without_value(FieldErrorType::Required, format!("{path}.{member}"), ""));
         }
     };
     let spec = &review["spec"];
@@ -159,7 +168,7 @@ fn missing(review: &Value) -> Vec<Problem> {
     }
     if let Some(kind) = spec["pod"]["kind"].as_str().filter(|kind| !matches!(*kind, "" | "Pod")) {
         let detail = "supported values: \"Pod\"; a workload goes into spec.template";
-        problems.push(Problem::with_text(Reason::NotSupported, "spec.pod.kind", &quote(kind), detail));
+        problems.push(FieldError::with_text(FieldErrorType::NotSupported, "spec.pod.kind", &quote(kind), detail));
     }
     problems
 }

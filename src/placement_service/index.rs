@@ -20,9 +20,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::model::quantity::Bytes;
 use crate::model::{Gvr, Version};
 use crate::placement::review::ResourceVersions;
-use crate::placement::{Cluster, ClusterCounts, Namespace, Node, Pod, ReadError};
+use crate::placement::{ClusterCounts, ClusterIndex, Namespace, Node, Pod, ReadError};
 use crate::registry::{Account, Catalog, LoadState, Memory, NotReady, OverMemory, Registry, Resource, ResourceState};
-use crate::store::{Cursor, Object, Snapshot};
+use crate::store::{HistoryCursor, Object, Snapshot};
 
 /// How long the index is kept after the last question, as `serve` keeps a copy.
 const KEPT: Duration = Duration::from_secs(15 * 60);
@@ -79,7 +79,7 @@ pub enum MissingCopy {
 
 /// One copy at a point in time.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct StoreSnapshot {
     /// The resource.
     pub resource: Arc<Resource>,
     /// Its objects.
@@ -88,30 +88,30 @@ pub struct Held {
 
 /// The copies of nodes, pods and namespaces.
 #[derive(Clone, Debug)]
-pub struct Copies {
+pub struct PlacementStores {
     /// Of nodes.
-    pub nodes: Held,
+    pub nodes: StoreSnapshot,
     /// Of pods.
-    pub pods: Held,
+    pub pods: StoreSnapshot,
     /// Of namespaces.
-    pub namespaces: Held,
+    pub namespaces: StoreSnapshot,
 }
 
-impl Copies {
+impl PlacementStores {
     /// Takes them out of a catalog, waiting for those that are being loaded.
     ///
     /// # Errors
     /// The first that is missing.
-    pub async fn of(catalog: &Catalog, patience: Duration) -> Result<Copies, MissingCopy> {
+    pub async fn of(catalog: &Catalog, patience: Duration) -> Result<PlacementStores, MissingCopy> {
         let [nodes, pods, namespaces] = NEEDED.map(|resource| find(catalog, resource));
         let (nodes, pods, namespaces) = (nodes?, pods?, namespaces?);
         // Asked for at the same time: they load side by side.
         let (nodes, pods, namespaces) =
             tokio::join!(hold(nodes, patience), hold(pods, patience), hold(namespaces, patience));
-        Ok(Copies { nodes: nodes?, pods: pods?, namespaces: namespaces? })
+        Ok(PlacementStores { nodes: nodes?, pods: pods?, namespaces: namespaces? })
     }
 
-    fn all(&self) -> [&Held; 3] {
+    fn all(&self) -> [&StoreSnapshot; 3] {
         [&self.nodes, &self.pods, &self.namespaces]
     }
 
@@ -132,18 +132,18 @@ fn find(catalog: &Catalog, resource: &'static str) -> Result<Found, MissingCopy>
     }
 }
 
-async fn hold((name, resource): Found, patience: Duration) -> Result<Held, MissingCopy> {
+async fn hold((name, resource): Found, patience: Duration) -> Result<StoreSnapshot, MissingCopy> {
     match resource.live.snapshot(patience).await {
-        Ok(snapshot) => Ok(Held { resource, snapshot }),
+        Ok(snapshot) => Ok(StoreSnapshot { resource, snapshot }),
         Err(error) => Err(MissingCopy::NotReady { resource: name, error }),
     }
 }
 
 /// The index at a point in time.
 #[derive(Clone, Debug)]
-pub struct Indexed {
+pub struct IndexSnapshot {
     /// What is answered from.
-    pub cluster: Cluster,
+    pub cluster: ClusterIndex,
     /// How far it has come.
     pub resource_versions: ResourceVersions,
     /// What could not be read and is not in it, for people.
@@ -167,7 +167,7 @@ struct State {
 
 #[derive(Debug)]
 struct Index {
-    cluster: Cluster,
+    cluster: ClusterIndex,
     /// In the order of [`NEEDED`].
     places: [Place; 3],
     /// By kind and key: why an object is not in the index.
@@ -264,12 +264,12 @@ impl LongParts {
 struct Place {
     live: Arc<ResourceState>,
     epoch: u64,
-    end: Cursor,
+    end: HistoryCursor,
     version: Version,
 }
 
 impl Place {
-    fn of(held: &Held) -> Place {
+    fn of(held: &StoreSnapshot) -> Place {
         Place {
             live: held.resource.live.clone(),
             epoch: held.snapshot.epoch(),
@@ -290,7 +290,7 @@ impl PlacementIndex {
     ///
     /// # Errors
     /// There is no index yet, and no room for one.
-    pub fn at(&self, copies: &Copies) -> Result<Indexed, OverMemory> {
+    pub fn at(&self, copies: &PlacementStores) -> Result<IndexSnapshot, OverMemory> {
         let mut state = self.lock();
         state.last_asked = Some(Instant::now());
         let indexed = state.caught_up(copies, &self.memory).map(Index::indexed);
@@ -311,7 +311,7 @@ impl PlacementIndex {
                 let mut states = [nodes, pods, namespaces].map(|resource| resource.live.subscribe());
                 let held = [nodes, pods, namespaces].map(ready);
                 let [Some(nodes), Some(pods), Some(namespaces)] = held else { break };
-                let copies = Copies { nodes, pods, namespaces };
+                let copies = PlacementStores { nodes, pods, namespaces };
                 let index = Arc::clone(&self);
                 let caught_up = tokio::task::spawn_blocking(move || {
                     // Without room there is none, which whoever asks is told.
@@ -359,9 +359,9 @@ impl PlacementIndex {
     }
 }
 
-fn ready(resource: &Arc<Resource>) -> Option<Held> {
+fn ready(resource: &Arc<Resource>) -> Option<StoreSnapshot> {
     match resource.live.state() {
-        LoadState::Ready(snapshot) => Some(Held { resource: resource.clone(), snapshot }),
+        LoadState::Ready(snapshot) => Some(StoreSnapshot { resource: resource.clone(), snapshot }),
         _ => None,
     }
 }
@@ -372,7 +372,7 @@ impl State {
     }
 
     /// Taken out while it is changed, so that one which was left half way is not used again.
-    fn caught_up(&mut self, copies: &Copies, memory: &Arc<Memory>) -> Result<&Index, OverMemory> {
+    fn caught_up(&mut self, copies: &PlacementStores, memory: &Arc<Memory>) -> Result<&Index, OverMemory> {
         let held = self.index.take().filter(|index| index.follows(copies));
         let mut index = match held {
             Some(index) => index.advanced(copies),
@@ -388,15 +388,15 @@ impl State {
 }
 
 /// About what an index of these copies would hold at least.
-fn expected(copies: &Copies) -> Bytes {
+fn expected(copies: &PlacementStores) -> Bytes {
     let [nodes, pods, namespaces] = copies.all().map(|held| held.snapshot.len());
     Bytes(ClusterCounts { nodes, pods, namespaces, ..ClusterCounts::default() }.held_bytes())
 }
 
 impl Index {
-    fn new(copies: &Copies, account: Account) -> Index {
+    fn new(copies: &PlacementStores, account: Account) -> Index {
         let mut index = Index {
-            cluster: Cluster::default(),
+            cluster: ClusterIndex::default(),
             places: copies.all().map(Place::of),
             unreadable: BTreeMap::new(),
             long: LongParts::default(),
@@ -411,7 +411,7 @@ impl Index {
     }
 
     /// Whether these are the copies that it follows, and their histories reach back to where it stands.
-    fn follows(&self, copies: &Copies) -> bool {
+    fn follows(&self, copies: &PlacementStores) -> bool {
         self.places.iter().zip(copies.all()).all(|(place, held)| {
             Arc::ptr_eq(&place.live, &held.resource.live)
                 && place.epoch == held.snapshot.epoch()
@@ -419,7 +419,7 @@ impl Index {
         })
     }
 
-    fn advanced(mut self, copies: &Copies) -> Index {
+    fn advanced(mut self, copies: &PlacementStores) -> Index {
         for (kind, held) in copies.all().into_iter().enumerate() {
             // Somebody else may have come further meanwhile. Versions move without changes too: bookmarks.
             let place = &self.places[kind];
@@ -489,9 +489,9 @@ impl Index {
         self.unreadable.remove(&(kind, key.to_owned()));
     }
 
-    fn indexed(&self) -> Indexed {
+    fn indexed(&self) -> IndexSnapshot {
         let [nodes, pods, namespaces] = &self.places;
-        Indexed {
+        IndexSnapshot {
             cluster: self.cluster.clone(),
             resource_versions: ResourceVersions {
                 nodes: nodes.version.to_string(),

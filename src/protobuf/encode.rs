@@ -3,8 +3,8 @@
 use super::memo::Memo;
 use super::read::{self, Unencodable};
 use super::table::{FieldKind, MessageTable};
-use super::tape::{Buffers, Node};
-use super::write::Writer;
+use super::tape::{Buffers, TapeNode};
+use super::write::MessageWriter;
 
 /// Buffers larger than this are given back after an object.
 const KEPT: usize = 1 << 20;
@@ -22,7 +22,7 @@ pub struct Message<'e> {
     json: &'e [u8],
     buffers: &'e Buffers,
     memo: &'e Memo,
-    root: Node,
+    root: TapeNode,
 }
 
 impl Encoder {
@@ -52,6 +52,6 @@ impl Message<'_> {
     pub fn write(&self, out: &mut Vec<u8>) {
         out.reserve(self.length());
         let Message { table, json, buffers, memo, root } = *self;
-        Writer { table, json, buffers, memo }.message(root, out);
+        MessageWriter { table, json, buffers, memo }.message(root, out);
     }
 }

@@ -22,5 +22,5 @@ mod write;
 mod tests;
 
 pub use encode::{Encoder, Message};
-pub use read::{Reason, Unencodable};
+pub use read::{EncodeErrorReason, Unencodable};
 pub use table::{FieldKind, MessageTable, NoTable};

@@ -12,10 +12,10 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::memo::{FieldPosition, Known, Memo};
 use super::quantity;
-use super::table::{FieldKind, Form, MessageField, MessageId, MessageTable, MessageType, Mode, Value, opaque_zero};
-use super::tape::{Buffers, Node, Slot};
+use super::table::{FieldKind, JsonForm, MessageField, MessageId, MessageTable, MessageType, Mode, Value, opaque_zero};
+use super::tape::{Buffers, Slot, TapeNode};
 use super::wire::{delimited_length, push_field, push_varint};
-use super::write::Writer;
+use super::write::MessageWriter;
 use crate::json::cursor::{Cursor, RawString};
 use crate::json::{SyntaxError, unescape};
 use crate::model::moment;
@@ -36,12 +36,12 @@ pub struct Unencodable {
     /// Where: names joined by dots, as in `spec.containers[0].image`.
     pub path: String,
     /// Why.
-    pub reason: Reason,
+    pub reason: EncodeErrorReason,
 }
 
 /// Why something cannot be encoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Reason {
+pub enum EncodeErrorReason {
     /// The message has no such field in this version.
     #[error("unknown field in this Kubernetes version")]
     UnknownField,
@@ -72,7 +72,7 @@ type Read<T> = Result<T, Box<Unencodable>>;
 
 impl Unencodable {
     #[cold]
-    fn new(reason: Reason) -> Box<Unencodable> {
+    fn new(reason: EncodeErrorReason) -> Box<Unencodable> {
         Box::new(Unencodable { path: String::new(), reason })
     }
 
@@ -87,7 +87,7 @@ impl Unencodable {
 
 impl From<SyntaxError> for Box<Unencodable> {
     fn from(misplaced: SyntaxError) -> Box<Unencodable> {
-        Unencodable::new(Reason::NotJson { offset: misplaced.offset, expected: misplaced.expected })
+        Unencodable::new(EncodeErrorReason::NotJson { offset: misplaced.offset, expected: misplaced.expected })
     }
 }
 
@@ -96,7 +96,7 @@ fn unescaped<'t>(text: &RawString<'t>) -> Read<Cow<'t, str>> {
 }
 
 fn not_a(expected: &'static str) -> Box<Unencodable> {
-    Unencodable::new(Reason::NotA(expected))
+    Unencodable::new(EncodeErrorReason::NotA(expected))
 }
 
 /// Reads an object.
@@ -105,13 +105,13 @@ pub(super) fn read(
     memo: &mut Memo,
     kind: FieldKind<'_>,
     json: &[u8],
-) -> Result<Node, Unencodable> {
+) -> Result<TapeNode, Unencodable> {
     read_boxed(buffers, memo, kind, json).map_err(|error| *error)
 }
 
-fn read_boxed(buffers: &mut Buffers, memo: &mut Memo, kind: FieldKind<'_>, json: &[u8]) -> Read<Node> {
+fn read_boxed(buffers: &mut Buffers, memo: &mut Memo, kind: FieldKind<'_>, json: &[u8]) -> Read<TapeNode> {
     if json.len() > MOST_JSON {
-        return Err(Unencodable::new(Reason::TooLarge));
+        return Err(Unencodable::new(EncodeErrorReason::TooLarge));
     }
     let mut reader = Reader {
         table: kind.table,
@@ -128,7 +128,7 @@ fn read_boxed(buffers: &mut Buffers, memo: &mut Memo, kind: FieldKind<'_>, json:
     reader.memo.begin(kind.table.minor);
     let root = reader.root(kind);
     *buffers = reader.buffers;
-    root.map(|root| Node { message: kind.message, place: root.place, length: root.length })
+    root.map(|root| TapeNode { message: kind.message, place: root.place, length: root.length })
 }
 
 struct Reader<'r> {
@@ -157,23 +157,23 @@ impl<'r> Reader<'r> {
 
     fn message(&mut self, id: MessageId, is_excerpt: bool) -> Read<Slot> {
         if self.depth >= MOST_NESTED {
-            return Err(Unencodable::new(Reason::TooDeep));
+            return Err(Unencodable::new(EncodeErrorReason::TooDeep));
         }
         self.depth += 1;
         let table = self.table;
         let message = &table.messages[id as usize];
         let found = match (message.form, self.cursor.peek()) {
-            (Form::Object, _) => self.object(id, message, is_excerpt),
-            (Form::List, _) | (Form::SchemaOrList, Some(b'[')) => {
-                self.only(message, if message.form == Form::List { 0 } else { 1 }, None)
+            (JsonForm::Object, _) => self.object(id, message, is_excerpt),
+            (JsonForm::List, _) | (JsonForm::SchemaOrList, Some(b'[')) => {
+                self.only(message, if message.form == JsonForm::List { 0 } else { 1 }, None)
             }
-            (Form::SchemaOrList, Some(b'{')) => self.only(message, 0, None),
-            (Form::SchemaOrBool, Some(b'{')) => self.only(message, 1, Some(true)),
-            (Form::SchemaOrBool, Some(b't' | b'f')) => self.only(message, 0, None),
-            (Form::SchemaOrList, _) => Err(not_a("a schema or a list")),
-            (Form::SchemaOrBool, _) => Err(not_a("a schema or a boolean")),
+            (JsonForm::SchemaOrList, Some(b'{')) => self.only(message, 0, None),
+            (JsonForm::SchemaOrBool, Some(b'{')) => self.only(message, 1, Some(true)),
+            (JsonForm::SchemaOrBool, Some(b't' | b'f')) => self.only(message, 0, None),
+            (JsonForm::SchemaOrList, _) => Err(not_a("a schema or a list")),
+            (JsonForm::SchemaOrBool, _) => Err(not_a("a schema or a boolean")),
             // These are no messages of their own for an encoder.
-            (Form::Raw | Form::Time | Form::MicroTime | Form::Quantity | Form::IntOrString, _) => {
+            (JsonForm::Raw | JsonForm::Time | JsonForm::MicroTime | JsonForm::Quantity | JsonForm::IntOrString, _) => {
                 Err(not_a("an object"))
             }
         };
@@ -185,7 +185,7 @@ impl<'r> Reader<'r> {
     fn open(&mut self, message: &MessageType) -> Read<usize> {
         let node = self.buffers.tape.len();
         if node + message.empty.len() > MOST_SLOTS {
-            return Err(Unencodable::new(Reason::TooLarge));
+            return Err(Unencodable::new(EncodeErrorReason::TooLarge));
         }
         self.buffers.tape.extend_from_slice(&message.empty);
         Ok(node)
@@ -197,7 +197,7 @@ impl<'r> Reader<'r> {
         self.buffers.tape[node + message.parts.len() + place] = slot;
         let part = &mut self.buffers.tape[node + usize::from(field.part)];
         let sum = part.length as usize - field.absent.len() + length;
-        part.length = u32::try_from(sum).map_err(|_| Unencodable::new(Reason::TooLarge))?;
+        part.length = u32::try_from(sum).map_err(|_| Unencodable::new(EncodeErrorReason::TooLarge))?;
         Ok(())
     }
 
@@ -209,7 +209,7 @@ impl<'r> Reader<'r> {
             let inner = usize::from(part.tag_length) + delimited_length(lengths[place].length as usize);
             let sum = lengths[usize::from(part.around)].length as usize + inner;
             lengths[usize::from(part.around)].length =
-                u32::try_from(sum).map_err(|_| Unencodable::new(Reason::TooLarge))?;
+                u32::try_from(sum).map_err(|_| Unencodable::new(EncodeErrorReason::TooLarge))?;
         }
         Ok(Slot { place: node as u32, length: lengths[0].length })
     }
@@ -239,7 +239,9 @@ impl<'r> Reader<'r> {
                 };
                 let Some(place) = found else {
                     if !is_excerpt {
-                        return Err(Unencodable::new(Reason::UnknownField).under(&String::from_utf8_lossy(key.raw)));
+                        return Err(
+                            Unencodable::new(EncodeErrorReason::UnknownField).under(&String::from_utf8_lossy(key.raw))
+                        );
                     }
                     self.cursor.skip_value(self.depth)?;
                     continue;
@@ -254,7 +256,7 @@ impl<'r> Reader<'r> {
                 continue;
             }
             if !self.buffers.tape[node + message.parts.len() + place].is_absent() {
-                return Err(Unencodable::new(Reason::Repeated).under(&field.name));
+                return Err(Unencodable::new(EncodeErrorReason::Repeated).under(&field.name));
             }
             let position = FieldPosition { message: id, field: place as u32, item: self.item };
             let (slot, length) = self.known_or_read(position, field).map_err(|error| error.under(&field.name))?;
@@ -314,7 +316,7 @@ impl<'r> Reader<'r> {
             Known::Seen(entry) => {
                 let (table, json_of_object, buffers) = (self.table, self.json, &self.buffers);
                 self.memo.encode(entry, position, json, |memo, out| {
-                    Writer { table, json: json_of_object, buffers, memo }.field(field, found.0, out);
+                    MessageWriter { table, json: json_of_object, buffers, memo }.field(field, found.0, out);
                 });
             }
             Known::Encoded { .. } | Known::Nothing => {}
@@ -390,7 +392,7 @@ impl<'r> Reader<'r> {
             if !value.is_absent() {
                 length += 1 + written_length(field.value, value);
             }
-            let entry = u32::try_from(length).map_err(|_| Unencodable::new(Reason::TooLarge))?;
+            let entry = u32::try_from(length).map_err(|_| Unencodable::new(EncodeErrorReason::TooLarge))?;
             self.buffers.tape[link] = Slot { place: 0, length: entry };
             self.buffers.tape[link + 1] = name;
             self.buffers.tape[link + 2] = value;
@@ -422,7 +424,7 @@ impl<'r> Reader<'r> {
     fn link(&mut self, count: usize) -> Read<usize> {
         let link = self.buffers.tape.len();
         if link + count > MOST_SLOTS {
-            return Err(Unencodable::new(Reason::TooLarge));
+            return Err(Unencodable::new(EncodeErrorReason::TooLarge));
         }
         self.buffers.tape.resize(link + count, Slot::ABSENT);
         Ok(link)
@@ -486,10 +488,10 @@ impl<'r> Reader<'r> {
         }
     }
 
-    fn opaque(&mut self, form: Form) -> Read<Slot> {
+    fn opaque(&mut self, form: JsonForm) -> Read<Slot> {
         let start = self.buffers.texts.len();
         match form {
-            Form::Quantity => {
+            JsonForm::Quantity => {
                 // Upstream reads numbers too.
                 let text = if self.cursor.peek() == Some(b'"') {
                     let text = self.string("a quantity")?;
@@ -500,19 +502,19 @@ impl<'r> Reader<'r> {
                 let text = quantity::canonical(&text).ok_or_else(|| not_a("a quantity"))?;
                 push_field(1, text.as_bytes(), &mut self.buffers.texts);
             }
-            Form::IntOrString if self.cursor.peek() == Some(b'"') => {
+            JsonForm::IntOrString if self.cursor.peek() == Some(b'"') => {
                 let text = self.string("a text")?;
                 let text = unescaped(&text)?;
                 self.buffers.texts.extend_from_slice(b"\x08\x01\x10\0");
                 push_field(3, text.as_bytes(), &mut self.buffers.texts);
             }
-            Form::IntOrString => {
+            JsonForm::IntOrString => {
                 let number: i32 = self.parsed("a text or an integer of 32 bits")?;
                 self.buffers.texts.extend_from_slice(b"\x08\0\x10");
                 push_varint(i64::from(number) as u64, &mut self.buffers.texts);
                 self.buffers.texts.extend_from_slice(b"\x1a\0");
             }
-            Form::Time | Form::MicroTime => {
+            JsonForm::Time | JsonForm::MicroTime => {
                 let text = self.string("a time")?;
                 let text = unescaped(&text)?;
                 // A client that is sent JSON instead could not read a year that is written in another way than RFC 3339 has it.
@@ -520,14 +522,14 @@ impl<'r> Reader<'r> {
                 let moment = moment.ok_or_else(|| not_a("a time such as 2006-01-02T15:04:05Z"))?;
                 if moment != (moment::SECONDS_OF_ZERO, 0) {
                     let (seconds, microseconds) = moment;
-                    let nanoseconds = if form == Form::MicroTime { u64::from(microseconds) * 1000 } else { 0 };
+                    let nanoseconds = if form == JsonForm::MicroTime { u64::from(microseconds) * 1000 } else { 0 };
                     self.buffers.texts.push(0x08);
                     push_varint(seconds as u64, &mut self.buffers.texts);
                     self.buffers.texts.push(0x10);
                     push_varint(nanoseconds, &mut self.buffers.texts);
                 }
             }
-            Form::Object | Form::List | Form::SchemaOrList | Form::SchemaOrBool | Form::Raw => {
+            JsonForm::Object | JsonForm::List | JsonForm::SchemaOrList | JsonForm::SchemaOrBool | JsonForm::Raw => {
                 return Err(not_a("an object"));
             }
         }
@@ -581,7 +583,7 @@ impl<'r> Reader<'r> {
     }
 
     fn texts_from(&self, start: usize) -> Read<Slot> {
-        self.buffers.text_from(start).ok_or_else(|| Unencodable::new(Reason::TooLarge))
+        self.buffers.text_from(start).ok_or_else(|| Unencodable::new(EncodeErrorReason::TooLarge))
     }
 }
 

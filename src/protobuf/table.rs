@@ -58,7 +58,7 @@ pub struct FieldKind<'t> {
 
 /// The JSON form of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum JsonForm {
     /// An object of its fields.
     Object,
     /// A list, which is the only field.
@@ -106,9 +106,9 @@ pub(super) enum Value {
     Double,
     /// Base64 in JSON.
     Bytes,
-    /// A message that is read and written as a whole: [`Form::Time`] and those after it.
-    Opaque(Form),
-    /// [`Form::Raw`].
+    /// A message that is read and written as a whole: [`JsonForm::Time`] and those after it.
+    Opaque(JsonForm),
+    /// [`JsonForm::Raw`].
     Raw,
     Message(MessageId),
 }
@@ -131,7 +131,7 @@ pub(super) struct MessageField {
 /// A message as the encoder uses it.
 #[derive(Debug)]
 pub(super) struct MessageType {
-    pub(super) form: Form,
+    pub(super) form: JsonForm,
     /// In the order in which they are written.
     pub(super) fields: Vec<MessageField>,
     pub(super) parts: Vec<MessagePart>,
@@ -306,7 +306,7 @@ struct Lines<'x> {
 
 struct MessageLine<'x> {
     line: usize,
-    form: Form,
+    form: JsonForm,
     fields: Vec<FieldLine<'x>>,
 }
 
@@ -379,17 +379,17 @@ fn has(ranges: &str, minor: u32) -> Option<bool> {
     Some(found)
 }
 
-fn form_of(name: &str) -> Option<Form> {
+fn form_of(name: &str) -> Option<JsonForm> {
     Some(match name {
-        "object" => Form::Object,
-        "list" => Form::List,
-        "schemaorlist" => Form::SchemaOrList,
-        "schemaorbool" => Form::SchemaOrBool,
-        "raw" => Form::Raw,
-        "time" => Form::Time,
-        "microtime" => Form::MicroTime,
-        "quantity" => Form::Quantity,
-        "intorstring" => Form::IntOrString,
+        "object" => JsonForm::Object,
+        "list" => JsonForm::List,
+        "schemaorlist" => JsonForm::SchemaOrList,
+        "schemaorbool" => JsonForm::SchemaOrBool,
+        "raw" => JsonForm::Raw,
+        "time" => JsonForm::Time,
+        "microtime" => JsonForm::MicroTime,
+        "quantity" => JsonForm::Quantity,
+        "intorstring" => JsonForm::IntOrString,
         _ => return None,
     })
 }
@@ -479,9 +479,13 @@ impl Builder<'_, '_> {
             name => {
                 let id = self.lines.id(name, line.line)?;
                 let value = match self.lines.messages[id as usize].form {
-                    Form::Raw => Value::Raw,
-                    form @ (Form::Time | Form::MicroTime | Form::Quantity | Form::IntOrString) => Value::Opaque(form),
-                    Form::Object | Form::List | Form::SchemaOrList | Form::SchemaOrBool => Value::Message(id),
+                    JsonForm::Raw => Value::Raw,
+                    form @ (JsonForm::Time | JsonForm::MicroTime | JsonForm::Quantity | JsonForm::IntOrString) => {
+                        Value::Opaque(form)
+                    }
+                    JsonForm::Object | JsonForm::List | JsonForm::SchemaOrList | JsonForm::SchemaOrBool => {
+                        Value::Message(id)
+                    }
                 };
                 (value, Tag::bytes(number))
             }
@@ -526,11 +530,11 @@ impl Builder<'_, '_> {
 }
 
 /// What upstream writes of a zero value.
-pub(super) fn opaque_zero(form: Form) -> &'static [u8] {
+pub(super) fn opaque_zero(form: JsonForm) -> &'static [u8] {
     match form {
-        Form::Quantity => b"\x0a\x010",
-        Form::IntOrString => b"\x08\0\x10\0\x1a\0",
-        Form::Time | Form::MicroTime | Form::Raw => b"",
-        Form::Object | Form::List | Form::SchemaOrList | Form::SchemaOrBool => b"",
+        JsonForm::Quantity => b"\x0a\x010",
+        JsonForm::IntOrString => b"\x08\0\x10\0\x1a\0",
+        JsonForm::Time | JsonForm::MicroTime | JsonForm::Raw => b"",
+        JsonForm::Object | JsonForm::List | JsonForm::SchemaOrList | JsonForm::SchemaOrBool => b"",
     }
 }

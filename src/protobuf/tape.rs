@@ -42,7 +42,7 @@ const MOST_TEXTS: usize = 1 << 30;
 
 /// The whole object.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Node {
+pub(super) struct TapeNode {
     pub(super) message: MessageId,
     pub(super) place: u32,
     pub(super) length: u32,

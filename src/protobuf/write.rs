@@ -2,7 +2,7 @@
 
 use super::memo::Memo;
 use super::table::{MessageField, MessageTable, MessageType, Mode, Value};
-use super::tape::{Buffers, Node, Slot};
+use super::tape::{Buffers, Slot, TapeNode};
 use super::wire::{push_varint, varint_length};
 
 /// The tag of the first field of a message, if it is length-delimited: the key of a map's member, any JSON.
@@ -13,16 +13,16 @@ const VALUE: u8 = 2 << 3 | 2;
 
 /// What an object's fields are written from.
 #[derive(Clone, Copy)]
-pub(super) struct Writer<'w> {
+pub(super) struct MessageWriter<'w> {
     pub(super) table: &'w MessageTable,
     pub(super) json: &'w [u8],
     pub(super) buffers: &'w Buffers,
     pub(super) memo: &'w Memo,
 }
 
-impl Writer<'_> {
+impl MessageWriter<'_> {
     /// Appends the whole object.
-    pub(super) fn message(&self, root: Node, out: &mut Vec<u8>) {
+    pub(super) fn message(&self, root: TapeNode, out: &mut Vec<u8>) {
         self.fields(&self.table.messages[root.message as usize], root.place, out);
     }
 

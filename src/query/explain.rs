@@ -4,7 +4,7 @@
 //! response itself needs no texts. The duration of the response is not part of it, because the core has no clock.
 
 use super::compact::{CompactSelection, Selects};
-use super::operand::Operand;
+use super::operand::PlanTerm;
 use super::page::State;
 use super::plan::{Hits, QueryPlan, steps_of_test};
 use super::selection::{AccessPath, Selection};
@@ -69,9 +69,9 @@ impl Explanation {
         fields: &[Field],
         work: &mut Work,
     ) -> Explanation {
-        let of_fields = selection.fields.iter().filter(|term| term.field != FieldRef::Empty).map(Operand::Field);
-        let of_labels = selection.labels.requirements.iter().map(Operand::Label);
-        let namespace = selection.namespace.as_deref().map(Operand::Namespace);
+        let of_fields = selection.fields.iter().filter(|term| term.field != FieldRef::Empty).map(PlanTerm::Field);
+        let of_labels = selection.labels.requirements.iter().map(PlanTerm::Label);
+        let namespace = selection.namespace.as_deref().map(PlanTerm::Namespace);
         let parts: Vec<String> =
             of_fields.chain(of_labels).chain(namespace).map(|operand| operand.in_words(fields)).collect();
         let plan = if parts.is_empty() { "everything".to_owned() } else { parts.join(" & ") };

@@ -6,19 +6,19 @@ use crate::selector::LabelRequirement;
 
 /// What one set of a plan represents.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Operand<'a> {
+pub(super) enum PlanTerm<'a> {
     Field(&'a FieldTerm),
     Label(&'a LabelRequirement),
     Namespace(&'a str),
 }
 
-impl Operand<'_> {
+impl PlanTerm<'_> {
     /// In the syntax of a selector.
     pub(super) fn in_words(self, fields: &[Field]) -> String {
         match self {
-            Operand::Namespace(namespace) => format!("metadata.namespace={namespace}"),
-            Operand::Label(requirement) => requirement.to_string(),
-            Operand::Field(term) => {
+            PlanTerm::Namespace(namespace) => format!("metadata.namespace={namespace}"),
+            PlanTerm::Label(requirement) => requirement.to_string(),
+            PlanTerm::Field(term) => {
                 let label = match term.field {
                     FieldRef::Name => "metadata.name",
                     FieldRef::Namespace => "metadata.namespace",

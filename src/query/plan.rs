@@ -18,7 +18,7 @@ use std::ops::Bound;
 use roaring::RoaringBitmap;
 
 use super::compact::{CompactSelection, Selects};
-use super::operand::Operand;
+use super::operand::PlanTerm;
 use super::selection::{FieldTerm, Selection};
 use super::work::Work;
 use crate::extract::{Field, FieldRef};
@@ -80,7 +80,7 @@ struct Set<'a> {
     cost: u64,
     /// How many lists it is a union of.
     lists: u64,
-    about: Operand<'a>,
+    about: PlanTerm<'a>,
 }
 
 #[derive(Debug)]
@@ -137,7 +137,7 @@ impl<'a> Lists<'a> {
 
 impl<'a> Set<'a> {
     /// Counts the slots of each list.
-    async fn union(lists: Lists<'a>, postings: &'a Postings, about: Operand<'a>, work: &mut Work) -> Set<'a> {
+    async fn union(lists: Lists<'a>, postings: &'a Postings, about: PlanTerm<'a>, work: &mut Work) -> Set<'a> {
         let (mut cost, mut count, mut last) = (0, 0, None);
         for posting in lists.postings(postings) {
             work.spend(STEPS_OF_LOOKUP).await;
@@ -152,7 +152,7 @@ impl<'a> Set<'a> {
         Set { slots: Slots::Union(lists, None), cost, lists: count, about }
     }
 
-    fn made(slots: RoaringBitmap, about: Operand<'a>) -> Set<'a> {
+    fn made(slots: RoaringBitmap, about: PlanTerm<'a>) -> Set<'a> {
         Set { cost: slots.len(), lists: 1, slots: Slots::Made(slots), about }
     }
 
@@ -223,7 +223,7 @@ impl<'a> QueryPlan<'a> {
         }
         if let Some(namespace) = namespace.filter(|_| selection.is_selective()) {
             let lists = snapshot.postings().namespace(namespace).map_or(Lists::None, Lists::One);
-            plan.include.push(Set::union(lists, snapshot.postings(), Operand::Namespace(namespace), work).await);
+            plan.include.push(Set::union(lists, snapshot.postings(), PlanTerm::Namespace(namespace), work).await);
         }
         plan.include.sort_by_key(|set| set.cost);
         plan.nothing |= plan.include.first().is_some_and(|set| set.cost == 0);
@@ -261,7 +261,7 @@ impl<'a> QueryPlan<'a> {
         namespace: Option<&str>,
         work: &mut Work,
     ) -> Set<'a> {
-        let about = Operand::Field(term);
+        let about = PlanTerm::Field(term);
         let lists = match term.field {
             FieldRef::Name => return Set::made(self.named(values, namespace, work).await, about),
             FieldRef::Namespace => Lists::Namespaces(values),
@@ -273,7 +273,7 @@ impl<'a> QueryPlan<'a> {
 
     /// Objects with a value that the operator accepts. Every value is looked at: an index of values has no order.
     async fn accepted(&self, term: &'a FieldTerm, work: &mut Work) -> Set<'a> {
-        let about = Operand::Field(term);
+        let about = PlanTerm::Field(term);
         if let FieldRef::Field(index) = term.field {
             return Set::union(Lists::FieldAccepted(index, &term.operator), self.snapshot.postings(), about, work)
                 .await;
@@ -339,7 +339,7 @@ impl<'a> QueryPlan<'a> {
 
     /// Objects with a value that is not empty.
     async fn not_empty(&self, term: &'a FieldTerm, work: &mut Work) -> Set<'a> {
-        let about = Operand::Field(term);
+        let about = PlanTerm::Field(term);
         let postings = self.snapshot.postings();
         let lists = match term.field {
             FieldRef::Namespace => Lists::One(Posting::Set(postings.namespaced())),
@@ -358,7 +358,7 @@ impl<'a> QueryPlan<'a> {
             TestedValues::Accepted => Lists::LabelAccepted(key, &requirement.operator),
         };
         let includes = !requirement.operator.is_negative();
-        let set = Set::union(lists, self.snapshot.postings(), Operand::Label(requirement), work).await;
+        let set = Set::union(lists, self.snapshot.postings(), PlanTerm::Label(requirement), work).await;
         self.add(set, includes, Some(IndexedPart::Labels), work).await;
     }
 
@@ -443,7 +443,7 @@ impl<'a> QueryPlan<'a> {
         let parts: Vec<String> = included.chain(excluded).chain(compared).collect();
         match (&parts[..], &self.selection.namespace) {
             ([], Some(namespace)) => {
-                format!("{} ({})", Operand::Namespace(namespace).in_words(fields), self.candidates())
+                format!("{} ({})", PlanTerm::Namespace(namespace).in_words(fields), self.candidates())
             }
             ([], None) => "everything".to_owned(),
             (parts, _) => parts.join(" & "),

@@ -17,10 +17,10 @@ use super::view_restriction::Restriction;
 #[derive(Debug, Default)]
 pub struct Catalog {
     /// Groups in the order of discovery; the core group, if there is one, has the empty name.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ApiGroup>,
     resources: BTreeMap<Gvr, Arc<Resource>>,
     /// The groups with those of partial stores, too.
-    all_groups: Vec<Group>,
+    all_groups: Vec<ApiGroup>,
     /// Stores that have only a part of the objects.
     partial_stores: BTreeMap<Gvr, Arc<Resource>>,
     /// Answer of `/version`.
@@ -33,7 +33,7 @@ pub struct Catalog {
 
 /// An API group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct ApiGroup {
     /// Its name; empty for the core group.
     pub name: String,
     /// Its served versions, preferred one first.
@@ -163,7 +163,7 @@ impl Resource {
 impl Catalog {
     /// A catalog of these groups and resources.
     pub fn new(
-        groups: Vec<Group>,
+        groups: Vec<ApiGroup>,
         resources: impl IntoIterator<Item = Arc<Resource>>,
         version: VersionInfo,
     ) -> Catalog {
@@ -226,7 +226,7 @@ impl Catalog {
     }
 
     /// The groups of all resources, also those with a partial store.
-    pub(super) fn groups_of_stores(&self) -> &[Group] {
+    pub(super) fn groups_of_stores(&self) -> &[ApiGroup] {
         &self.all_groups
     }
 
@@ -236,7 +236,7 @@ impl Catalog {
     }
 
     /// The group of that name.
-    pub fn group(&self, name: &str) -> Option<&Group> {
+    pub fn group(&self, name: &str) -> Option<&ApiGroup> {
         self.groups.iter().find(|group| group.name == name)
     }
 

@@ -11,7 +11,7 @@ use crate::selector::{LabelRequirement, LabelSelector, Operator};
 
 /// A part of a caller's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConsumerValue {
+pub enum ConsumerClaim {
     /// The node on which the caller's Pod runs.
     NodeName,
     /// The name of the caller's Pod.
@@ -28,7 +28,7 @@ pub enum ConsumerValue {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConsumerTerms {
     /// Labels of fields, and what each must equal.
-    pub fields: Vec<(String, ConsumerValue)>,
+    pub fields: Vec<(String, ConsumerClaim)>,
     /// Keys of labels that must have the value that they have on the caller's Pod.
     pub match_label_keys: Vec<String>,
     /// Keys of labels that must not have it.
@@ -37,9 +37,9 @@ pub struct ConsumerTerms {
 
 /// The values of a caller that a View uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Consumer {
+pub struct ConsumerContext {
     /// The values of its token; none is empty.
-    pub values: Vec<(ConsumerValue, String)>,
+    pub values: Vec<(ConsumerClaim, String)>,
     /// The requirements that its Pod's labels make.
     pub labels: LabelSelector,
 }
@@ -57,13 +57,13 @@ impl ConsumerTerms {
 
     /// Whether something is taken from a token that is bound to a Pod.
     pub fn needs_claims_of_pod(&self) -> bool {
-        let of_pod = [ConsumerValue::NodeName, ConsumerValue::PodName, ConsumerValue::PodUid];
+        let of_pod = [ConsumerClaim::NodeName, ConsumerClaim::PodName, ConsumerClaim::PodUid];
         self.fields.iter().any(|(_, value)| of_pod.contains(value))
     }
 
     /// Everything of the token that is needed, each once.
-    pub fn values(&self) -> Vec<ConsumerValue> {
-        let of_pod = [ConsumerValue::Namespace, ConsumerValue::PodName, ConsumerValue::PodUid];
+    pub fn values(&self) -> Vec<ConsumerClaim> {
+        let of_pod = [ConsumerClaim::Namespace, ConsumerClaim::PodName, ConsumerClaim::PodUid];
         let of_pod = of_pod.into_iter().filter(|_| self.needs_pod());
         let mut values = Vec::new();
         for value in self.fields.iter().map(|(_, value)| *value).chain(of_pod) {
@@ -89,21 +89,21 @@ impl ConsumerTerms {
     }
 }
 
-impl Consumer {
+impl ConsumerContext {
     /// A value of its token; `None` where the token lacks it.
-    pub fn value(&self, wanted: ConsumerValue) -> Option<&str> {
+    pub fn value(&self, wanted: ConsumerClaim) -> Option<&str> {
         self.values.iter().find(|(value, _)| *value == wanted).map(|(_, text)| &**text)
     }
 }
 
-impl fmt::Display for ConsumerValue {
+impl fmt::Display for ConsumerClaim {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            ConsumerValue::NodeName => "the node of a Pod",
-            ConsumerValue::PodName => "the name of a Pod",
-            ConsumerValue::PodUid => "the uid of a Pod",
-            ConsumerValue::Namespace => "the namespace of a ServiceAccount",
-            ConsumerValue::ServiceAccountName => "the name of a ServiceAccount",
+            ConsumerClaim::NodeName => "the node of a Pod",
+            ConsumerClaim::PodName => "the name of a Pod",
+            ConsumerClaim::PodUid => "the uid of a Pod",
+            ConsumerClaim::Namespace => "the namespace of a ServiceAccount",
+            ConsumerClaim::ServiceAccountName => "the name of a ServiceAccount",
         })
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::catalog::{Group, Resource, ResourceOrigin};
+use super::catalog::{ApiGroup, Resource, ResourceOrigin};
 use crate::crd::Crd;
 use crate::extract::Extractor;
 use crate::model::{Gvr, Scope};
@@ -21,7 +21,7 @@ pub struct Definitions {
     /// Definitions of custom resources that cannot be read, by name, with the reason.
     pub unreadable: BTreeMap<String, String>,
     /// Groups with their versions, preferred ones first.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ApiGroup>,
 }
 
 /// One resource of one version.
@@ -39,7 +39,7 @@ pub struct Definition {
 
 impl Definitions {
     /// Of these resources, definitions and groups.
-    pub fn of(resources: &[Resource], crds: &[Arc<Crd>], groups: Vec<Group>) -> Definitions {
+    pub fn of(resources: &[Resource], crds: &[Arc<Crd>], groups: Vec<ApiGroup>) -> Definitions {
         let definition = |resource: &Resource| Definition {
             kind: resource.kind.clone(),
             scope: resource.scope,

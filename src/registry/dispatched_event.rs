@@ -13,7 +13,7 @@ use bytes::Bytes;
 use super::deflated::Deflated;
 use super::pod_head::PodHead;
 use crate::extract::Prune;
-use crate::store::{Change, Cursor};
+use crate::store::{Change, HistoryCursor};
 
 /// Bytes of changes in the mailboxes of a resource together, each change counted once, with its serialized forms.
 /// Beyond this all mailboxes are emptied: their readers find the changes in history, as far as it reaches.
@@ -48,7 +48,7 @@ impl LineForm {
 #[derive(Debug)]
 pub struct DispatchedEvent {
     /// Its place in history.
-    pub place: Cursor,
+    pub place: HistoryCursor,
     /// The change.
     pub change: Arc<Change>,
     lines: [OnceLock<Bytes>; LINES],
@@ -89,7 +89,7 @@ impl Drop for Counted {
 }
 
 impl DispatchedEvent {
-    pub(super) fn new(place: Cursor, change: Arc<Change>, held: &Arc<AtomicUsize>) -> DispatchedEvent {
+    pub(super) fn new(place: HistoryCursor, change: Arc<Change>, held: &Arc<AtomicUsize>) -> DispatchedEvent {
         let counted = Counted { held: held.clone(), bytes: AtomicUsize::new(0) };
         let (made, deflated) = (OnceCache::default(), OnceCache::default());
         let lines = [const { OnceLock::new() }; LINES];

@@ -17,7 +17,7 @@ use std::task::{Poll, Waker};
 
 use crate::model::Version;
 use crate::query::{CompactSelection, Selection};
-use crate::store::{Cursor, Snapshot};
+use crate::store::{HistoryCursor, Snapshot};
 use crate::subscribe::subscription_index::{Candidates, StoredKeys, SubscriptionId, SubscriptionIndex};
 
 use super::dispatched_event::{DispatchedEvent, MOST_HELD_BYTES};
@@ -32,7 +32,7 @@ const MOST_PENDING_BYTES: usize = 1 << 20;
 struct Reached {
     epoch: u64,
     /// The place after the last event change.
-    end: Cursor,
+    end: HistoryCursor,
     version: Version,
     /// The last range of versions between the states before and after a relist, whose changes are unknown.
     relist_gap: Option<(Version, Version)>,
@@ -234,7 +234,7 @@ pub enum MailboxContents {
         /// The changes.
         changes: Vec<Arc<DispatchedEvent>>,
         /// The position after all changes that were dispatched.
-        end: Cursor,
+        end: HistoryCursor,
         /// The version that they reach: everything that concerns the watch up to here is among them.
         version: Version,
     },

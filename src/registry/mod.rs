@@ -35,7 +35,7 @@ pub mod view_documents;
 mod view_restriction;
 pub mod views;
 
-pub use catalog::{Catalog, Group, PartialStore, Resource, ResourceOrigin, Subresource, VersionInfo};
+pub use catalog::{ApiGroup, Catalog, PartialStore, Resource, ResourceOrigin, Subresource, VersionInfo};
 pub use checks::{CheckOutcome, Checks, UnreadableNames};
 pub use definitions::{Definition, Definitions};
 pub use deflated::Deflated;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::consumer::{Consumer, ConsumerTerms, ConsumerValue};
+use super::consumer::{ConsumerClaim, ConsumerContext, ConsumerTerms};
 use super::view_definition::ViewPart;
 use crate::extract::{Extractor, FieldRef, Prune, UnsupportedLabel};
 use crate::query::{FieldTerm, Selection};
@@ -20,7 +20,7 @@ pub struct Restriction {
     of_consumer: Selection,
     prune: Arc<Prune>,
     /// Fields whose values are those of the caller. Until they are set, nothing is shown.
-    open: Vec<(FieldRef, ConsumerValue)>,
+    open: Vec<(FieldRef, ConsumerClaim)>,
     ended: watch::Receiver<bool>,
 }
 
@@ -66,7 +66,7 @@ impl Restriction {
 
     /// The same for one consumer.
     #[must_use]
-    pub fn of_consumer(&self, consumer: &Consumer) -> Restriction {
+    pub fn of_consumer(&self, consumer: &ConsumerContext) -> Restriction {
         let mut restriction = Restriction { open: Vec::new(), ..self.clone() };
         for (field, value) in &self.open {
             // A value that the consumer lacks stays open.

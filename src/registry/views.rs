@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::watch;
 
-use super::catalog::{Catalog, Group, Resource};
-use super::consumer::Consumer;
+use super::catalog::{ApiGroup, Catalog, Resource};
+use super::consumer::ConsumerContext;
 use super::view_documents::ViewDocuments;
 use crate::extract::Prune;
 use crate::query::Selection;
@@ -129,7 +129,7 @@ impl View {
                 resources.iter().any(|found| found.gvr.group == group.name && found.gvr.version == **version)
             };
             let versions: Vec<String> = group.versions.iter().filter(is_there).cloned().collect();
-            (!versions.is_empty()).then(|| Group { name: group.name.clone(), versions })
+            (!versions.is_empty()).then(|| ApiGroup { name: group.name.clone(), versions })
         });
         let groups = groups.collect();
         let mut held = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
@@ -185,7 +185,7 @@ pub(super) fn replaced(held: &Views, wanted: ViewDefinitions) -> Views {
 impl Resource {
     /// A View's resource as one consumer sees it.
     #[must_use]
-    pub fn of_consumer(&self, consumer: &Consumer) -> Resource {
+    pub fn of_consumer(&self, consumer: &ConsumerContext) -> Resource {
         let view_restriction = self.view_restriction.as_ref().map(|restriction| restriction.of_consumer(consumer));
         Resource { view_restriction, ..self.clone() }
     }

@@ -30,7 +30,7 @@ use crate::operator::election::{self, Election};
 use crate::operator::reported::ReportedConditions;
 use crate::operator::synced::Synced;
 use crate::operator::views::Address;
-use crate::operator::{self, Operator};
+use crate::operator::{self, Controllers};
 use crate::registry::{Registry, Resource};
 use crate::server::health::Check;
 use crate::server::heartbeat::Heartbeat;
@@ -178,7 +178,7 @@ pub async fn open(options: OperatorOptions) -> anyhow::Result<Service> {
         retry_period: election::RETRY_PERIOD,
     };
     let (synced, reported) = (Arc::new(Synced::default()), Arc::new(ReportedConditions::default()));
-    let operator = Operator {
+    let operator = Controllers {
         client: connection.client(),
         registry: source.registry.clone(),
         definitions: source.definitions.clone(),

@@ -14,7 +14,7 @@ use crate::metrics::{Metrics, Scrapers};
 use crate::server::guards::Guard;
 use crate::server::health::Check;
 use crate::server::pass_through::PassThrough;
-use crate::server::settings::Consistency;
+use crate::server::settings::ReadConsistency;
 use crate::server::{Server, Settings};
 use crate::transport::listen::Listener;
 use crate::transport::tls;
@@ -39,7 +39,7 @@ pub struct ServeOptions {
     /// What is forwarded to the API server. A folder has none.
     pub pass_through: PassThrough,
     /// The consistency of reads without a resourceVersion.
-    pub consistency: Consistency,
+    pub consistency: ReadConsistency,
     /// The limits of the server.
     pub limits: LimitSettings,
 }

@@ -19,7 +19,7 @@ use crate::flow_control::connections::{Connections, METRICS_CONNECTIONS};
 use crate::metrics::Metrics;
 use crate::model::Gvr;
 use crate::operator::election::{self, Election};
-use crate::operator::{self, Operator};
+use crate::operator::{self, Controllers};
 use crate::registry::Registry;
 use crate::server::Server;
 use crate::server::heartbeat::Heartbeat;
@@ -54,7 +54,7 @@ pub(super) struct ClusterService {
     pub(super) audit: Option<Arc<Log>>,
     /// `None` where the certificate is read from files.
     pub(super) certificate_renewer: Option<CertificateRenewer>,
-    pub(super) operator: Operator,
+    pub(super) operator: Controllers,
     pub(super) election: Election,
     pub(super) heartbeat: Heartbeat,
     pub(super) probes: Option<ProbeListener>,

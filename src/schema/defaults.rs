@@ -6,16 +6,16 @@
 
 use serde_json::{Map, Value};
 
-use super::node::{Additional, Node};
+use super::node::{Additional, SchemaNode};
 
 /// Applies the defaults of a schema to an object.
-pub fn apply(object: &mut Value, schema: Node<'_>) {
+pub fn apply(object: &mut Value, schema: SchemaNode<'_>) {
     take_away_nulls(object, Some(schema));
     fill_in(object, schema);
 }
 
 /// Removes nulls that are neither allowed nor have a default to become.
-fn take_away_nulls(value: &mut Value, schema: Option<Node<'_>>) {
+fn take_away_nulls(value: &mut Value, schema: Option<SchemaNode<'_>>) {
     match value {
         Value::Object(members) => members.retain(|name, member| {
             let schema = schema.and_then(|schema| schema_of_member(schema, name));
@@ -33,7 +33,7 @@ fn take_away_nulls(value: &mut Value, schema: Option<Node<'_>>) {
     }
 }
 
-fn fill_in(value: &mut Value, schema: Node<'_>) {
+fn fill_in(value: &mut Value, schema: SchemaNode<'_>) {
     match value {
         Value::Object(members) => {
             add_missing(members, schema);
@@ -54,7 +54,7 @@ fn fill_in(value: &mut Value, schema: Node<'_>) {
     }
 }
 
-fn add_missing(members: &mut Map<String, Value>, schema: Node<'_>) {
+fn add_missing(members: &mut Map<String, Value>, schema: SchemaNode<'_>) {
     for (name, property) in schema.properties().into_iter().flatten() {
         if !members.contains_key(name)
             && let Some(default) = schema.child(property).get("default")
@@ -64,7 +64,7 @@ fn add_missing(members: &mut Map<String, Value>, schema: Node<'_>) {
     }
 }
 
-fn replace_null(value: &mut Value, schema: Node<'_>) {
+fn replace_null(value: &mut Value, schema: SchemaNode<'_>) {
     if is_refused_null(value, Some(schema))
         && let Some(default) = schema.get("default")
     {
@@ -72,11 +72,11 @@ fn replace_null(value: &mut Value, schema: Node<'_>) {
     }
 }
 
-fn is_refused_null(value: &Value, schema: Option<Node<'_>>) -> bool {
+fn is_refused_null(value: &Value, schema: Option<SchemaNode<'_>>) -> bool {
     value.is_null() && schema.is_some_and(|schema| !schema.is("nullable"))
 }
 
-fn schema_of_member<'a>(schema: Node<'a>, name: &str) -> Option<Node<'a>> {
+fn schema_of_member<'a>(schema: SchemaNode<'a>, name: &str) -> Option<SchemaNode<'a>> {
     schema.property(name).or_else(|| match schema.additional() {
         Additional::Schema(schema) => Some(schema),
         Additional::Unsaid | Additional::Anything | Additional::Refused => None,

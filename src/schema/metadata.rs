@@ -11,7 +11,7 @@ use crate::selector::syntax::{
     dns_1035_label_faults, dns_label_faults, dns_subdomain_faults, label_key_faults, label_value_faults,
     path_segment_faults,
 };
-use crate::selector::{Problem, Reason};
+use crate::selector::{FieldError, FieldErrorType};
 
 /// Bytes of all annotations together, keys and values (apimachinery `TotalAnnotationSizeLimitB`).
 const ANNOTATIONS_MAX: usize = 256 * 1024;
@@ -53,14 +53,14 @@ impl NameRule {
 }
 
 /// All errors of `metadata` of an object; empty if it is valid.
-pub fn validate(object: &Value, scope: Scope, name_rule: NameRule) -> Vec<Problem> {
+pub fn validate(object: &Value, scope: Scope, name_rule: NameRule) -> Vec<FieldError> {
     let mut problems = Vec::new();
     let empty = Map::new();
     let metadata = match object.get("metadata") {
         None | Some(Value::Null) => &empty,
         Some(Value::Object(metadata)) => metadata,
         Some(other) => {
-            return vec![Problem::with_value(Reason::TypeInvalid, "metadata", other, "must be an object")];
+            return vec![FieldError::with_value(FieldErrorType::TypeInvalid, "metadata", other, "must be an object")];
         }
     };
     names(metadata, scope, name_rule, &mut problems);
@@ -70,7 +70,7 @@ pub fn validate(object: &Value, scope: Scope, name_rule: NameRule) -> Vec<Proble
         Value::Number(number) if number.as_i64().is_some_and(|number| number >= 0) => {}
         other => {
             let detail = "must be greater than or equal to 0";
-            problems.push(Problem::with_value(Reason::Invalid, "metadata.generation", other, detail));
+            problems.push(FieldError::with_value(FieldErrorType::Invalid, "metadata.generation", other, detail));
         }
     }
     labels(metadata, &mut problems);
@@ -80,18 +80,18 @@ pub fn validate(object: &Value, scope: Scope, name_rule: NameRule) -> Vec<Proble
     problems
 }
 
-fn names(metadata: &Map<String, Value>, scope: Scope, name_rule: NameRule, problems: &mut Vec<Problem>) {
+fn names(metadata: &Map<String, Value>, scope: Scope, name_rule: NameRule, problems: &mut Vec<FieldError>) {
     let Some(name) = text(metadata, "name", problems) else { return };
     if name.is_empty() {
         let detail = "name or generateName is required";
-        problems.push(Problem::without_value(Reason::Required, "metadata.name", detail));
+        problems.push(FieldError::without_value(FieldErrorType::Required, "metadata.name", detail));
     }
     let faults = if name.is_empty() { Vec::new() } else { name_rule.faults(name) };
     problems.extend(invalid("metadata.name", name, faults));
     let Some(namespace) = text(metadata, "namespace", problems) else { return };
     match (scope, namespace.is_empty()) {
         (Scope::Namespaced, true) => {
-            problems.push(Problem::without_value(Reason::Required, "metadata.namespace", ""));
+            problems.push(FieldError::without_value(FieldErrorType::Required, "metadata.namespace", ""));
         }
         (Scope::Namespaced, false) => {
             problems.extend(invalid("metadata.namespace", namespace, dns_label_faults(namespace)));
@@ -99,19 +99,19 @@ fn names(metadata: &Map<String, Value>, scope: Scope, name_rule: NameRule, probl
         (Scope::Cluster, true) => {}
         (Scope::Cluster, false) => {
             let detail = "not allowed on this type";
-            problems.push(Problem::without_value(Reason::Forbidden, "metadata.namespace", detail));
+            problems.push(FieldError::without_value(FieldErrorType::Forbidden, "metadata.namespace", detail));
         }
     }
 }
 
-fn labels(metadata: &Map<String, Value>, problems: &mut Vec<Problem>) {
+fn labels(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
     for (key, value) in texts(metadata, "labels", problems) {
         problems.extend(invalid("metadata.labels", key, label_key_faults(key)));
         problems.extend(invalid("metadata.labels", value, label_value_faults(value)));
     }
 }
 
-fn annotations(metadata: &Map<String, Value>, problems: &mut Vec<Problem>) {
+fn annotations(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
     let mut size = 0;
     for (key, value) in texts(metadata, "annotations", problems) {
         size += key.len() + value.len();
@@ -120,18 +120,18 @@ fn annotations(metadata: &Map<String, Value>, problems: &mut Vec<Problem>) {
     }
     if size > ANNOTATIONS_MAX {
         let detail = format!("may not be more than {ANNOTATIONS_MAX} bytes");
-        problems.push(Problem::without_value(Reason::TooLong, "metadata.annotations", detail));
+        problems.push(FieldError::without_value(FieldErrorType::TooLong, "metadata.annotations", detail));
     }
 }
 
-fn owners(metadata: &Map<String, Value>, problems: &mut Vec<Problem>) {
+fn owners(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
     let path = "metadata.ownerReferences";
     let mut controller: Option<String> = None;
     let owners = list(metadata, "ownerReferences", problems);
     for (index, owner) in owners.iter().enumerate() {
         let Some(owner) = owner.as_object() else {
             let field = format!("{path}[{index}]");
-            problems.push(Problem::with_value(Reason::TypeInvalid, field, owner, "must be an object"));
+            problems.push(FieldError::with_value(FieldErrorType::TypeInvalid, field, owner, "must be an object"));
             continue;
         };
         for (member, detail) in [
@@ -142,7 +142,12 @@ fn owners(metadata: &Map<String, Value>, problems: &mut Vec<Problem>) {
         ] {
             let value = owner.get(member).cloned().unwrap_or_else(|| Value::from(""));
             if value.as_str().is_none_or(str::is_empty) {
-                problems.push(Problem::with_value(Reason::Invalid, format!("{path}.{member}"), &value, detail));
+                problems.push(FieldError::with_value(
+                    FieldErrorType::Invalid,
+                    format!("{path}.{member}"),
+                    &value,
+                    detail,
+                ));
             }
         }
         if owner.get("controller") == Some(&Value::Bool(true)) {
@@ -156,37 +161,45 @@ fn owners(metadata: &Map<String, Value>, problems: &mut Vec<Problem>) {
                          and {this}"
                     );
                     let shown = Value::from(owners.to_vec());
-                    problems.push(Problem::with_value(Reason::Invalid, path, &shown, detail));
+                    problems.push(FieldError::with_value(FieldErrorType::Invalid, path, &shown, detail));
                 }
             }
         }
     }
 }
 
-fn finalizers(metadata: &Map<String, Value>, problems: &mut Vec<Problem>) {
+fn finalizers(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
     for (index, finalizer) in list(metadata, "finalizers", problems).iter().enumerate() {
         match finalizer.as_str() {
             Some(text) => problems.extend(invalid("metadata.finalizers", text, label_key_faults(text))),
             None => {
                 let field = format!("metadata.finalizers[{index}]");
-                problems.push(Problem::with_value(Reason::TypeInvalid, field, finalizer, "must be a string"));
+                problems.push(FieldError::with_value(
+                    FieldErrorType::TypeInvalid,
+                    field,
+                    finalizer,
+                    "must be a string",
+                ));
             }
         }
     }
 }
 
-fn invalid(field: &str, value: &str, faults: Vec<String>) -> Vec<Problem> {
-    faults.into_iter().map(|fault| Problem::with_value(Reason::Invalid, field, &Value::from(value), fault)).collect()
+fn invalid(field: &str, value: &str, faults: Vec<String>) -> Vec<FieldError> {
+    faults
+        .into_iter()
+        .map(|fault| FieldError::with_value(FieldErrorType::Invalid, field, &Value::from(value), fault))
+        .collect()
 }
 
 /// A text member; absent and null are empty, another type is reported and `None`.
-fn text<'a>(metadata: &'a Map<String, Value>, name: &str, problems: &mut Vec<Problem>) -> Option<&'a str> {
+fn text<'a>(metadata: &'a Map<String, Value>, name: &str, problems: &mut Vec<FieldError>) -> Option<&'a str> {
     match metadata.get(name) {
         None | Some(Value::Null) => Some(""),
         Some(Value::String(text)) => Some(text),
         Some(other) => {
             let field = format!("metadata.{name}");
-            problems.push(Problem::with_value(Reason::TypeInvalid, field, other, "must be a string"));
+            problems.push(FieldError::with_value(FieldErrorType::TypeInvalid, field, other, "must be a string"));
             None
         }
     }
@@ -196,14 +209,14 @@ fn text<'a>(metadata: &'a Map<String, Value>, name: &str, problems: &mut Vec<Pro
 fn texts<'a>(
     metadata: &'a Map<String, Value>,
     name: &str,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<FieldError>,
 ) -> Vec<(&'a String, &'a String)> {
     let pairs = match metadata.get(name) {
         None | Some(Value::Null) => return Vec::new(),
         Some(Value::Object(pairs)) => pairs,
         Some(other) => {
             let field = format!("metadata.{name}");
-            problems.push(Problem::with_value(Reason::TypeInvalid, field, other, "must be an object"));
+            problems.push(FieldError::with_value(FieldErrorType::TypeInvalid, field, other, "must be an object"));
             return Vec::new();
         }
     };
@@ -214,20 +227,20 @@ fn texts<'a>(
             other => {
                 let field = format!("metadata.{name}[{key}]");
                 let detail = "must be a string; quote it in YAML";
-                problems.push(Problem::with_value(Reason::TypeInvalid, field, other, detail));
+                problems.push(FieldError::with_value(FieldErrorType::TypeInvalid, field, other, detail));
             }
         }
     }
     texts
 }
 
-fn list<'a>(metadata: &'a Map<String, Value>, name: &str, problems: &mut Vec<Problem>) -> &'a [Value] {
+fn list<'a>(metadata: &'a Map<String, Value>, name: &str, problems: &mut Vec<FieldError>) -> &'a [Value] {
     match metadata.get(name) {
         None | Some(Value::Null) => &[],
         Some(Value::Array(items)) => items,
         Some(other) => {
             let field = format!("metadata.{name}");
-            problems.push(Problem::with_value(Reason::TypeInvalid, field, other, "must be a list"));
+            problems.push(FieldError::with_value(FieldErrorType::TypeInvalid, field, other, "must be a list"));
             &[]
         }
     }

@@ -16,4 +16,4 @@ pub mod validate;
 #[cfg(test)]
 mod tests;
 
-pub use node::{Node, Resolve};
+pub use node::{Resolve, SchemaNode};

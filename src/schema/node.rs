@@ -2,7 +2,7 @@
 //!
 //! Schemas of CustomResourceDefinitions have no references; those of built-in kinds refer to each other, either with
 //! `$ref` alone or, with a description or a default beside it, with `allOf` around a single `$ref`. Reading
-//! goes through [`Node`] so that other files need not know. Nothing is validated here.
+//! goes through [`SchemaNode`] so that other files need not know. Nothing is validated here.
 
 use serde_json::{Map, Value};
 
@@ -25,7 +25,7 @@ const MAX_REFERENCES: usize = 16;
 
 /// A schema and, when it refers to another one, that one too. A keyword beside the reference wins.
 #[derive(Clone, Copy)]
-pub struct Node<'a> {
+pub struct SchemaNode<'a> {
     own: &'a Value,
     target: Option<&'a Value>,
     /// The definition's name when there is a reference.
@@ -33,10 +33,10 @@ pub struct Node<'a> {
     resolve: Resolve<'a>,
 }
 
-impl<'a> Node<'a> {
+impl<'a> SchemaNode<'a> {
     /// A schema whose references `resolve` can follow. A reference that leads nowhere is no restriction.
-    pub fn new(schema: &'a Value, resolve: Resolve<'a>) -> Node<'a> {
-        let mut node = Node { own: schema, target: None, name: None, resolve };
+    pub fn new(schema: &'a Value, resolve: Resolve<'a>) -> SchemaNode<'a> {
+        let mut node = SchemaNode { own: schema, target: None, name: None, resolve };
         let mut place = schema;
         for _ in 0..MAX_REFERENCES {
             let Some(reference) = reference(place) else { break };
@@ -76,7 +76,7 @@ impl<'a> Node<'a> {
     }
 
     /// The schema of one declared property.
-    pub fn property(&self, name: &str) -> Option<Node<'a>> {
+    pub fn property(&self, name: &str) -> Option<SchemaNode<'a>> {
         self.properties()?.get(name).map(|schema| self.child(schema))
     }
 
@@ -93,19 +93,19 @@ impl<'a> Node<'a> {
     }
 
     /// The schema of every item of a list.
-    pub fn items(&self) -> Option<Node<'a>> {
+    pub fn items(&self) -> Option<SchemaNode<'a>> {
         self.get("items").filter(|schema| schema.is_object()).map(|schema| self.child(schema))
     }
 
     /// The schemas of `allOf`, `anyOf` or `oneOf`.
-    pub fn alternatives(&self, keyword: &str) -> Vec<Node<'a>> {
+    pub fn alternatives(&self, keyword: &str) -> Vec<SchemaNode<'a>> {
         let schemas = self.get(keyword).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         schemas.iter().map(|schema| self.child(schema)).collect()
     }
 
     /// A schema below this one.
-    pub fn child(&self, schema: &'a Value) -> Node<'a> {
-        Node::new(schema, self.resolve)
+    pub fn child(&self, schema: &'a Value) -> SchemaNode<'a> {
+        SchemaNode::new(schema, self.resolve)
     }
 }
 
@@ -118,7 +118,7 @@ pub enum Additional<'a> {
     /// `false`.
     Refused,
     /// A schema for each.
-    Schema(Node<'a>),
+    Schema(SchemaNode<'a>),
 }
 
 fn reference(schema: &Value) -> Option<&str> {

@@ -7,16 +7,16 @@
 
 use serde_json::Value;
 
-use super::node::{Additional, Node};
+use super::node::{Additional, SchemaNode};
 
 /// Prunes an object of a custom resource by the schema of its version.
-pub fn prune(object: &mut Value, schema: Node<'_>) {
+pub fn prune(object: &mut Value, schema: SchemaNode<'_>) {
     prune_at(object, Some(schema), IsResource::Yes);
 }
 
 /// Brings an object of a built-in kind into the form that decoding into Go structs gives: unknown fields and nulls
 /// go, and a quantity written as a number becomes a text. An object without declared properties stays whole.
-pub fn decode_built_in(object: &mut Value, schema: Node<'_>) {
+pub fn decode_built_in(object: &mut Value, schema: SchemaNode<'_>) {
     match object {
         Value::Object(members) => {
             let is_struct = schema.properties().is_some();
@@ -54,7 +54,7 @@ enum IsResource {
     No,
 }
 
-fn prune_at(value: &mut Value, schema: Option<Node<'_>>, is_resource: IsResource) {
+fn prune_at(value: &mut Value, schema: Option<SchemaNode<'_>>, is_resource: IsResource) {
     let keeps_unknown = schema.is_some_and(|schema| schema.is("x-kubernetes-preserve-unknown-fields"));
     match value {
         Value::Object(members) => members.retain(|name, member| {
@@ -91,7 +91,7 @@ fn prune_at(value: &mut Value, schema: Option<Node<'_>>, is_resource: IsResource
 }
 
 /// Items of a preserved list are preserved themselves; only what their schema declares is pruned further down.
-fn skip_prune(value: &mut Value, schema: Node<'_>) {
+fn skip_prune(value: &mut Value, schema: SchemaNode<'_>) {
     match value {
         Value::Object(members) => {
             for (name, member) in members {

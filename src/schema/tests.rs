@@ -4,7 +4,7 @@ use proptest::prelude::{ProptestConfig, any, prop_assert_eq, proptest};
 use serde_json::{Value, json};
 
 use super::metadata::{self, NameRule};
-use super::node::{Node, no_references};
+use super::node::{SchemaNode, no_references};
 use super::{defaults, format, prune, validate};
 use crate::json::{normalize_numbers, to_text};
 use crate::model::Scope;
@@ -61,12 +61,12 @@ fn defaults_are_applied_as_on_create() {
         (with(json!({"default": null})), json!({}), json!({}), "a null default is none"),
     ] {
         let (schema, mut value) = (spec_schema(&schema), object(&before));
-        defaults::apply(&mut value, Node::new(&schema, &no_references));
+        defaults::apply(&mut value, SchemaNode::new(&schema, &no_references));
         assert_eq!(value, object(&after), "{why}");
     }
     let schema = spec_schema(&with(json!({"default": "d"})));
     let mut value = json!({"kind": "Shirt"});
-    defaults::apply(&mut value, Node::new(&schema, &no_references));
+    defaults::apply(&mut value, SchemaNode::new(&schema, &no_references));
     assert_eq!(value, json!({"kind": "Shirt"}), "no spec, no defaults of it");
 }
 
@@ -99,13 +99,13 @@ fn pruning_keeps_what_the_schema_knows() {
         ),
     ] {
         let (schema, mut value) = (spec_schema(&schema), object(&all));
-        prune::prune(&mut value, Node::new(&schema, &no_references));
+        prune::prune(&mut value, SchemaNode::new(&schema, &no_references));
         assert_eq!(value, object(&after), "{why}");
     }
     let schema = spec_schema(&json!({"type": "array", "items": known}));
     let mut value = object(&json!([{"x": "a", "y": 1}]));
     value["more"] = json!(1);
-    prune::prune(&mut value, Node::new(&schema, &no_references));
+    prune::prune(&mut value, SchemaNode::new(&schema, &no_references));
     assert_eq!(value, object(&json!([{"x": "a"}])), "items and the root are pruned, metadata stays");
 }
 
@@ -127,7 +127,7 @@ fn built_in_kinds_are_read_as_go_structs_are() {
     });
     let resolve = |reference: &str| definitions.get(super::node::reference_name(reference));
     let schema = json!({"$ref": "#/components/schemas/Pod"});
-    let node = Node::new(&schema, &resolve);
+    let node = SchemaNode::new(&schema, &resolve);
     let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "typo": 1,
         "metadata": {"name": "a", "labels": {"k": "v"}, "creationTimestamp": null},
         "spec": {"limits": {"cpu": 0.5, "memory": "1Gi"}, "free": {"x": 1}, "next": {"typo": 1, "free": {}}}});
@@ -141,7 +141,7 @@ fn built_in_kinds_are_read_as_go_structs_are() {
                    integer,string: \"boolean\"";
     assert_eq!(problems, [problem], "references are followed");
     let loop_schema = json!({"$ref": "#/components/schemas/Loop"});
-    assert!(validate::validate(&pod, Node::new(&loop_schema, &resolve)).is_empty(), "a loop of references ends");
+    assert!(validate::validate(&pod, SchemaNode::new(&loop_schema, &resolve)).is_empty(), "a loop of references ends");
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn every_refusal_is_worded_as_kube_apiserver_words_it() {
         ),
     ] {
         let root = spec_schema(&schema);
-        let problems = validate::validate(&object(&value), Node::new(&root, &no_references));
+        let problems = validate::validate(&object(&value), SchemaNode::new(&root, &no_references));
         let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
         assert_eq!(texts.join("; "), expected, "{schema} {value}");
     }
@@ -311,7 +311,7 @@ fn what_a_schema_allows_has_no_problem() {
         (json!({}), json!({"a": null})),
     ] {
         let root = spec_schema(&schema);
-        let problems = validate::validate(&object(&value), Node::new(&root, &no_references));
+        let problems = validate::validate(&object(&value), SchemaNode::new(&root, &no_references));
         assert!(problems.is_empty(), "{schema} {value}: {problems:?}");
     }
 }
@@ -484,7 +484,7 @@ proptest! {
         }
         on_worker_stack(|| {
             let mut value = crate::json::tree::value(text.as_bytes(), LEVELS + 1).unwrap();
-            let node = Node::new(&schema, &no_references);
+            let node = SchemaNode::new(&schema, &no_references);
             let _ = validate::validate(&value, node);
             let _ = validate::validate_built_in(&value, node);
             normalize_numbers(&mut value);
@@ -508,7 +508,7 @@ proptest! {
                 "c": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}}}},
             },
         }));
-        let node = Node::new(&schema, &no_references);
+        let node = SchemaNode::new(&schema, &no_references);
         let mut once = object(&value);
         defaults::apply(&mut once, node);
         prune::prune(&mut once, node);

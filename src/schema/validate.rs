@@ -12,20 +12,20 @@ use regex::Regex;
 use serde_json::{Map, Value};
 
 use super::format;
-use super::node::{Additional, Node};
+use super::node::{Additional, SchemaNode};
 use crate::json;
 use crate::model::{float, quote};
 use crate::selector::syntax::dns_1035_label_faults;
-use crate::selector::{Problem, Reason};
+use crate::selector::{FieldError, FieldErrorType};
 
 /// All errors of an object; empty if it is valid.
-pub fn validate(object: &Value, schema: Node<'_>) -> Vec<Problem> {
+pub fn validate(object: &Value, schema: SchemaNode<'_>) -> Vec<FieldError> {
     let validator = Validator { patterns: RefCell::default(), empty_bytes: false };
     validator.everything(object, schema)
 }
 
 /// The same for a built-in kind, where bytes may be empty: Go decodes them, and no pattern is checked.
-pub fn validate_built_in(object: &Value, schema: Node<'_>) -> Vec<Problem> {
+pub fn validate_built_in(object: &Value, schema: SchemaNode<'_>) -> Vec<FieldError> {
     let validator = Validator { patterns: RefCell::default(), empty_bytes: true };
     validator.everything(object, schema)
 }
@@ -33,7 +33,7 @@ pub fn validate_built_in(object: &Value, schema: Node<'_>) -> Vec<Problem> {
 /// The result of one schema for one value.
 #[derive(Default)]
 struct Outcome {
-    problems: Vec<Problem>,
+    problems: Vec<FieldError>,
     /// How many checks passed, counted as upstream counts.
     matches: usize,
 }
@@ -46,7 +46,7 @@ impl Outcome {
         }
     }
 
-    fn add(&mut self, problem: Problem) {
+    fn add(&mut self, problem: FieldError) {
         if !self.problems.contains(&problem) {
             self.problems.push(problem);
         }
@@ -92,14 +92,14 @@ struct Validator {
 }
 
 impl Validator {
-    fn everything(&self, object: &Value, schema: Node<'_>) -> Vec<Problem> {
+    fn everything(&self, object: &Value, schema: SchemaNode<'_>) -> Vec<FieldError> {
         let mut problems = self.value(object, schema, "").problems;
         lists(object, schema, "", &mut problems);
         embedded(object, schema, "", &mut problems);
         problems
     }
 
-    fn value(&self, value: &Value, schema: Node<'_>, path: &str) -> Outcome {
+    fn value(&self, value: &Value, schema: SchemaNode<'_>, path: &str) -> Outcome {
         let mut outcome = Outcome::default();
         if value.is_null() {
             if has_type_check(schema) {
@@ -154,7 +154,7 @@ impl Validator {
         outcome
     }
 
-    fn combinations(&self, value: &Value, schema: Node<'_>, path: &str) -> Outcome {
+    fn combinations(&self, value: &Value, schema: SchemaNode<'_>, path: &str) -> Outcome {
         let mut outcome = Outcome::default();
         let any_of = schema.alternatives("anyOf");
         if !any_of.is_empty() {
@@ -219,12 +219,12 @@ impl Validator {
         outcome
     }
 
-    fn text(&self, text: &str, schema: Node<'_>, path: &str) -> Option<Problem> {
+    fn text(&self, text: &str, schema: SchemaNode<'_>, path: &str) -> Option<FieldError> {
         let length = text.chars().count() as u64;
         if let Some(limit) = limit(schema, "maxLength").filter(|limit| length > *limit) {
             let bytes = if limit == 1 { "byte" } else { "bytes" };
             let detail = format!("may not be more than {limit} {bytes}");
-            return Some(Problem::without_value(Reason::TooLong, field(path), detail));
+            return Some(FieldError::without_value(FieldErrorType::TooLong, field(path), detail));
         }
         if let Some(limit) = limit(schema, "minLength").filter(|limit| length < *limit) {
             return Some(invalid(path, &quote(text), format!("should be at least {limit} chars long")));
@@ -244,7 +244,7 @@ impl Validator {
         }
     }
 
-    fn list(&self, items: &[Value], schema: Node<'_>, path: &str) -> Outcome {
+    fn list(&self, items: &[Value], schema: SchemaNode<'_>, path: &str) -> Outcome {
         let mut outcome = Outcome::default();
         if let Some(item_schema) = schema.items() {
             for (index, item) in items.iter().enumerate() {
@@ -266,7 +266,7 @@ impl Validator {
         outcome
     }
 
-    fn object(&self, members: &Map<String, Value>, schema: Node<'_>, path: &str) -> Outcome {
+    fn object(&self, members: &Map<String, Value>, schema: SchemaNode<'_>, path: &str) -> Outcome {
         let mut outcome = Outcome::default();
         let size = members.len() as u64;
         if let Some(limit) = limit(schema, "minProperties").filter(|limit| size < *limit) {
@@ -287,14 +287,14 @@ impl Validator {
                 }
                 Additional::Refused => {
                     let detail = format!("{path}.{name} in body is a forbidden property");
-                    outcome.add(Problem::with_text(Reason::Invalid, field(path), &quote(name), detail));
+                    outcome.add(FieldError::with_text(FieldErrorType::Invalid, field(path), &quote(name), detail));
                 }
                 Additional::Unsaid | Additional::Anything => {}
             }
         }
         let required = schema.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         for name in required.iter().filter_map(Value::as_str).filter(|name| !members.contains_key(*name)) {
-            outcome.add(Problem::without_value(Reason::Required, field(&format!("{path}.{name}")), ""));
+            outcome.add(FieldError::without_value(FieldErrorType::Required, field(&format!("{path}.{name}")), ""));
         }
         outcome
     }
@@ -316,33 +316,38 @@ fn shown(value: &Value) -> String {
     }
 }
 
-fn invalid(path: &str, value: &str, rule: impl std::fmt::Display) -> Problem {
-    Problem::with_text(Reason::Invalid, field(path), value, format!("{path} in body {rule}"))
+fn invalid(path: &str, value: &str, rule: impl std::fmt::Display) -> FieldError {
+    FieldError::with_text(FieldErrorType::Invalid, field(path), value, format!("{path} in body {rule}"))
 }
 
 /// An error that upstream has only as a sentence, without a path.
-fn general(sentence: String) -> Problem {
-    Problem::with_text(Reason::Invalid, "<nil>", "\"\"", sentence)
+fn general(sentence: String) -> FieldError {
+    FieldError::with_text(FieldErrorType::Invalid, "<nil>", "\"\"", sentence)
 }
 
-fn too_many(path: &str, size: u64, limit: u64) -> Problem {
+fn too_many(path: &str, size: u64, limit: u64) -> FieldError {
     let items = if limit == 1 { "item" } else { "items" };
-    Problem::with_text(Reason::TooMany, field(path), &size.to_string(), format!("must have at most {limit} {items}"))
+    FieldError::with_text(
+        FieldErrorType::TooMany,
+        field(path),
+        &size.to_string(),
+        format!("must have at most {limit} {items}"),
+    )
 }
 
-fn wrong_type(path: &str, expected: &str, found: Option<&str>) -> Problem {
+fn wrong_type(path: &str, expected: &str, found: Option<&str>) -> FieldError {
     let found = quote(found.unwrap_or_default());
     let detail = format!("{path} in body must be of type {expected}: {found}");
-    Problem::with_text(Reason::TypeInvalid, field(path), &found, detail)
+    FieldError::with_text(FieldErrorType::TypeInvalid, field(path), &found, detail)
 }
 
-fn limit(schema: Node<'_>, keyword: &str) -> Option<u64> {
+fn limit(schema: SchemaNode<'_>, keyword: &str) -> Option<u64> {
     let value = schema.get(keyword)?;
     value.as_u64().or_else(|| value.as_f64().filter(|float| *float >= 0.0).map(|float| float as u64))
 }
 
 /// The types that a schema names; int-or-string names two.
-fn types<'a>(schema: Node<'a>) -> Vec<&'a str> {
+fn types<'a>(schema: SchemaNode<'a>) -> Vec<&'a str> {
     if schema.is("x-kubernetes-int-or-string") {
         return vec!["integer", "string"];
     }
@@ -354,7 +359,7 @@ fn types<'a>(schema: Node<'a>) -> Vec<&'a str> {
 }
 
 /// The format, unless it is one that this type does not have; those are ignored (apiextensions `formats.go`).
-fn effective_format<'a>(schema: Node<'a>) -> Option<&'a str> {
+fn effective_format<'a>(schema: SchemaNode<'a>) -> Option<&'a str> {
     let format = schema.text("format").filter(|format| !format.is_empty())?;
     let is_known = match types(schema)[..] {
         ["integer"] => matches!(format, "int32" | "int64"),
@@ -365,11 +370,11 @@ fn effective_format<'a>(schema: Node<'a>) -> Option<&'a str> {
     is_known.then_some(format)
 }
 
-fn has_type_check(schema: Node<'_>) -> bool {
+fn has_type_check(schema: SchemaNode<'_>) -> bool {
     !types(schema).is_empty() || effective_format(schema).is_some()
 }
 
-fn type_check(value: &Value, schema: Node<'_>, path: &str) -> Outcome {
+fn type_check(value: &Value, schema: SchemaNode<'_>, path: &str) -> Outcome {
     let types = types(schema);
     let passed = Outcome { problems: Vec::new(), matches: 1 };
     let failed = |problem| Outcome { problems: vec![problem], matches: 0 };
@@ -414,7 +419,7 @@ fn is_json_integer(float: f64) -> bool {
     float.abs() <= LARGEST && (float == whole || (float - whole).abs() / (float.abs() + whole.abs()) < 1e-9)
 }
 
-fn enumeration(value: &Value, schema: Node<'_>, path: &str) -> Option<Problem> {
+fn enumeration(value: &Value, schema: SchemaNode<'_>, path: &str) -> Option<FieldError> {
     let allowed = schema.get("enum")?.as_array().filter(|allowed| !allowed.is_empty())?;
     let equals = |one: &Value| match (Numeral::of(one), Numeral::of(value)) {
         // Upstream converts the value to the type of the allowed one, which cuts a fraction off.
@@ -433,10 +438,10 @@ fn enumeration(value: &Value, schema: Node<'_>, path: &str) -> Option<Problem> {
         })
         .collect();
     let detail = format!("supported values: {}", texts.join(", "));
-    Some(Problem::with_text(Reason::NotSupported, field(path), &shown(value), detail))
+    Some(FieldError::with_text(FieldErrorType::NotSupported, field(path), &shown(value), detail))
 }
 
-fn number(numeral: Numeral, schema: Node<'_>, path: &str) -> Outcome {
+fn number(numeral: Numeral, schema: SchemaNode<'_>, path: &str) -> Outcome {
     let mut outcome = Outcome { problems: Vec::new(), matches: 1 };
     let types = types(schema);
     if let ([kind], format) = (&types[..], effective_format(schema).unwrap_or_default()) {
@@ -470,7 +475,7 @@ fn number(numeral: Numeral, schema: Node<'_>, path: &str) -> Outcome {
         };
         if factor.float() <= 0.0 {
             let detail = format!("factor MultipleOf declared for {path} must be positive: {}", factor.text());
-            outcome.add(Problem::with_text(Reason::Invalid, field(path), &factor.text(), detail));
+            outcome.add(FieldError::with_text(FieldErrorType::Invalid, field(path), &factor.text(), detail));
         } else if !is_multiple {
             outcome.add(invalid(path, &shown, format!("should be a multiple of {}", factor.text())));
         }
@@ -495,7 +500,7 @@ fn number(numeral: Numeral, schema: Node<'_>, path: &str) -> Outcome {
 }
 
 /// Duplicates in lists of type `set` and `map` (apiextensions `schema/listtype`).
-fn lists(value: &Value, schema: Node<'_>, path: &str, problems: &mut Vec<Problem>) {
+fn lists(value: &Value, schema: SchemaNode<'_>, path: &str, problems: &mut Vec<FieldError>) {
     match value {
         Value::Object(members) => {
             for (name, member) in members {
@@ -511,8 +516,8 @@ fn lists(value: &Value, schema: Node<'_>, path: &str, problems: &mut Vec<Problem
             match schema.text("x-kubernetes-list-type") {
                 Some("set") => duplicates(items, path, problems),
                 Some("map") => match items.iter().position(|item| !item.is_object() && !item.is_null()) {
-                    Some(index) => problems.push(Problem::with_text(
-                        Reason::Invalid,
+                    Some(index) => problems.push(FieldError::with_text(
+                        FieldErrorType::Invalid,
                         format!("{path}[{index}]"),
                         &shown(&items[index]),
                         "must be an object for an array of list-type map",
@@ -535,24 +540,29 @@ fn lists(value: &Value, schema: Node<'_>, path: &str, problems: &mut Vec<Problem
 }
 
 /// The members that identify the items of a list of type `map`.
-fn map_key(item: &Value, schema: Node<'_>) -> Value {
+fn map_key(item: &Value, schema: SchemaNode<'_>) -> Value {
     let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array).map(Vec::as_slice);
     let names = keys.unwrap_or_default().iter().filter_map(Value::as_str);
     names.filter_map(|name| Some((name.to_owned(), item.get(name)?.clone()))).collect::<Map<_, _>>().into()
 }
 
 /// Reports the second appearance of each repeated item, not the later ones.
-fn duplicates(items: &[Value], path: &str, problems: &mut Vec<Problem>) {
+fn duplicates(items: &[Value], path: &str, problems: &mut Vec<FieldError>) {
     for (index, item) in items.iter().enumerate() {
         if items[..index].iter().filter(|earlier| *earlier == item).count() == 1 {
-            problems.push(Problem::with_text(Reason::Duplicate, format!("{path}[{index}]"), &shown(item), ""));
+            problems.push(FieldError::with_text(
+                FieldErrorType::Duplicate,
+                format!("{path}[{index}]"),
+                &shown(item),
+                "",
+            ));
         }
     }
 }
 
 /// apiVersion and kind of the root and of embedded resources (apiextensions `schema/objectmeta`). The metadata of the
 /// root is [`super::metadata`]'s.
-fn embedded(value: &Value, schema: Node<'_>, path: &str, problems: &mut Vec<Problem>) {
+fn embedded(value: &Value, schema: SchemaNode<'_>, path: &str, problems: &mut Vec<FieldError>) {
     let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     match value {
         Value::Object(members) => {
@@ -580,8 +590,8 @@ fn embedded(value: &Value, schema: Node<'_>, path: &str, problems: &mut Vec<Prob
     }
 }
 
-fn type_field(value: Option<&Value>, name: &str, field: String) -> Option<Problem> {
-    let Some(value) = value else { return Some(Problem::without_value(Reason::Required, field, "")) };
+fn type_field(value: Option<&Value>, name: &str, field: String) -> Option<FieldError> {
+    let Some(value) = value else { return Some(FieldError::without_value(FieldErrorType::Required, field, "")) };
     let detail = match value {
         Value::String(text) if text.is_empty() => "must not be empty".to_owned(),
         Value::String(text) if name == "kind" => {
@@ -597,5 +607,5 @@ fn type_field(value: Option<&Value>, name: &str, field: String) -> Option<Proble
         Value::String(_) => return None,
         _ => "must be a string".to_owned(),
     };
-    Some(Problem::with_text(Reason::Invalid, field, &shown(value), detail))
+    Some(FieldError::with_text(FieldErrorType::Invalid, field, &shown(value), detail))
 }

@@ -20,5 +20,5 @@ pub use error::SelectorError;
 pub use field::{FieldRequirement, FieldSelector};
 pub use label::{LabelRequirement, LabelSelector};
 pub use operator::{Dialect, Operand, OperandError, Operator, OperatorName, SortedValues, TestedValues};
-pub use problem::{Problem, Reason};
+pub use problem::{FieldError, FieldErrorType};
 pub use wire::{FieldExpression, LabelSelection};

@@ -11,7 +11,7 @@ use crate::model::quote;
 
 /// The kind of an error, with the words of a Status cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
+pub enum FieldErrorType {
     /// The value breaks a rule.
     Invalid,
     /// The value has the wrong type.
@@ -30,30 +30,30 @@ pub enum Reason {
     TooMany,
 }
 
-impl Reason {
+impl FieldErrorType {
     /// As in `details.causes[].reason` of a Status.
     pub fn as_str(self) -> &'static str {
         match self {
-            Reason::Invalid => "FieldValueInvalid",
-            Reason::TypeInvalid => "FieldValueTypeInvalid",
-            Reason::Required => "FieldValueRequired",
-            Reason::Forbidden => "FieldValueForbidden",
-            Reason::NotSupported => "FieldValueNotSupported",
-            Reason::Duplicate => "FieldValueDuplicate",
-            Reason::TooLong => "FieldValueTooLong",
-            Reason::TooMany => "FieldValueTooMany",
+            FieldErrorType::Invalid => "FieldValueInvalid",
+            FieldErrorType::TypeInvalid => "FieldValueTypeInvalid",
+            FieldErrorType::Required => "FieldValueRequired",
+            FieldErrorType::Forbidden => "FieldValueForbidden",
+            FieldErrorType::NotSupported => "FieldValueNotSupported",
+            FieldErrorType::Duplicate => "FieldValueDuplicate",
+            FieldErrorType::TooLong => "FieldValueTooLong",
+            FieldErrorType::TooMany => "FieldValueTooMany",
         }
     }
 
     fn words(self) -> &'static str {
         match self {
-            Reason::Invalid | Reason::TypeInvalid => "Invalid value",
-            Reason::Required => "Required value",
-            Reason::Forbidden => "Forbidden",
-            Reason::NotSupported => "Unsupported value",
-            Reason::Duplicate => "Duplicate value",
-            Reason::TooLong => "Too long",
-            Reason::TooMany => "Too many",
+            FieldErrorType::Invalid | FieldErrorType::TypeInvalid => "Invalid value",
+            FieldErrorType::Required => "Required value",
+            FieldErrorType::Forbidden => "Forbidden",
+            FieldErrorType::NotSupported => "Unsupported value",
+            FieldErrorType::Duplicate => "Duplicate value",
+            FieldErrorType::TooLong => "Too long",
+            FieldErrorType::TooMany => "Too many",
         }
     }
 }
@@ -61,34 +61,44 @@ impl Reason {
 /// One fault; Display is `FIELD: MESSAGE`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {message}")]
-pub struct Problem {
+pub struct FieldError {
     /// The kind of fault.
-    pub reason: Reason,
+    pub reason: FieldErrorType,
     /// Where, such as `spec.containers[0].name`; `<nil>` for the document itself, as upstream prints it.
     pub field: String,
     /// The error, such as `Invalid value: "x": must be ...`.
     pub message: String,
 }
 
-impl Problem {
+impl FieldError {
     /// A fault that shows the value it is about.
-    pub fn with_value(reason: Reason, field: impl Into<String>, value: &Value, detail: impl fmt::Display) -> Problem {
-        Problem::with_text(reason, field, &display_value(value), detail)
+    pub fn with_value(
+        reason: FieldErrorType,
+        field: impl Into<String>,
+        value: &Value,
+        detail: impl fmt::Display,
+    ) -> FieldError {
+        FieldError::with_text(reason, field, &display_value(value), detail)
     }
 
-    /// Like [`Problem::with_value`] with a value that is already written out.
-    pub fn with_text(reason: Reason, field: impl Into<String>, value: &str, detail: impl fmt::Display) -> Problem {
+    /// Like [`FieldError::with_value`] with a value that is already written out.
+    pub fn with_text(
+        reason: FieldErrorType,
+        field: impl Into<String>,
+        value: &str,
+        detail: impl fmt::Display,
+    ) -> FieldError {
         let detail = detail.to_string();
         let separator = if detail.is_empty() { "" } else { ": " };
         let message = format!("{}: {value}{separator}{detail}", reason.words());
-        Problem { reason, field: field.into(), message }
+        FieldError { reason, field: field.into(), message }
     }
 
     /// A fault that shows no value: something is missing, forbidden or too long.
-    pub fn without_value(reason: Reason, field: impl Into<String>, detail: impl fmt::Display) -> Problem {
+    pub fn without_value(reason: FieldErrorType, field: impl Into<String>, detail: impl fmt::Display) -> FieldError {
         let detail = detail.to_string();
         let separator = if detail.is_empty() { "" } else { ": " };
-        Problem { reason, field: field.into(), message: format!("{}{separator}{detail}", reason.words()) }
+        FieldError { reason, field: field.into(), message: format!("{}{separator}{detail}", reason.words()) }
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::label::{LabelRequirement, LabelSelector};
 use super::operator::{Dialect, OperandError, Operator, OperatorName};
-use super::problem::{Problem, Reason};
+use super::problem::{FieldError, FieldErrorType};
 use super::syntax::{label_key_faults, label_value_faults};
 
 /// The meaning of a label selector in an object.
@@ -47,7 +47,7 @@ pub struct FieldExpression {
 ///
 /// # Errors
 /// The first errors in upstream's words, a few more than `most`.
-pub fn label_selector(value: &Value, path: &str, most: usize) -> Result<LabelSelection, Vec<Problem>> {
+pub fn label_selector(value: &Value, path: &str, most: usize) -> Result<LabelSelection, Vec<FieldError>> {
     if value.is_null() {
         return Ok(LabelSelection::Nothing);
     }
@@ -63,7 +63,12 @@ pub fn label_selector(value: &Value, path: &str, most: usize) -> Result<LabelSel
         let operator = expression.operator(Dialect::Requirement, &mut problems);
         for fault in label_key_faults(&expression.key) {
             let value = Value::from(&*expression.key);
-            problems.push(Problem::with_value(Reason::Invalid, format!("{}.key", expression.path), &value, fault));
+            problems.push(FieldError::with_value(
+                FieldErrorType::Invalid,
+                format!("{}.key", expression.path),
+                &value,
+                fault,
+            ));
         }
         for (index, value) in expression.values.iter().enumerate() {
             if problems.len() >= most {
@@ -71,7 +76,7 @@ pub fn label_selector(value: &Value, path: &str, most: usize) -> Result<LabelSel
             }
             for fault in label_value_faults(value) {
                 let field = format!("{}.values[{index}]", expression.path);
-                problems.push(Problem::with_value(Reason::Invalid, field, &Value::from(&**value), fault));
+                problems.push(FieldError::with_value(FieldErrorType::Invalid, field, &Value::from(&**value), fault));
             }
         }
         if let (Some(operator), true) = (operator, found == problems.len()) {
@@ -86,7 +91,7 @@ pub fn label_selector(value: &Value, path: &str, most: usize) -> Result<LabelSel
 ///
 /// # Errors
 /// At most `most` errors, in the words of upstream's FieldSelectorRequirement.
-pub fn field_expressions(value: &Value, path: &str, most: usize) -> Result<Vec<FieldExpression>, Vec<Problem>> {
+pub fn field_expressions(value: &Value, path: &str, most: usize) -> Result<Vec<FieldExpression>, Vec<FieldError>> {
     if value.is_null() {
         return Ok(Vec::new());
     }
@@ -99,7 +104,7 @@ pub fn field_expressions(value: &Value, path: &str, most: usize) -> Result<Vec<F
         }
         if expression.key.is_empty() {
             let field = format!("{}.key", expression.path);
-            problems.push(Problem::without_value(Reason::Required, field, "must be specified"));
+            problems.push(FieldError::without_value(FieldErrorType::Required, field, "must be specified"));
         }
         if let Some(operator) = expression.operator(Dialect::View, &mut problems) {
             read.push(FieldExpression { key: expression.key, operator });
@@ -117,28 +122,40 @@ struct Expression {
 }
 
 impl Expression {
-    fn operator(&self, dialect: Dialect, problems: &mut Vec<Problem>) -> Option<Operator> {
+    fn operator(&self, dialect: Dialect, problems: &mut Vec<FieldError>) -> Option<Operator> {
         let Some(name) = OperatorName::read(&self.operator, dialect) else {
             let field = format!("{}.operator", self.path);
             let detail = "not a valid selector operator";
-            problems.push(Problem::with_value(Reason::Invalid, field, &Value::from(&*self.operator), detail));
+            problems.push(FieldError::with_value(
+                FieldErrorType::Invalid,
+                field,
+                &Value::from(&*self.operator),
+                detail,
+            ));
             return None;
         };
         let (reason, detail) = match name.with_values(self.values.clone()) {
             Ok(operator) => return Some(operator),
-            Err(OperandError::Missing) => (Reason::Required, "must be specified when `operator` is 'In' or 'NotIn'"),
-            Err(OperandError::Forbidden) => {
-                (Reason::Forbidden, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+            Err(OperandError::Missing) => {
+                (FieldErrorType::Required, "must be specified when `operator` is 'In' or 'NotIn'")
             }
-            Err(OperandError::NotOne | OperandError::NotInteger(_)) => (Reason::Invalid, "must be one integer"),
+            Err(OperandError::Forbidden) => {
+                (FieldErrorType::Forbidden, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+            }
+            Err(OperandError::NotOne | OperandError::NotInteger(_)) => (FieldErrorType::Invalid, "must be one integer"),
         };
-        problems.push(Problem::without_value(reason, format!("{}.values", self.path), detail));
+        problems.push(FieldError::without_value(reason, format!("{}.values", self.path), detail));
         None
     }
 }
 
 /// The entries of `matchExpressions` whose JSON types are right; wrong types are reported.
-fn expressions(selector: &Map<String, Value>, path: &str, most: usize, problems: &mut Vec<Problem>) -> Vec<Expression> {
+fn expressions(
+    selector: &Map<String, Value>,
+    path: &str,
+    most: usize,
+    problems: &mut Vec<FieldError>,
+) -> Vec<Expression> {
     let path = format!("{path}.matchExpressions");
     let list = list(selector.get("matchExpressions").unwrap_or(&Value::Null), &path, problems);
     let mut read = Vec::new();
@@ -162,7 +179,7 @@ fn expressions(selector: &Map<String, Value>, path: &str, most: usize, problems:
     read
 }
 
-fn equalities(value: &Value, path: &str, most: usize, problems: &mut Vec<Problem>) -> Vec<LabelRequirement> {
+fn equalities(value: &Value, path: &str, most: usize, problems: &mut Vec<FieldError>) -> Vec<LabelRequirement> {
     let mut requirements = Vec::new();
     if value.is_null() {
         return requirements;
@@ -176,7 +193,9 @@ fn equalities(value: &Value, path: &str, most: usize, problems: &mut Vec<Problem
         let Some(value) = text(value, &format!("{path}[{key}]"), problems) else { continue };
         for (shown, faults) in [(key, label_key_faults(key)), (&value, label_value_faults(&value))] {
             problems.extend(
-                faults.iter().map(|fault| Problem::with_value(Reason::Invalid, path, &Value::from(&**shown), fault)),
+                faults
+                    .iter()
+                    .map(|fault| FieldError::with_value(FieldErrorType::Invalid, path, &Value::from(&**shown), fault)),
             );
         }
         if found == problems.len() {
@@ -186,37 +205,37 @@ fn equalities(value: &Value, path: &str, most: usize, problems: &mut Vec<Problem
     requirements
 }
 
-fn object<'a>(value: &'a Value, path: &str, problems: &mut Vec<Problem>) -> Option<&'a Map<String, Value>> {
+fn object<'a>(value: &'a Value, path: &str, problems: &mut Vec<FieldError>) -> Option<&'a Map<String, Value>> {
     if !value.is_object() {
-        problems.push(Problem::with_value(Reason::TypeInvalid, path, value, "must be an object"));
+        problems.push(FieldError::with_value(FieldErrorType::TypeInvalid, path, value, "must be an object"));
     }
     value.as_object()
 }
 
-fn list<'a>(value: &'a Value, path: &str, problems: &mut Vec<Problem>) -> &'a [Value] {
+fn list<'a>(value: &'a Value, path: &str, problems: &mut Vec<FieldError>) -> &'a [Value] {
     match value {
         Value::Null => &[],
         Value::Array(items) => items,
         _ => {
-            problems.push(Problem::with_value(Reason::TypeInvalid, path, value, "must be a list"));
+            problems.push(FieldError::with_value(FieldErrorType::TypeInvalid, path, value, "must be a list"));
             &[]
         }
     }
 }
 
 /// Null reads as the empty text, as Go decodes it.
-fn text(value: &Value, path: &str, problems: &mut Vec<Problem>) -> Option<String> {
+fn text(value: &Value, path: &str, problems: &mut Vec<FieldError>) -> Option<String> {
     match value {
         Value::Null => Some(String::new()),
         Value::String(text) => Some(text.clone()),
         _ => {
-            problems.push(Problem::with_value(Reason::TypeInvalid, path, value, "must be a string"));
+            problems.push(FieldError::with_value(FieldErrorType::TypeInvalid, path, value, "must be a string"));
             None
         }
     }
 }
 
-fn list_of_texts(value: &Value, path: &str, most: usize, problems: &mut Vec<Problem>) -> Vec<String> {
+fn list_of_texts(value: &Value, path: &str, most: usize, problems: &mut Vec<FieldError>) -> Vec<String> {
     let mut texts = Vec::new();
     for (index, item) in list(value, path, problems).iter().enumerate() {
         if problems.len() >= most {

@@ -20,7 +20,7 @@ use crate::store::Snapshot;
 use super::context::RequestContext;
 use super::no_response::NoResponse;
 use super::read;
-use super::settings::Consistency;
+use super::settings::ReadConsistency;
 use super::state::ServerState;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
@@ -67,14 +67,14 @@ impl ReadFrom {
 ///
 /// # Errors
 /// 400 for a header that says neither.
-pub(super) fn consistency(server: &ServerState, context: &RequestContext<'_>) -> Result<Consistency, ApiError> {
+pub(super) fn consistency(server: &ServerState, context: &RequestContext<'_>) -> Result<ReadConsistency, ApiError> {
     match context.headers.get(CONSISTENCY_HEADER).map(HeaderValue::as_bytes) {
         None if context.through.as_ref().is_some_and(|through| through.view.definition().is_strong) => {
-            Ok(Consistency::Strong)
+            Ok(ReadConsistency::Strong)
         }
         None => Ok(server.settings.consistency),
-        Some(b"Strong") => Ok(Consistency::Strong),
-        Some(b"Eventual") => Ok(Consistency::Eventual),
+        Some(b"Strong") => Ok(ReadConsistency::Strong),
+        Some(b"Eventual") => Ok(ReadConsistency::Eventual),
         Some(_) => Err(ApiError::BadRequest(format!("{CONSISTENCY_HEADER}: the header is either Strong or Eventual"))),
     }
 }
@@ -90,7 +90,7 @@ pub(super) async fn needed(
 ) -> Result<Option<Version>, ApiError> {
     let written = Some(resource.live.last_written()).filter(|version| *version > Version::ZERO);
     match (consistency(server, context)?, &server.settings.upstream) {
-        (Consistency::Strong, Some(upstream)) => {
+        (ReadConsistency::Strong, Some(upstream)) => {
             let ask = source_version(&**upstream, &resource.gvr);
             let reply = tokio::time::timeout(QUESTION_WAIT, resource.live.source_version(ask));
             let version = reply.await.unwrap_or_else(|_| Err("it did not answer in time".to_owned()));
@@ -100,7 +100,7 @@ pub(super) async fn needed(
             })
         }
         // A folder has no source behind it: the copy is all there is.
-        (Consistency::Strong, None) | (Consistency::Eventual, _) => Ok(written),
+        (ReadConsistency::Strong, None) | (ReadConsistency::Eventual, _) => Ok(written),
     }
 }
 
@@ -134,7 +134,7 @@ pub(super) async fn newest(
     is_known_behind: bool,
 ) -> Result<(Snapshot, ReadFrom), NoResponse> {
     let needed = needed(server, context, resource).await?;
-    let is_strong = consistency(server, context)? == Consistency::Strong;
+    let is_strong = consistency(server, context)? == ReadConsistency::Strong;
     // What has come while the source was asked counts.
     let held = match resource.live.state() {
         LoadState::Ready(newest) if is_strong => newest,

@@ -12,14 +12,14 @@ use crate::openapi::hash;
 use crate::registry::Catalog;
 
 use super::context::RequestContext;
-use super::discovery_rows::{self, Group, Offered};
+use super::discovery_rows::{self, DiscoveryGroup, Offered};
 use super::pass_through::PassThrough;
 use super::read;
 use super::response::document;
 use crate::request::Route;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
-use crate::wire::negotiate::{Form, Format, OBJECTS, Offer, Protobuf, negotiate};
+use crate::wire::negotiate::{Format, OBJECTS, Offer, Protobuf, Representation, negotiate};
 use crate::wire::response::with_type;
 use crate::wire::{encode, protobuf};
 
@@ -38,7 +38,7 @@ pub(super) fn answer(
             }
             let agreed = negotiate(context.headers, Offer::Discovery, Protobuf::EVERYTHING)?;
             let is_core = *target == Route::CoreVersions;
-            if agreed.form == Form::AggregatedDiscovery {
+            if agreed.form == Representation::AggregatedDiscovery {
                 return Ok(aggregated(&offer, &groups, is_core, agreed.format, context));
             }
             if is_core { core_versions(&groups, context) } else { group_list(&groups) }
@@ -76,7 +76,7 @@ pub(super) fn paths(catalog: &Catalog, context: &RequestContext<'_>) -> Vec<Stri
 }
 
 /// `/`: where to go.
-fn path_list(groups: &[Group]) -> Vec<String> {
+fn path_list(groups: &[DiscoveryGroup]) -> Vec<String> {
     let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
     for group in groups {
         if !group.name.is_empty() {
@@ -90,7 +90,7 @@ fn path_list(groups: &[Group]) -> Vec<String> {
     paths
 }
 
-fn core_versions(groups: &[Group], context: &RequestContext<'_>) -> Value {
+fn core_versions(groups: &[DiscoveryGroup], context: &RequestContext<'_>) -> Value {
     let core = groups.iter().find(|group| group.name.is_empty());
     let versions: Vec<&str> =
         core.map_or_else(Vec::new, |core| core.versions.iter().map(|version| &*version.name).collect());
@@ -101,13 +101,13 @@ fn core_versions(groups: &[Group], context: &RequestContext<'_>) -> Value {
     })
 }
 
-fn group_list(groups: &[Group]) -> Value {
+fn group_list(groups: &[DiscoveryGroup]) -> Value {
     let groups: Vec<Value> = groups.iter().filter(|group| !group.name.is_empty()).map(group_members).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-fn group_members(group: &Group) -> Value {
-    let version = |version: &discovery_rows::Version| {
+fn group_members(group: &DiscoveryGroup) -> Value {
+    let version = |version: &discovery_rows::DiscoveryVersion| {
         let group_version = GroupVersion::new(&*group.name, &*version.name).to_string();
         json!({"groupVersion": group_version, "version": version.name})
     };
@@ -116,7 +116,7 @@ fn group_members(group: &Group) -> Value {
     json!({"name": group.name, "versions": versions, "preferredVersion": preferred})
 }
 
-fn resources(offer: &Offered<'_>, groups: &[Group], group_version: &GroupVersion) -> Result<Value, ApiError> {
+fn resources(offer: &Offered<'_>, groups: &[DiscoveryGroup], group_version: &GroupVersion) -> Result<Value, ApiError> {
     let is_shown = groups.iter().any(|group| {
         group.name == group_version.group && group.versions.iter().any(|version| version.name == group_version.version)
     });
@@ -195,7 +195,7 @@ fn merge(into: &mut Value, from: Value) {
 /// `/api` and `/apis` as one document each.
 fn aggregated(
     offer: &Offered<'_>,
-    groups: &[Group],
+    groups: &[DiscoveryGroup],
     is_core: bool,
     format: Format,
     context: &RequestContext<'_>,
@@ -243,7 +243,7 @@ fn aggregated(
     response
 }
 
-fn aggregated_group(offer: &Offered<'_>, group: &Group) -> Value {
+fn aggregated_group(offer: &Offered<'_>, group: &DiscoveryGroup) -> Value {
     let versions: Vec<Value> = group
         .versions
         .iter()

@@ -27,16 +27,16 @@ const CUSTOM_SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 /// A group to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Group {
+pub(super) struct DiscoveryGroup {
     /// Empty for the core group.
     pub(super) name: String,
     /// Preferred one first.
-    pub(super) versions: Vec<Version>,
+    pub(super) versions: Vec<DiscoveryVersion>,
 }
 
 /// A version of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Version {
+pub(super) struct DiscoveryVersion {
     pub(super) name: String,
     /// Whether the server of it does not answer.
     pub(super) is_stale: bool,
@@ -51,7 +51,7 @@ pub(super) struct Offered<'c> {
 
 impl Offered<'_> {
     /// The groups to show.
-    pub(super) fn groups(&self) -> Vec<Group> {
+    pub(super) fn groups(&self) -> Vec<DiscoveryGroup> {
         let mut groups = match self.own {
             BuiltinGroupVisibility::Alone => Vec::new(),
             BuiltinGroupVisibility::Hidden | BuiltinGroupVisibility::WithoutViews | BuiltinGroupVisibility::Beside => {
@@ -61,16 +61,16 @@ impl Offered<'_> {
         if self.own == BuiltinGroupVisibility::Hidden {
             // In a View callers ask about themselves, whatever the cluster has of these groups.
             groups.retain(|group| !self_reviews::GROUPS.contains(&&*group.name));
-            let version = |name: &str| Version { name: name.to_owned(), is_stale: false };
-            groups.extend(self_reviews::GROUPS.map(|group| Group {
+            let version = |name: &str| DiscoveryVersion { name: name.to_owned(), is_stale: false };
+            groups.extend(self_reviews::GROUPS.map(|group| DiscoveryGroup {
                 name: group.to_owned(),
                 versions: self_reviews::versions(self.catalog, group).into_iter().map(version).collect(),
             }));
         } else {
             // A cluster through which it is aggregated offers it too: here it is answered here.
             groups.retain(|group| group.name != builtin_group::GROUP);
-            let versions = vec![Version { name: builtin_group::VERSION.to_owned(), is_stale: false }];
-            groups.push(Group { name: builtin_group::GROUP.to_owned(), versions });
+            let versions = vec![DiscoveryVersion { name: builtin_group::VERSION.to_owned(), is_stale: false }];
+            groups.push(DiscoveryGroup { name: builtin_group::GROUP.to_owned(), versions });
         }
         groups
     }
@@ -107,16 +107,16 @@ impl Offered<'_> {
 }
 
 /// The groups of the catalog.
-fn groups(catalog: &Catalog, passes: PassThrough) -> Vec<Group> {
-    let fresh = |name: &String| Version { name: name.clone(), is_stale: false };
+fn groups(catalog: &Catalog, passes: PassThrough) -> Vec<DiscoveryGroup> {
+    let fresh = |name: &String| DiscoveryVersion { name: name.clone(), is_stale: false };
     let own = catalog
         .groups
         .iter()
-        .map(|group| Group { name: group.name.clone(), versions: group.versions.iter().map(fresh).collect() });
+        .map(|group| DiscoveryGroup { name: group.name.clone(), versions: group.versions.iter().map(fresh).collect() });
     if passes == PassThrough::Off {
         return own.collect();
     }
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<DiscoveryGroup> = Vec::new();
     for offered in &catalog.offers.groups {
         let is_shown = |version: &&OfferedVersion| {
             let is_served = || catalog.resources_of(&offered.name, &version.name).next().is_some();
@@ -124,14 +124,14 @@ fn groups(catalog: &Catalog, passes: PassThrough) -> Vec<Group> {
                 || is_served()
                 || version.resources.iter().any(|found| reachable(&offered.name, found, passes).is_some())
         };
-        let versions: Vec<Version> = offered
+        let versions: Vec<DiscoveryVersion> = offered
             .versions
             .iter()
             .filter(is_shown)
-            .map(|version| Version { name: version.name.clone(), is_stale: version.is_stale })
+            .map(|version| DiscoveryVersion { name: version.name.clone(), is_stale: version.is_stale })
             .collect();
         if !versions.is_empty() {
-            groups.push(Group { name: offered.name.clone(), versions });
+            groups.push(DiscoveryGroup { name: offered.name.clone(), versions });
         }
     }
     // Discovery may be behind the definitions.
@@ -142,7 +142,7 @@ fn groups(catalog: &Catalog, passes: PassThrough) -> Vec<Group> {
                 let known: BTreeSet<&str> = own.versions.iter().map(|version| &*version.name).collect();
                 if known.iter().any(|name| group.versions.iter().all(|version| version.name != **name)) {
                     // The registry's order has all versions that are served; what is not comes after.
-                    let others: Vec<Version> =
+                    let others: Vec<DiscoveryVersion> =
                         group.versions.drain(..).filter(|version| !known.contains(&*version.name)).collect();
                     group.versions = own.versions.iter().cloned().chain(others).collect();
                 }

@@ -17,15 +17,15 @@ use super::consistency::{self, ReadFrom};
 use super::context::RequestContext;
 use super::no_response::NoResponse;
 use super::response::{chunked, document, length_as};
-use super::settings::Consistency;
+use super::settings::ReadConsistency;
 use super::state::ServerState;
 use super::{explain, read};
-use crate::flow_control::lists::{LARGE, Turn};
+use crate::flow_control::lists::{LARGE, ListAdmission};
 use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 use crate::wire::encode::Shown;
-use crate::wire::negotiate::{Form, Format, OBJECTS, Offer, Protobuf, negotiate, routed};
+use crate::wire::negotiate::{Format, OBJECTS, Offer, Protobuf, Representation, negotiate, routed};
 use crate::wire::params::read_version;
 use crate::wire::row::Row;
 use crate::wire::table;
@@ -103,11 +103,11 @@ async fn answer_in(
             break (content, object, took, from);
         }
         match server.limits.lists().enter(context.user, length).map_err(ApiError::Limited)? {
-            Turn::Now(free) => {
+            ListAdmission::Now(free) => {
                 place = Some(free);
                 break (content, object, took, from);
             }
-            Turn::Later(waiting) => {
+            ListAdmission::Later(waiting) => {
                 // Nothing is held in the queue, and what is read after it is the newest.
                 drop((content, object, snapshot));
                 place = Some(Box::pin(waiting.turn()).await.map_err(ApiError::Limited)?);
@@ -143,7 +143,7 @@ async fn answer_in(
     if agreed.misses_protobuf {
         protobuf::tell_missed(resource, &mut response);
     }
-    if consistency == Consistency::Strong {
+    if consistency == ReadConsistency::Strong {
         from.tell(&mut response);
     }
     if context.explains() {
@@ -162,11 +162,11 @@ async fn newest_enough(
     context: &RequestContext<'_>,
     resource: &Resource,
     version: Option<Version>,
-    consistency: Consistency,
+    consistency: ReadConsistency,
 ) -> Result<(Snapshot, ReadFrom), NoResponse> {
     let patience = server.settings.patience.min(context.timeout);
     let snapshot = read::snapshot(&resource.live, patience).await?;
-    if version.is_some() || consistency == Consistency::Eventual {
+    if version.is_some() || consistency == ReadConsistency::Eventual {
         read::at_most_behind(&resource.live, server.settings.max_lag).await?;
     }
     match version {
@@ -190,14 +190,14 @@ fn form(
     server: &ServerState,
     context: &RequestContext<'_>,
     resource: &Resource,
-    form: &Form,
+    form: &Representation,
     object: &Object,
 ) -> Result<Content, ApiError> {
     let include = Include::read(&context.info.query, form)?;
     let shown = Shown::as_is(object);
     let mut json = Vec::new();
     match form {
-        Form::PartialList(_) => {
+        Representation::PartialList(_) => {
             return Err(match resource.origin {
                 ResourceOrigin::Custom => ApiError::Bare("content is not a list".to_owned()),
                 ResourceOrigin::BuiltIn => ApiError::NotAcceptable(format!(
@@ -206,12 +206,12 @@ fn form(
                 )),
             });
         }
-        Form::Whole | Form::AggregatedDiscovery => {
+        Representation::Whole | Representation::AggregatedDiscovery => {
             json.reserve(object.length() + 256);
             shown.write_single(resource, &mut json);
         }
-        Form::Partial(version) => shown.write_partial(&format!("meta.k8s.io/{version}"), &mut json),
-        Form::Table(version) => return Ok(Content::Table(server.columns.of(resource, version, include))),
+        Representation::Partial(version) => shown.write_partial(&format!("meta.k8s.io/{version}"), &mut json),
+        Representation::Table(version) => return Ok(Content::Table(server.columns.of(resource, version, include))),
     }
     Ok(Content::Document(json))
 }

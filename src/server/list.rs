@@ -20,16 +20,16 @@ use super::consistency::{self, ReadFrom};
 use super::context::RequestContext;
 use super::no_response::NoResponse;
 use super::response::streamed;
-use super::settings::Consistency;
+use super::settings::ReadConsistency;
 use super::state::ServerState;
 use super::{explain, read};
-use crate::flow_control::lists::{LARGE, Turn};
+use crate::flow_control::lists::{LARGE, ListAdmission};
 use crate::flow_control::unread;
 use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 use crate::wire::encode::{CHUNK, Chunks, Envelope, ListMeta, Show, Shown};
-use crate::wire::negotiate::{Form, Format, LISTS, Offer, Protobuf, negotiate, routed};
+use crate::wire::negotiate::{Format, LISTS, Offer, Protobuf, Representation, negotiate, routed};
 use crate::wire::params::{ListOptions, read_version};
 use crate::wire::past;
 use crate::wire::pieces::Pieces;
@@ -85,7 +85,7 @@ async fn answer_in(
     let consistency = consistency::consistency(server, context)?;
     let (state, mut from) = shown(server, context, &request, consistency).await?;
     // What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
-    if let Form::Partial(_) = agreed.form {
+    if let Representation::Partial(_) = agreed.form {
         return Err(ApiError::NotAcceptable(format!(
             "you requested PartialObjectMetadata, but the requested object is a list ({})",
             go_type(resource, &resource.list_kind)
@@ -100,8 +100,8 @@ async fn answer_in(
     let bytes = page.bytes.saturating_mul(if is_indented { INDENTED } else { 1 });
     if bytes > LARGE {
         place = Some(match server.limits.lists().enter(context.user, bytes).map_err(ApiError::Limited)? {
-            Turn::Now(place) => place,
-            Turn::Later(waiting) => {
+            ListAdmission::Now(place) => place,
+            ListAdmission::Later(waiting) => {
                 // A state is not kept for the time in the queue, and what is shown after it is to be new.
                 drop((page, state));
                 let place = Box::pin(waiting.turn()).await.map_err(ApiError::Limited)?;
@@ -119,10 +119,10 @@ async fn answer_in(
         false => None,
     };
     let held_bytes = page.held_bytes;
-    let is_rendered = agreed.format == Format::Yaml || matches!(agreed.form, Form::Table(_));
+    let is_rendered = agreed.format == Format::Yaml || matches!(agreed.form, Representation::Table(_));
     let longest = if is_rendered { page.objects.longest() } else { 0 };
     let table = match &agreed.form {
-        Form::Table(version) => Some(server.columns.of(resource, version, include)),
+        Representation::Table(version) => Some(server.columns.of(resource, version, include)),
         _ => None,
     };
     let (pieces, revocation) = if agreed.format == Format::Protobuf {
@@ -170,7 +170,7 @@ async fn answer_in(
     if agreed.misses_protobuf {
         protobuf::tell_missed(resource, &mut response);
     }
-    if consistency == Consistency::Strong {
+    if consistency == ReadConsistency::Strong {
         from.tell(&mut response);
     }
     if let Some(explanation) = explanation {
@@ -184,14 +184,14 @@ async fn shown(
     server: &ServerState,
     context: &RequestContext<'_>,
     request: &Request,
-    consistency: Consistency,
+    consistency: ReadConsistency,
 ) -> Result<(State, ReadFrom), NoResponse> {
     let Request { selection, wanted, resource, .. } = request;
     let patience = server.settings.patience.min(context.timeout);
     let snapshot = read::snapshot(&resource.live, patience).await?;
     // The state at one version is what it is, however long ago the source was heard; a Strong read hears it now.
     let may_lag = match wanted.state {
-        WantedState::Newest => consistency == Consistency::Eventual,
+        WantedState::Newest => consistency == ReadConsistency::Eventual,
         WantedState::Any | WantedState::NotOlderThan(_) => true,
         WantedState::Exactly(_) => false,
     };
@@ -446,7 +446,7 @@ fn pieces(
     snapshot: &Snapshot,
     resource: &Arc<Resource>,
     format: Format,
-    form: &Form,
+    form: &Representation,
     table: Option<&Arc<Columns>>,
     clock: &Clock,
 ) -> (Pieces, Revocation) {
@@ -464,12 +464,15 @@ fn pieces(
         return (table::pieces(columns, columns.envelope(&meta), objects, show, format, clock()), revocation);
     }
     let (envelope, mut write): (Envelope, WriteItem) = match form {
-        Form::PartialList(version) => {
+        Representation::PartialList(version) => {
             let api_version = format!("meta.k8s.io/{version}");
             let envelope = Envelope::typed("PartialObjectMetadataList", &api_version, &meta);
             (envelope, Box::new(move |object, out| Shown::as_is(&object).write_partial(&api_version, out)))
         }
-        Form::Whole | Form::Partial(_) | Form::Table(_) | Form::AggregatedDiscovery => {
+        Representation::Whole
+        | Representation::Partial(_)
+        | Representation::Table(_)
+        | Representation::AggregatedDiscovery => {
             let envelope = Envelope::of_list(&resource, &meta);
             (envelope, Box::new(|object, out| Shown::as_is(&object).write_item(out)))
         }

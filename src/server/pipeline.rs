@@ -23,7 +23,7 @@ use super::auditing::Auditing;
 use super::context::{REQUEST_TIMEOUT, RequestContext};
 use super::methods::refuse_method;
 use super::no_response::NoResponse;
-use super::request_metrics::{Outcome, RequestMetrics, RequestRecord};
+use super::request_metrics::{RequestMetrics, RequestOutcome, RequestRecord};
 use super::settings::Settings;
 use super::state::{MOST_ATTEMPTS, ServerState};
 use super::view_request::{FoundView, ViewRequest};
@@ -39,7 +39,7 @@ use crate::flow_control::exempt::is_exempt;
 use crate::flow_control::limit::Limited;
 use crate::flow_control::seats::{Seats, Worker};
 use crate::flow_control::user::User;
-use crate::flow_control::{Head, Limits, header_bytes};
+use crate::flow_control::{HeadShare, Limits, header_bytes};
 use crate::placement_service::index::PlacementIndex;
 use crate::registry::upstream::UpstreamBody;
 use crate::registry::{LoadState, PanicOrigin, Registry};
@@ -235,7 +235,7 @@ impl Server {
         caller: &Caller,
         connection: &ConnectionState,
         parts: &Parts,
-    ) -> Result<(Option<Head>, Turn), Limited> {
+    ) -> Result<(Option<HeadShare>, Turn), Limited> {
         let (uri, query) = (&parts.uri, slots::query(parts).len());
         let user = caller.user.as_ref().unwrap_or(connection.user());
         let admit = || self.state.limits.admit_head(user, uri.path().len() + query, header_bytes(&parts.headers));
@@ -541,7 +541,7 @@ impl Answers for Server {
         let headers = response.headers_mut();
         headers.insert(HeaderName::from_static("audit-id"), self.state.audit_ids.of(&HeaderMap::new()));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-        self.tally.count(None, Outcome::rejected(failure.code().as_u16()), begun.elapsed());
+        self.tally.count(None, RequestOutcome::rejected(failure.code().as_u16()), begun.elapsed());
         completed(self.limits().unread(), connection, method, 0, response)
     }
 
@@ -601,7 +601,7 @@ impl Turn {
 /// A review that is answered here.
 enum Review<'r> {
     Placement(&'r ResourcePath),
-    Caller((self_review::kind::Kind, &'r ResourcePath)),
+    Caller((self_review::kind::SelfReviewKind, &'r ResourcePath)),
 }
 
 /// Reads what a request is about, once; and why it is invalid, whatever it is about: its query has too many parameters, and none is read.

@@ -61,7 +61,7 @@ pub enum AnswerPath {
 
 /// What is kept of an answered request besides its resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Outcome {
+pub struct RequestOutcome {
     /// What was asked.
     pub verb: Verb,
     /// HTTP status of the head.
@@ -81,7 +81,7 @@ pub struct Counted {
     /// The resource; all parts empty for none that is served.
     pub gvr: Gvr,
     /// The rest of the kind.
-    pub outcome: Outcome,
+    pub outcome: RequestOutcome,
     /// How many requests took up to each of [`BOUNDS`], and longer; not cumulative.
     pub buckets: [u64; BOUNDS.len() + 1],
     /// How long all of them took together.
@@ -91,7 +91,7 @@ pub struct Counted {
 /// All requests of a server.
 #[derive(Debug)]
 pub struct RequestMetrics {
-    kinds: RwLock<HashMap<Gvr, HashMap<Outcome, Series>>>,
+    kinds: RwLock<HashMap<Gvr, HashMap<RequestOutcome, Series>>>,
     /// Stands for "no resource".
     none: Gvr,
 }
@@ -102,10 +102,10 @@ struct Series {
     nanoseconds: AtomicU64,
 }
 
-impl Outcome {
+impl RequestOutcome {
     /// Of a request that cannot be routed.
-    pub(super) fn rejected(code: u16) -> Outcome {
-        Outcome { verb: Verb::Other, code, path: None, has_field_selector: false, has_label_selector: false }
+    pub(super) fn rejected(code: u16) -> RequestOutcome {
+        RequestOutcome { verb: Verb::Other, code, path: None, has_field_selector: false, has_label_selector: false }
     }
 }
 
@@ -169,7 +169,7 @@ impl Default for RequestMetrics {
 
 impl RequestMetrics {
     /// Counts one request.
-    pub fn count(&self, gvr: Option<&Gvr>, outcome: Outcome, took: Duration) {
+    pub fn count(&self, gvr: Option<&Gvr>, outcome: RequestOutcome, took: Duration) {
         let gvr = gvr.unwrap_or(&self.none);
         {
             // A map of counters is right at every moment, so a panic elsewhere spoils nothing.
@@ -202,7 +202,7 @@ impl Series {
         self.nanoseconds.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    fn counted(&self, gvr: &Gvr, outcome: Outcome) -> Counted {
+    fn counted(&self, gvr: &Gvr, outcome: RequestOutcome) -> Counted {
         Counted {
             gvr: gvr.clone(),
             outcome,
@@ -316,7 +316,7 @@ impl RequestRecord {
             response.body_mut().hold(audited);
         }
         let served = self.served.into_inner();
-        let outcome = Outcome {
+        let outcome = RequestOutcome {
             verb: served.as_ref().map_or_else(|| Verb::of_method(method), |served| served.verb),
             code: response.status().as_u16(),
             path: self.path.into_inner(),
@@ -340,7 +340,7 @@ impl RequestRecord {
 struct Ending {
     tally: Arc<RequestMetrics>,
     served: Option<Served>,
-    outcome: Outcome,
+    outcome: RequestOutcome,
     begun: Instant,
 }
 

@@ -15,7 +15,7 @@ use crate::flow_control::limit::LimitSettings;
 
 /// How fresh an answer is whose request names no resourceVersion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Consistency {
+pub enum ReadConsistency {
     /// As the copy is, within the accepted lag, but never without what was written through us.
     #[default]
     Eventual,
@@ -32,7 +32,7 @@ pub struct Settings {
     /// The longest time since the source last proved how far a copy reaches; `None` where nothing can lag.
     pub max_lag: Option<Duration>,
     /// How fresh an answer is whose request names no version.
-    pub consistency: Consistency,
+    pub consistency: ReadConsistency,
     /// Who may what; `None` where whoever reaches the server may everything that its source may.
     pub access: Option<Arc<AccessControl>>,
     /// Where it is told who asked for what; `None` where that is not wanted.
@@ -58,7 +58,7 @@ impl Default for Settings {
         Settings {
             patience: Duration::ZERO,
             max_lag: None,
-            consistency: Consistency::Eventual,
+            consistency: ReadConsistency::Eventual,
             access: None,
             audit: None,
             guard: None,

@@ -12,7 +12,7 @@ use super::no_response::NoResponse;
 use super::read;
 use crate::access::{AccessError, AuthorizedRequest, Identity};
 use crate::model::Gvr;
-use crate::registry::consumer::{Consumer, ConsumerTerms, ConsumerValue};
+use crate::registry::consumer::{ConsumerClaim, ConsumerContext, ConsumerTerms};
 use crate::registry::followed_pod::FollowedPod;
 use crate::registry::{Catalog, LoadState, Registry, Resource, View, ViewState};
 use crate::request::ViewPath;
@@ -37,7 +37,7 @@ pub(super) type FoundView = Result<ViewRequest, ApiError>;
 
 /// A consumer of a View.
 pub(super) struct Seen {
-    pub(super) consumer: Consumer,
+    pub(super) consumer: ConsumerContext,
     /// Its Pod, where something of it is in the selection and a store has it.
     pub(super) pod: Option<Arc<FollowedPod>>,
 }
@@ -90,8 +90,8 @@ impl ViewRequest {
             let found = identity.and_then(|identity| claimed(identity, wanted));
             let Some(found) = found else {
                 let remedy = match wanted {
-                    ConsumerValue::Namespace | ConsumerValue::ServiceAccountName => "ask with a ServiceAccount's token",
-                    ConsumerValue::NodeName | ConsumerValue::PodName | ConsumerValue::PodUid => {
+                    ConsumerClaim::Namespace | ConsumerClaim::ServiceAccountName => "ask with a ServiceAccount's token",
+                    ConsumerClaim::NodeName | ConsumerClaim::PodName | ConsumerClaim::PodUid => {
                         "ask with a ServiceAccount's token that is bound to a Pod, such as the one that is mounted into it"
                     }
                 };
@@ -99,7 +99,7 @@ impl ViewRequest {
             };
             values.push((wanted, found.to_owned()));
         }
-        let mut consumer = Consumer { values, ..Consumer::default() };
+        let mut consumer = ConsumerContext { values, ..ConsumerContext::default() };
         let mut pod = None;
         if terms.needs_pod() {
             let pods = whole.store(&Gvr::new("", "v1", "pods"));
@@ -107,7 +107,7 @@ impl ViewRequest {
                 pods.ok_or_else(|| missing(&"the labels of a Pod", "no FieldCache keeps pods, so they are not known"))?;
             let snapshot = read::snapshot(&pods.live, Duration::ZERO).await.map_err(NoResponse::into_error)?;
             let part = |wanted| consumer.value(wanted).unwrap_or_default();
-            let named = (part(ConsumerValue::Namespace), part(ConsumerValue::PodName), part(ConsumerValue::PodUid));
+            let named = (part(ConsumerClaim::Namespace), part(ConsumerClaim::PodName), part(ConsumerClaim::PodUid));
             let terms = Arc::new(terms.clone());
             let followed = FollowedPod::new(&pods.live, &snapshot, named, &terms);
             let followed =
@@ -134,7 +134,7 @@ async fn followed_pod(
 ) -> Result<Option<Arc<FollowedPod>>, ApiError> {
     let Some(admitted) = admitted else { return Ok(None) };
     let claim = |wanted| claimed(&admitted.identity, wanted);
-    let claims = [ConsumerValue::Namespace, ConsumerValue::PodName, ConsumerValue::PodUid].map(claim);
+    let claims = [ConsumerClaim::Namespace, ConsumerClaim::PodName, ConsumerClaim::PodUid].map(claim);
     let [Some(namespace), Some(name), Some(uid)] = claims else { return Ok(None) };
     // A Pod can leave a partial store without being deleted.
     let Some(pods) = whole.resource(&Gvr::new("", "v1", "pods")) else { return Ok(None) };
@@ -157,7 +157,7 @@ const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
 const POD_UID: &str = "authentication.kubernetes.io/pod-uid";
 
 /// A part of what a token says; `None` where it does not say it, or says several things.
-fn claimed(identity: &Identity, wanted: ConsumerValue) -> Option<&str> {
+fn claimed(identity: &Identity, wanted: ConsumerClaim) -> Option<&str> {
     let (namespace, name) = identity.user.strip_prefix(USER)?.split_once(':')?;
     let extra = |key: &str| match identity.extra.get(key).map(Vec::as_slice) {
         Some([value]) => Some(&**value),
@@ -166,11 +166,11 @@ fn claimed(identity: &Identity, wanted: ConsumerValue) -> Option<&str> {
     // A token can be bound to a Node without a Pod: its creator chose that node.
     let of_pod = |key: &str| extra(POD_NAME).and(extra(POD_UID)).and(extra(key));
     let found = match wanted {
-        ConsumerValue::NodeName => of_pod(NODE_NAME),
-        ConsumerValue::PodName => of_pod(POD_NAME),
-        ConsumerValue::PodUid => of_pod(POD_UID),
-        ConsumerValue::Namespace => Some(namespace),
-        ConsumerValue::ServiceAccountName => Some(name),
+        ConsumerClaim::NodeName => of_pod(NODE_NAME),
+        ConsumerClaim::PodName => of_pod(POD_NAME),
+        ConsumerClaim::PodUid => of_pod(POD_UID),
+        ConsumerClaim::Namespace => Some(namespace),
+        ConsumerClaim::ServiceAccountName => Some(name),
     };
     found.filter(|found| !found.is_empty())
 }

@@ -30,14 +30,14 @@ use crate::registry::fieldcache_protocol::PROGRESS_PARAMETER;
 use crate::registry::followed_pod::FollowedPod;
 use crate::registry::views::Restriction;
 use crate::registry::{Gone, GoneReason, LoadState, OpenWatch, Resource, ResourceOrigin};
-use crate::store::{Cursor, PinnedValue, Snapshot};
+use crate::store::{HistoryCursor, PinnedValue, Snapshot};
 use crate::subscribe::{Transition, transition};
 
 use super::audit_context::AuditContext;
 use super::consistency;
 use super::context::RequestContext;
 use super::no_response::NoResponse;
-use super::settings::Consistency;
+use super::settings::ReadConsistency;
 use super::state::ServerState;
 use super::{explain, read};
 use crate::flow_control::seats::Unpaid;
@@ -47,16 +47,16 @@ use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 use crate::wire::encode::{CHUNK, MOST_READ, Shown};
 use crate::wire::gzip;
-use crate::wire::gzip::Member;
+use crate::wire::gzip::GzipMember;
 use crate::wire::negotiate::{Format, LISTS, Offer, negotiate, routed, takes_gzip};
 use crate::wire::params::{ListOptions, read_version};
 use crate::wire::past;
 use crate::wire::protobuf;
 use crate::wire::response::{mark_gzip, media_type, with_type};
 use batch::Batch;
-use initial::{Events, Initial, SELECTORS};
+use initial::{Initial, RemainingInitialEvents, SELECTORS};
 use large::large_object;
-use shape::{Kind, Mark, Shape};
+use shape::{EventEncoder, Mark, WatchEventType};
 
 /// How often bookmarks are sent, and by how much that varies so that watches do not beat together
 /// (apiserver `storage/cacher/cacher.go`).
@@ -98,7 +98,7 @@ pub(super) async fn answer(
         Format::Json | Format::Yaml => None,
     };
     drop(catalog);
-    let mut shape = Shape::new(server, context, resource, agreed.form, encoded)?;
+    let mut shape = EventEncoder::new(server, context, resource, agreed.form, encoded)?;
     // Before its copy is looked at: one that ends is kept for the watches that are open.
     let open = resource.live.open_watch();
     let snapshot = read::snapshot(&resource.live, server.settings.patience.min(context.timeout)).await?;
@@ -106,12 +106,12 @@ pub(super) async fn answer(
         && protobuf::meets_unencodable(resource, &snapshot, &selection, objects).await
     {
         agreed = negotiate(context.headers, Offer::Watch, offered.without())?;
-        shape = Shape::new(server, context, resource, agreed.form, None)?;
+        shape = EventEncoder::new(server, context, resource, agreed.form, None)?;
     }
     let is_encoded = shape.encoded().is_some();
     let names_none = options.version.is_empty();
     let consistency = consistency::consistency(server, context)?;
-    if !names_none || consistency == Consistency::Eventual {
+    if !names_none || consistency == ReadConsistency::Eventual {
         read::at_most_behind(&resource.live, server.settings.max_lag).await?;
     }
     let start = match (version, options.send_initial_events) {
@@ -166,7 +166,7 @@ pub(super) async fn answer(
         ends_within_jump: false,
         proofs,
         marks_initial_end,
-        gzip: is_compressed.then(Member::default),
+        gzip: is_compressed.then(GzipMember::default),
         deadline,
     };
     let batches = stream::unfold(Some(watch), |watch| async move {
@@ -221,7 +221,7 @@ enum Start {
 }
 
 impl Place {
-    fn following(cursor: Cursor, after: Version, seen: Version) -> Place {
+    fn following(cursor: HistoryCursor, after: Version, seen: Version) -> Place {
         Place::Following(Following { cursor, after, seen, is_behind: false, is_new: true })
     }
 }
@@ -231,7 +231,7 @@ enum Place {
     /// Nothing has been read yet.
     Before { start: Start, snapshot: PinnedValue<Snapshot>, initial: Option<Initial> },
     /// In the middle of its initial events.
-    Listing(Events),
+    Listing(RemainingInitialEvents),
     /// Following history.
     Following(Following),
     /// No more.
@@ -242,7 +242,7 @@ enum Place {
 #[derive(Clone, Copy)]
 struct Following {
     /// The next change that has not been looked at.
-    cursor: Cursor,
+    cursor: HistoryCursor,
     /// Changes up to here are not for this watch.
     after: Version,
     /// Every change up to here has been told.
@@ -316,7 +316,7 @@ struct Watch {
     /// Work since its last turn. Initial events, and what it has missed, are work like a list and take turns.
     unpaid: Unpaid,
     resource: Arc<Resource>,
-    shape: Shape,
+    shape: EventEncoder,
     /// Of the snapshot it started from; versions of another epoch mean nothing to it.
     epoch: u64,
     place: Place,
@@ -327,7 +327,7 @@ struct Watch {
     ends_within_jump: bool,
     marks_initial_end: bool,
     /// What was sent so far, if it is compressed.
-    gzip: Option<Member>,
+    gzip: Option<GzipMember>,
     deadline: Instant,
 }
 
@@ -516,9 +516,9 @@ impl Watch {
         };
     }
 
-    fn list(&mut self, events: Events, batch: &mut Vec<u8>) {
+    fn list(&mut self, events: RemainingInitialEvents, batch: &mut Vec<u8>) {
         let most = self.most_together();
-        let Events { listing, large, .. } = &events;
+        let RemainingInitialEvents { listing, large, .. } = &events;
         let listed = listing.with(|listing| -> Result<bool, ApiError> {
             let mut read = 0;
             while batch.len() < most && read < MOST_READ && large.admits(listing) {
@@ -526,7 +526,7 @@ impl Watch {
                 // All of it is read, however little is shown.
                 read += object.length();
                 if let Some(object) = self.resource.show(object) {
-                    self.shape.write_event(&self.resource, Kind::Added, Shown::as_is(&object), batch)?;
+                    self.shape.write_event(&self.resource, WatchEventType::Added, Shown::as_is(&object), batch)?;
                 }
             }
             Ok(false)
@@ -683,7 +683,7 @@ impl Watch {
 
     fn write_transition(&mut self, told: Transition, at: Version, batch: &mut Vec<u8>) -> Result<(), ApiError> {
         let Some(told) = told.map(|object| self.resource.show(object)) else { return Ok(()) };
-        let (kind, shown) = Kind::of(&told, at);
+        let (kind, shown) = WatchEventType::of(&told, at);
         self.shape.write_event(&self.resource, kind, shown, batch)
     }
 

@@ -75,7 +75,7 @@ pub struct Connection {
 
 /// A whole answer.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct UpstreamResponse {
     /// HTTP status.
     pub code: u16,
     /// Retry-After.
@@ -239,7 +239,7 @@ impl Connection {
         }
         let (code, retry_after) = (response.status().as_u16(), retry_after(&response));
         let body = self.whole(path, response.into_body(), MAX_ERROR_BYTES).await.unwrap_or_default();
-        Err(self.refused(path, &Answer { code, retry_after, body }))
+        Err(self.refused(path, &UpstreamResponse { code, retry_after, body }))
     }
 
     async fn answered(
@@ -261,13 +261,13 @@ impl Connection {
     ///
     /// # Errors
     /// [`RequestError`] for no answer, and for one that breaks off.
-    pub async fn post(&self, path: &str, document: Vec<u8>) -> Result<Answer, RequestError> {
+    pub async fn post(&self, path: &str, document: Vec<u8>) -> Result<UpstreamResponse, RequestError> {
         let json = "application/json";
         let request = Request::builder().header(header::ACCEPT, json).header(header::CONTENT_TYPE, json);
         let response = self.answered(path, request.method(Method::POST), Body::from(document)).await?;
         let (code, retry_after) = (response.status().as_u16(), retry_after(&response));
         let body = self.whole(path, response.into_body(), MAX_DOCUMENT_BYTES).await?;
-        Ok(Answer { code, retry_after, body })
+        Ok(UpstreamResponse { code, retry_after, body })
     }
 
     /// Reads a body to its end, within a number of bytes and a timeout.
@@ -283,8 +283,8 @@ impl Connection {
     }
 
     /// An answer that is no success, as an error.
-    pub fn refused(&self, path: &str, answer: &Answer) -> RequestError {
-        let Answer { code, retry_after, ref body } = *answer;
+    pub fn refused(&self, path: &str, answer: &UpstreamResponse) -> RequestError {
+        let UpstreamResponse { code, retry_after, ref body } = *answer;
         let status = weight::value_within(body, MAX_ERROR_MEMORY).unwrap_or_default();
         let message = match status["message"].as_str() {
             Some(message) => message.to_owned(),

@@ -13,7 +13,7 @@ use super::connection::{Connection, MAX_JSON_MEMORY, RequestError};
 use crate::json::weight;
 use crate::model::{GroupVersion, Gvr, Scope};
 use crate::registry::{
-    DiscoveredGroup, Group, OfferedResource, OfferedVersion, Subresource, UpstreamDiscovery, VersionInfo,
+    ApiGroup, DiscoveredGroup, OfferedResource, OfferedVersion, Subresource, UpstreamDiscovery, VersionInfo,
 };
 
 /// Older discovery documents that are requested concurrently.
@@ -71,7 +71,7 @@ pub struct Discovered {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Discovery {
     /// Groups in the cluster's order.
-    pub groups: Vec<Group>,
+    pub groups: Vec<ApiGroup>,
     /// Resources that can be listed and watched.
     pub resources: Vec<Discovered>,
     /// Everything, as it is described.
@@ -390,7 +390,7 @@ pub(super) fn read_group(group: &Value, discovery: &mut Discovery) {
         versions.push(version_name);
     }
     discovery.offers.groups.push(DiscoveredGroup { name: name.clone(), versions: offered });
-    discovery.groups.push(Group { name, versions });
+    discovery.groups.push(ApiGroup { name, versions });
 }
 
 /// Lists of names, each once.

@@ -76,7 +76,7 @@ pub(super) fn read(field_caches: &BTreeMap<Key, Bytes>, crds: &[&Crd]) -> (Store
 }
 
 /// The versions that are meant: those that are named, else the preferred one; and what is wrong with others.
-fn versions(spec: &FieldCacheSpec, crds: &[&Crd]) -> (Vec<String>, Vec<own::accept::Problem>) {
+fn versions(spec: &FieldCacheSpec, crds: &[&Crd]) -> (Vec<String>, Vec<own::accept::SpecError>) {
     let served: Vec<&str> = match definition(spec, crds) {
         Some(crd) => crd.served_versions().into_iter().map(|version| &*version.name).collect(),
         None => kinds::KINDS

@@ -25,7 +25,7 @@ use crate::manifest::yaml::{self, Document, InvalidDocument, Syntax};
 use crate::model::{GroupVersion, Gvr, Key, Scope, Version};
 use crate::schema::metadata::{self, NameRule};
 use crate::schema::node::no_references;
-use crate::schema::{Node, defaults, prune, validate};
+use crate::schema::{SchemaNode, defaults, prune, validate};
 
 /// The group of CustomResourceDefinition.
 const DEFINITIONS_GROUP: &str = "apiextensions.k8s.io";
@@ -73,7 +73,7 @@ pub struct BuiltInKind {
 }
 
 /// The table of built-in kinds: group, version and kind in.
-pub type BuiltInKinds<'a> = &'a dyn Fn(&str, &str, &str) -> Option<BuiltInKind>;
+pub type BuiltInKindLookup<'a> = &'a dyn Fn(&str, &str, &str) -> Option<BuiltInKind>;
 
 /// Validates selectable fields: returns one sentence for each field that is left out. The definition is served all the
 /// same.
@@ -81,7 +81,7 @@ pub type FieldJudge<'a> = &'a dyn Fn(&Crd) -> Vec<String>;
 
 /// One change of one object in one version of its resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum ObjectChange {
     /// It is new or different.
     Upsert {
         /// Its name.
@@ -106,7 +106,7 @@ pub struct FolderDelta {
     /// All definitions and their documents, by name, when any of them changed.
     pub definitions: Option<Vec<(Crd, Value)>>,
     /// The changes of each resource, by rising version. A resource whose definition is gone has only removals.
-    pub changes: BTreeMap<Gvr, Vec<Change>>,
+    pub changes: BTreeMap<Gvr, Vec<ObjectChange>>,
     /// The version that every resource has reached now.
     pub version: Version,
     /// Everything that is wrong right now, in the order of files and lines.
@@ -264,7 +264,7 @@ impl FolderState {
     }
 
     /// Takes the files as they are now. Costs next to nothing when none of them has other bytes than before.
-    pub fn update(&mut self, files: &Files, built_in: BuiltInKinds<'_>, judge: FieldJudge<'_>) -> FolderDelta {
+    pub fn update(&mut self, files: &Files, built_in: BuiltInKindLookup<'_>, judge: FieldJudge<'_>) -> FolderDelta {
         let Some(changed) = self.note(files, judge) else {
             return FolderDelta { version: self.version, problems: self.problems.clone(), ..FolderDelta::default() };
         };
@@ -368,7 +368,12 @@ impl FolderState {
     }
 
     /// Parses a file and checks its objects; answers those that can be served, by their place.
-    fn read(&mut self, known: &mut Known, written: &[Arc<Crd>], built_in: BuiltInKinds<'_>) -> Vec<Option<Candidate>> {
+    fn read(
+        &mut self,
+        known: &mut Known,
+        written: &[Arc<Crd>],
+        built_in: BuiltInKindLookup<'_>,
+    ) -> Vec<Option<Candidate>> {
         let (documents, broken) = yaml::documents(&known.content.bytes, known.form);
         known.broken = broken;
         known.places.clear();
@@ -396,7 +401,7 @@ impl FolderState {
         mut value: Value,
         modified: i64,
         definitions: &[Arc<Crd>],
-        built_in: BuiltInKinds<'_>,
+        built_in: BuiltInKindLookup<'_>,
     ) -> Result<(Identity, Candidate), String> {
         let (group_version, kind) = type_of(&value)?;
         let known = self.kind(&group_version, &kind, definitions, built_in)?;
@@ -416,7 +421,7 @@ impl FolderState {
             Kind::Custom { crd, version } => {
                 if let Some(schema) = crd.version(version).and_then(|version| version.schema.as_ref()) {
                     let schema = self.schemas.of(schema);
-                    let schema = Node::new(&schema, &no_references);
+                    let schema = SchemaNode::new(&schema, &no_references);
                     defaults::apply(&mut value, schema);
                     if !crd.preserve_unknown_fields {
                         prune::prune(&mut value, schema);
@@ -427,7 +432,7 @@ impl FolderState {
             }
             Kind::BuiltIn(built_in) => {
                 if let Some(schema) = &built_in.schema {
-                    let schema = Node::new(schema, &no_references);
+                    let schema = SchemaNode::new(schema, &no_references);
                     prune::decode_built_in(&mut value, schema);
                     problems.extend(validate::validate_built_in(&value, schema));
                 }
@@ -458,7 +463,7 @@ impl FolderState {
         group_version: &GroupVersion,
         kind: &str,
         definitions: &'a [Arc<Crd>],
-        built_in: BuiltInKinds<'_>,
+        built_in: BuiltInKindLookup<'_>,
     ) -> Result<Kind<'a>, String> {
         let GroupVersion { group, version } = group_version;
         if group == DEFINITIONS_GROUP && version == DEFINITIONS_VERSION && kind == DEFINITIONS_KIND {
@@ -499,7 +504,7 @@ impl FolderState {
         identity: Arc<Identity>,
         candidate: &Candidate,
         (file, place): (&Arc<str>, usize),
-        changes: &mut BTreeMap<Gvr, Vec<Change>>,
+        changes: &mut BTreeMap<Gvr, Vec<ObjectChange>>,
     ) {
         let old = self.objects.get_mut(&identity);
         let written = object::metadata_text(&candidate.value, "creationTimestamp");
@@ -521,7 +526,7 @@ impl FolderState {
         self.version = self.version.next();
         let version = self.version;
         for (gvr, _) in old_forms.into_iter().filter(|(gvr, _)| !shown.contains_key(gvr)) {
-            changes.entry(gvr).or_default().push(Change::Remove { key: identity.key.clone(), version });
+            changes.entry(gvr).or_default().push(ObjectChange::Remove { key: identity.key.clone(), version });
         }
         for (gvr, form) in shown {
             if identity.is_definition() {
@@ -533,14 +538,14 @@ impl FolderState {
             }
             // A version that looks as before still gets the new resourceVersion: there is one for all versions.
             let bytes = Bytes::from(json::to_text(&with_version(form, version)));
-            let change = Change::Upsert { key: identity.key.clone(), version, bytes };
+            let change = ObjectChange::Upsert { key: identity.key.clone(), version, bytes };
             changes.entry(gvr).or_default().push(change);
         }
         let served = Served { created, generation, specification, forms, file: file.clone(), place };
         self.objects.insert(identity, served);
     }
 
-    fn remove_all_but<T>(&mut self, kept: &HashMap<Arc<Identity>, T>, changes: &mut BTreeMap<Gvr, Vec<Change>>) {
+    fn remove_all_but<T>(&mut self, kept: &HashMap<Arc<Identity>, T>, changes: &mut BTreeMap<Gvr, Vec<ObjectChange>>) {
         let gone: Vec<Arc<Identity>> =
             self.objects.keys().filter(|identity| !kept.contains_key(*identity)).cloned().collect();
         for identity in gone {
@@ -548,7 +553,7 @@ impl FolderState {
             self.definitions_changed |= self.definitions.remove(&identity).is_some();
             self.version = self.version.next();
             for (gvr, _) in served.forms {
-                let change = Change::Remove { key: identity.key.clone(), version: self.version };
+                let change = ObjectChange::Remove { key: identity.key.clone(), version: self.version };
                 changes.entry(gvr).or_default().push(change);
             }
         }
@@ -675,7 +680,7 @@ fn forms(identity: &Identity, candidate: &Candidate, created: &str, generation: 
         let mut form = own.clone();
         form["apiVersion"] = Value::from(target.gvr.group_version().to_string());
         if let Some(schema) = &target.schema {
-            prune::prune(&mut form, Node::new(schema, &no_references));
+            prune::prune(&mut form, SchemaNode::new(schema, &no_references));
         }
         (target.gvr.clone(), form)
     };

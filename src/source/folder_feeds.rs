@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::feed::{Feed, SourceEvent};
 use super::field_caches::{self, FieldCacheProblem, field_caches_gvr};
-use super::folder::{BuiltInKind, Change, FolderDelta, FolderProblem, FolderState};
+use super::folder::{BuiltInKind, FolderDelta, FolderProblem, FolderState, ObjectChange};
 use super::openapi::{ExtraEntries, append_extra, built_in_entries, extra_entries};
 use super::resources::custom_resource;
 use super::scan::{Follower, REPEAT, Scanner};
@@ -28,7 +28,7 @@ use crate::extract::{Extractor, json_path, validation};
 use crate::model::{GroupVersion, Gvr, Key, Version};
 use crate::openapi::{selectable, v2, v3};
 use crate::registry::documents::{Build, StaticDocuments};
-use crate::registry::{Catalog, GoneReason, Group, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
+use crate::registry::{ApiGroup, Catalog, GoneReason, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
 use crate::store::HistoryLimits;
 
 /// After the folder itself could not be read, it is tried again this much later.
@@ -127,8 +127,8 @@ impl FolderFeeds {
             let objects = self.objects.entry(gvr.clone()).or_default();
             for change in changes {
                 match change {
-                    Change::Upsert { key, bytes, .. } => objects.insert(key.clone(), bytes.clone()),
-                    Change::Remove { key, .. } => objects.remove(key),
+                    ObjectChange::Upsert { key, bytes, .. } => objects.insert(key.clone(), bytes.clone()),
+                    ObjectChange::Remove { key, .. } => objects.remove(key),
                 };
             }
         }
@@ -161,8 +161,8 @@ impl FolderFeeds {
             let Some(feed) = self.feeds.get_mut(&gvr).filter(|_| !fresh.contains(&gvr)) else { continue };
             for change in changes {
                 feed.take(match change {
-                    Change::Upsert { bytes, .. } => SourceEvent::Upsert(bytes),
-                    Change::Remove { key, version } => SourceEvent::RemoveKey(key, version),
+                    ObjectChange::Upsert { bytes, .. } => SourceEvent::Upsert(bytes),
+                    ObjectChange::Remove { key, version } => SourceEvent::RemoveKey(key, version),
                 });
             }
             changed.insert(gvr);
@@ -305,18 +305,18 @@ fn built_in_resource(kind: &BuiltinKind) -> Resource {
 }
 
 /// Built-in groups in kube-apiserver's order, then those of the definitions by name.
-fn groups(crds: &[Arc<Crd>]) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+fn groups(crds: &[Arc<Crd>]) -> Vec<ApiGroup> {
+    let mut groups: Vec<ApiGroup> = Vec::new();
     for GroupVersion { group, version } in kinds::group_versions() {
         match groups.iter_mut().find(|known| known.name == group) {
             Some(known) => known.versions.push(version),
-            None => groups.push(Group { name: group, versions: vec![version] }),
+            None => groups.push(ApiGroup { name: group, versions: vec![version] }),
         }
     }
     for (name, versions) in served_groups(borrowed(crds)) {
         if !groups.iter().any(|known| known.name == name) {
             let versions = versions.into_iter().map(str::to_owned).collect();
-            groups.push(Group { name: name.to_owned(), versions });
+            groups.push(ApiGroup { name: name.to_owned(), versions });
         }
     }
     groups

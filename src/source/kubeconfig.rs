@@ -20,7 +20,7 @@ pub const SERVICE_ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/service
 
 /// The identity of a kubeconfig.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Identity {
+pub struct KubeconfigIdentity {
     /// The user as it is in the kubeconfig, with absolute file names; `{}` when there is none.
     pub user: Value,
     /// The namespace that requests are for unless they name one.
@@ -39,7 +39,7 @@ enum Found {
 ///
 /// # Errors
 /// [`ConnectionError::Kubeconfig`].
-pub fn identity(options: &ClusterOptions) -> Result<Identity, ConnectionError> {
+pub fn identity(options: &ClusterOptions) -> Result<KubeconfigIdentity, ConnectionError> {
     let refuse = |cause: String| ConnectionError::Kubeconfig { place: place(options), cause };
     let (kubeconfig, name) = match find(options).map_err(refuse)? {
         Found::Kubeconfig(kubeconfig, name) => (kubeconfig, name),
@@ -48,7 +48,7 @@ pub fn identity(options: &ClusterOptions) -> Result<Identity, ConnectionError> {
             let namespace = std::fs::read_to_string(folder.join("namespace"))
                 .map_err(|error| refuse(format!("no current context, and this is no Pod: {error}")))?;
             let user = json!({ "tokenFile": folder.join("token") });
-            return Ok(Identity { user, namespace: Some(namespace.trim().to_owned()) });
+            return Ok(KubeconfigIdentity { user, namespace: Some(namespace.trim().to_owned()) });
         }
     };
     let context = kubeconfig.contexts.into_iter().find(|context| context.name == name);
@@ -58,7 +58,7 @@ pub fn identity(options: &ClusterOptions) -> Result<Identity, ConnectionError> {
         Some(user) => serde_json::to_value(user).map_err(|error| refuse(error.to_string()))?,
         None => json!({}),
     };
-    Ok(Identity { user, namespace: context.namespace.filter(|namespace| !namespace.is_empty()) })
+    Ok(KubeconfigIdentity { user, namespace: context.namespace.filter(|namespace| !namespace.is_empty()) })
 }
 
 /// The client configuration of these options, without the server that they may name.

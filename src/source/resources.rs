@@ -17,7 +17,7 @@ use crate::extract::Extractor;
 use crate::json::tree::{self, Tree};
 use crate::json::{InvalidJson, Json, weight};
 use crate::model::{GroupVersion, Gvr};
-use crate::registry::{Group, Resource, ResourceOrigin, Subresource};
+use crate::registry::{ApiGroup, Resource, ResourceOrigin, Subresource};
 
 /// The most memory that the values of a definition take while it is read, in bytes. The longest definitions of plain
 /// fields that etcd accepts by default need two thirds of it.
@@ -156,13 +156,13 @@ fn storage_version_hash(crd: &Crd) -> String {
 }
 
 /// Groups in the cluster's order; those of CRDs that discovery has not caught up with follow by name.
-pub(super) fn groups(discovery: &Discovery, crds: &[Arc<Crd>], resources: &[Resource]) -> Vec<Group> {
+pub(super) fn groups(discovery: &Discovery, crds: &[Arc<Crd>], resources: &[Resource]) -> Vec<ApiGroup> {
     let served: BTreeSet<(&str, &str)> =
         resources.iter().map(|resource| (&*resource.gvr.group, &*resource.gvr.version)).collect();
-    let mut groups: Vec<Group> = discovery
+    let mut groups: Vec<ApiGroup> = discovery
         .groups
         .iter()
-        .map(|group| Group {
+        .map(|group| ApiGroup {
             name: group.name.clone(),
             versions: group
                 .versions
@@ -181,7 +181,7 @@ pub(super) fn groups(discovery: &Discovery, crds: &[Arc<Crd>], resources: &[Reso
                 let known: BTreeSet<String> = group.versions.drain(..).collect();
                 group.versions = by_priority(known.into_iter().chain(versions).collect());
             }
-            None => groups.push(Group { name: name.to_owned(), versions: by_priority(versions) }),
+            None => groups.push(ApiGroup { name: name.to_owned(), versions: by_priority(versions) }),
         }
     }
     groups.retain(|group| !group.versions.is_empty());

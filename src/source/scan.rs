@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 
-use super::folder::{BuiltInKinds, FieldJudge, File, Files, FolderDelta, FolderProblem, FolderState};
+use super::folder::{BuiltInKindLookup, FieldJudge, File, Files, FolderDelta, FolderProblem, FolderState};
 
 /// How long events are gathered before the folder is read: an editor writes a file in several steps.
 const GATHER: Duration = Duration::from_millis(100);
@@ -114,7 +114,7 @@ impl Scanner {
     pub fn update(
         &mut self,
         state: &mut FolderState,
-        built_in: BuiltInKinds<'_>,
+        built_in: BuiltInKindLookup<'_>,
         judge: FieldJudge<'_>,
     ) -> io::Result<FolderDelta> {
         let (files, problems) = self.scan()?;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::extract::{ExtraField, ExtraFields, Extractor};
+use crate::extract::{CompiledField, ExtraFields, Extractor};
 use crate::model::Gvr;
 use crate::registry::{PartialStore, Resource};
 
@@ -35,7 +35,7 @@ impl StoreOptions {
     }
 
     /// The extra fields of a resource in one version.
-    pub fn fields(&self, gvr: &Gvr) -> &[ExtraField] {
+    pub fn fields(&self, gvr: &Gvr) -> &[CompiledField] {
         self.0.get(gvr).map_or(&[], |option| &option.fields)
     }
 

@@ -1,6 +1,6 @@
 //! Recent changes with their previous state, for resumed watches and exact lists.
 //!
-//! A watcher is a [`Cursor`] into this ring, not a queue. When the ring has moved past the cursor of a slow watcher,
+//! A watcher is a [`HistoryCursor`] into this ring, not a queue. When the ring has moved past the cursor of a slow watcher,
 //! the watcher gets an error, and its client resumes or relists. The ring is bounded by its number of entries and by
 //! the bytes that only history references.
 
@@ -58,7 +58,7 @@ const MAX_GAPS: usize = 64;
 
 /// A watcher's place: the sequence number of the next change it has not seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cursor(u64);
+pub struct HistoryCursor(u64);
 
 /// The ring. Cloning shares it.
 #[derive(Clone, Debug, Default)]
@@ -123,11 +123,11 @@ impl History {
         self.oldest
     }
 
-    pub(super) fn end(&self) -> Cursor {
-        Cursor(self.first + self.changes.len() as u64)
+    pub(super) fn end(&self) -> HistoryCursor {
+        HistoryCursor(self.first + self.changes.len() as u64)
     }
 
-    pub(super) fn since(&self, version: Version) -> Result<Cursor, TooOld> {
+    pub(super) fn since(&self, version: Version) -> Result<HistoryCursor, TooOld> {
         if version < self.oldest {
             return Err(TooOld { requested: version, oldest: self.oldest });
         }
@@ -143,7 +143,7 @@ impl History {
                 low = middle + 1;
             }
         }
-        Ok(Cursor(self.first + low as u64))
+        Ok(HistoryCursor(self.first + low as u64))
     }
 
     /// The newest gap.
@@ -157,17 +157,17 @@ impl History {
     }
 
     /// The changes from a cursor on; `None` when the ring has moved past it.
-    pub(super) fn from(&self, cursor: Cursor) -> Option<impl DoubleEndedIterator<Item = &Arc<Change>>> {
+    pub(super) fn from(&self, cursor: HistoryCursor) -> Option<impl DoubleEndedIterator<Item = &Arc<Change>>> {
         let skip = usize::try_from(cursor.0.checked_sub(self.first)?).ok()?;
         (skip <= self.changes.len()).then(|| self.changes.focus().narrow(skip..).into_iter())
     }
 }
 
-impl Cursor {
+impl HistoryCursor {
     /// The place after `count` more changes.
     #[must_use]
-    pub fn advanced(self, count: usize) -> Cursor {
-        Cursor(self.0 + count as u64)
+    pub fn advanced(self, count: usize) -> HistoryCursor {
+        HistoryCursor(self.0 + count as u64)
     }
 }
 

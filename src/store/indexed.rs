@@ -39,7 +39,7 @@ pub enum IndexedPart {
 
 /// The indexed values of an object, and the parts that are not indexed.
 #[derive(Debug, Default)]
-pub(super) struct Indexed<'o> {
+pub(super) struct IndexableValues<'o> {
     pub(super) values: Vec<(FieldIndex, &'o str)>,
     /// In order.
     pub(super) missing: Vec<IndexedPart>,
@@ -57,9 +57,9 @@ impl IndexLimits {
     }
 
     /// The indexed values of an object, and the parts that are not indexed.
-    pub(super) fn values<'o>(&self, object: Option<&'o Object>) -> Indexed<'o> {
-        let Some(object) = object else { return Indexed::default() };
-        let mut indexed = Indexed::default();
+    pub(super) fn values<'o>(&self, object: Option<&'o Object>) -> IndexableValues<'o> {
+        let Some(object) = object else { return IndexableValues::default() };
+        let mut indexed = IndexableValues::default();
         if object.label_count() > self.labels {
             indexed.missing.push(IndexedPart::Labels);
         }

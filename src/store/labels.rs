@@ -23,7 +23,7 @@ const FEW_AGAIN: usize = FEW / 2;
 
 /// Posting lists of labels. Cloning shares them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Labels {
+pub(super) struct LabelIndex {
     /// Those of keys with few values, by [`prefix`] and value.
     few: Terms,
     /// By key.
@@ -47,7 +47,7 @@ fn prefix(key: &str) -> String {
     text
 }
 
-impl Labels {
+impl LabelIndex {
     /// The slots with this value.
     pub(super) fn posting(&self, key: &str, value: &str) -> Option<Posting<'_>> {
         match self.many.get(key) {

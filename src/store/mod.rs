@@ -36,7 +36,7 @@ pub(crate) mod tests;
 pub(crate) mod text_reads;
 mod writer;
 
-pub use history::{Change, Cursor, HistoryLimits, TooOld};
+pub use history::{Change, HistoryCursor, HistoryLimits, TooOld};
 pub use indexed::{IndexLimits, IndexedPart};
 pub use object::Object;
 pub use pins::{Pinned, PinnedValue, Revocation};

@@ -13,7 +13,7 @@ use imbl::OrdMap;
 
 use super::heap::{map_nodes, shared};
 use super::indexed::{IndexLimits, IndexedPart};
-use super::labels::Labels;
+use super::labels::LabelIndex;
 use super::object::Object;
 use super::slots::SlotSet;
 use super::terms::Terms;
@@ -29,7 +29,7 @@ pub struct Postings {
     /// Slots that have a namespace.
     namespaced: Arc<SlotSet>,
     fields: OrdMap<FieldIndex, Terms>,
-    labels: Labels,
+    labels: LabelIndex,
     /// Slots of objects of which a part is not indexed.
     incomplete: OrdMap<IndexedPart, Arc<SlotSet>>,
 }

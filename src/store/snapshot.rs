@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use imbl::Vector;
 
-use super::history::{Change, Cursor, History, TooOld};
+use super::history::{Change, History, HistoryCursor, TooOld};
 use super::lengths::Lengths;
 use super::object::Object;
 use super::order::Order;
@@ -169,7 +169,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`TooOld`] when history does not reach back that far.
-    pub fn since(&self, version: Version) -> Result<Cursor, TooOld> {
+    pub fn since(&self, version: Version) -> Result<HistoryCursor, TooOld> {
         self.history.since(version)
     }
 
@@ -184,12 +184,12 @@ impl Snapshot {
     }
 
     /// The place after the newest change.
-    pub fn end(&self) -> Cursor {
+    pub fn end(&self) -> HistoryCursor {
         self.history.end()
     }
 
     /// The changes from a cursor on; `None` when history has moved past it.
-    pub fn changes(&self, cursor: Cursor) -> Option<impl DoubleEndedIterator<Item = &Arc<Change>>> {
+    pub fn changes(&self, cursor: HistoryCursor) -> Option<impl DoubleEndedIterator<Item = &Arc<Change>>> {
         self.history.from(cursor)
     }
 }

@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 
 /// A document as it may be written: repeated keys included.
 #[derive(Clone, Debug)]
-pub(crate) enum Written {
+pub(crate) enum WrittenJson {
     Scalar(String),
-    List(Vec<Written>),
-    Object(Vec<(String, Written)>),
+    List(Vec<WrittenJson>),
+    Object(Vec<(String, WrittenJson)>),
 }
 
 pub(crate) const KEYS: [&str; 8] = ["a", "b", "c", "metadata", "a b", "é", "k\\\"", ""];
@@ -17,7 +17,7 @@ pub(crate) fn keys() -> impl Strategy<Value = String> {
     prop::sample::select(KEYS.to_vec()).prop_map(str::to_owned)
 }
 
-pub(crate) fn documents() -> impl Strategy<Value = Written> {
+pub(crate) fn documents() -> impl Strategy<Value = WrittenJson> {
     let literals = ["null", "true", "false", "0", "-0", "1.0", "1e2", "-12", "1.5", "1e21", "12345678.5"];
     let scalars = prop_oneof![
         prop::sample::select(literals.to_vec()).prop_map(str::to_owned),
@@ -25,16 +25,16 @@ pub(crate) fn documents() -> impl Strategy<Value = Written> {
         any::<String>().prop_map(|text| Value::from(text).to_string()),
         "[\\[\\]{}:,\\\\\" a-c]{0,20}".prop_map(|text| Value::from(text).to_string()),
     ];
-    scalars.prop_map(Written::Scalar).prop_recursive(5, 60, 6, |inner| {
+    scalars.prop_map(WrittenJson::Scalar).prop_recursive(5, 60, 6, |inner| {
         prop_oneof![
-            1 => prop::collection::vec(inner.clone(), 0..4).prop_map(Written::List),
-            3 => prop::collection::vec((keys(), inner), 0..6).prop_map(Written::Object),
+            1 => prop::collection::vec(inner.clone(), 0..4).prop_map(WrittenJson::List),
+            3 => prop::collection::vec((keys(), inner), 0..6).prop_map(WrittenJson::Object),
         ]
     })
 }
 
-pub(crate) fn objects() -> impl Strategy<Value = Written> {
-    prop::collection::vec((keys(), documents()), 0..6).prop_map(Written::Object)
+pub(crate) fn objects() -> impl Strategy<Value = WrittenJson> {
+    prop::collection::vec((keys(), documents()), 0..6).prop_map(WrittenJson::Object)
 }
 
 /// Where white space stands and which keys are escaped.
@@ -64,10 +64,10 @@ impl Style {
         }
     }
 
-    fn write(&mut self, document: &Written, out: &mut String) {
+    fn write(&mut self, document: &WrittenJson, out: &mut String) {
         match document {
-            Written::Scalar(text) => out.push_str(text),
-            Written::List(items) => {
+            WrittenJson::Scalar(text) => out.push_str(text),
+            WrittenJson::List(items) => {
                 out.push('[');
                 for (index, item) in items.iter().enumerate() {
                     out.push_str(if index > 0 { "," } else { "" });
@@ -77,7 +77,7 @@ impl Style {
                 }
                 out.push(']');
             }
-            Written::Object(members) => {
+            WrittenJson::Object(members) => {
                 out.push('{');
                 for (index, (key, value)) in members.iter().enumerate() {
                     out.push_str(if index > 0 { "," } else { "" });

@@ -25,7 +25,7 @@ pub(crate) fn on_worker_stack<T: Send>(run: impl FnOnce() -> T + Send) -> T {
 
 /// Which containers nest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum Nesting {
     /// `[[[…]]]`
     Lists,
     /// `{"a":{"a":…}}`
@@ -40,7 +40,7 @@ pub(crate) struct Nested {
     /// Levels of containers.
     pub(crate) depth: usize,
     /// Their kind.
-    pub(crate) shape: Shape,
+    pub(crate) shape: Nesting,
     /// Keys of the maps, used in turn.
     pub(crate) keys: Vec<&'static str>,
     /// The innermost value, as JSON.
@@ -51,16 +51,16 @@ pub(crate) struct Nested {
 
 impl Nested {
     /// A value without siblings, under the key `a`.
-    pub(crate) fn new(depth: usize, shape: Shape) -> Nested {
+    pub(crate) fn new(depth: usize, shape: Nesting) -> Nested {
         Nested { depth, shape, keys: vec!["a"], leaf: "1", sibling_every: 0 }
     }
 
     /// Whether the container at a level is a list.
     pub(crate) fn is_list(&self, level: usize) -> bool {
         match &self.shape {
-            Shape::Lists => true,
-            Shape::Maps => false,
-            Shape::Mixed(pattern) => pattern[level % pattern.len()],
+            Nesting::Lists => true,
+            Nesting::Maps => false,
+            Nesting::Mixed(pattern) => pattern[level % pattern.len()],
         }
     }
 
@@ -93,9 +93,9 @@ pub(crate) fn values(most: usize, keys: &'static [&'static str]) -> impl Strateg
     let edges: Vec<usize> = [100, 126, 127, 128, 129, 1000, most].into_iter().filter(|depth| *depth <= most).collect();
     let depths = prop_oneof![1 => sample::select(edges), 2 => 100..=most];
     let shapes = prop_oneof![
-        Just(Shape::Lists),
-        Just(Shape::Maps),
-        collection::vec(any::<bool>(), 2..10).prop_map(Shape::Mixed),
+        Just(Nesting::Lists),
+        Just(Nesting::Maps),
+        collection::vec(any::<bool>(), 2..10).prop_map(Nesting::Mixed),
     ];
     let keys = prop_oneof![
         sample::select(keys).prop_map(|key| vec![key]),
@@ -120,8 +120,8 @@ pub(crate) fn texts(most: usize, keys: &'static [&'static str]) -> impl Strategy
 
 #[test]
 fn nested_values_are_json_of_that_depth() {
-    let mixed = Nested { sibling_every: 1, keys: vec!["a", "b"], ..Nested::new(3, Shape::Mixed(vec![true, false])) };
+    let mixed = Nested { sibling_every: 1, keys: vec!["a", "b"], ..Nested::new(3, Nesting::Mixed(vec![true, false])) };
     assert_eq!(mixed.text(), r#"[{"b":[1,"s"],"s":[0]},"s"]"#);
-    assert_eq!(Nested::new(3, Shape::Lists).text(), "[[[1]]]");
-    assert_eq!(Nested::new(2, Shape::Maps).text(), r#"{"a":{"a":1}}"#);
+    assert_eq!(Nested::new(3, Nesting::Lists).text(), "[[[1]]]");
+    assert_eq!(Nested::new(2, Nesting::Maps).text(), r#"{"a":{"a":1}}"#);
 }

@@ -28,8 +28,8 @@ use crate::flow_control::connection::ConnectionState;
 use crate::flow_control::connections::Connections;
 use crate::flow_control::limit::Limited;
 use crate::flow_control::seats::{UNIT_TIME, Worker};
-use crate::flow_control::unread::Answer;
-use crate::flow_control::user::Share;
+use crate::flow_control::unread::UnreadResponse;
+use crate::flow_control::user::UserShare;
 
 /// What the body of an answer said when it was asked last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ thread_local! {
     /// By the body that was polled last on this thread, within the task that is being polled.
     static SAID: Cell<Option<Said>> = const { Cell::new(None) };
     /// The answer that the task has begun to send.
-    static ANSWER: Cell<Option<Arc<Answer>>> = const { Cell::new(None) };
+    static ANSWER: Cell<Option<Arc<UnreadResponse>>> = const { Cell::new(None) };
     /// Whether the task that is being polled sends answers.
     static SENDS: Cell<bool> = const { Cell::new(false) };
 }
@@ -60,7 +60,7 @@ pub(crate) fn say(said: Said) {
 }
 
 /// For bodies, when the first bytes are counted: the task ends when this answer has to.
-pub(crate) fn send(answer: &Arc<Answer>) {
+pub(crate) fn send(answer: &Arc<UnreadResponse>) {
     ANSWER.set(Some(answer.clone()));
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn sends() -> bool {
 fn poll_sending<Work: Future>(
     work: Pin<&mut Work>,
     context: &mut Context<'_>,
-) -> (Poll<Work::Output>, Option<Arc<Answer>>) {
+) -> (Poll<Work::Output>, Option<Arc<UnreadResponse>>) {
     /// Also when the task panics.
     struct Reset;
     impl Drop for Reset {
@@ -98,7 +98,7 @@ pub(crate) async fn until_ended<Work: Future>(
     work: Work,
 ) -> Option<Work::Output> {
     let mut work = pin!(work);
-    let mut answer: Option<Arc<Answer>> = None;
+    let mut answer: Option<Arc<UnreadResponse>> = None;
     let mut unpaid = Duration::ZERO;
     poll_fn(|context| {
         link.polls.fetch_add(1, Ordering::Relaxed);
@@ -160,7 +160,7 @@ impl Link {
     ///
     /// # Errors
     /// 429 when the long heads of this address take as much as they may.
-    pub(crate) fn take_head(&self, bytes: u64) -> Result<Share, Limited> {
+    pub(crate) fn take_head(&self, bytes: u64) -> Result<UserShare, Limited> {
         self.connections.take_head(self.state.user(), bytes)
     }
 
@@ -226,11 +226,11 @@ where
 struct Watched<Work> {
     work: Pin<Box<Work>>,
     /// Until it is polled.
-    unstarted: Option<Share>,
+    unstarted: Option<UserShare>,
     /// Set while it waits for its reader.
     gives_up: Option<Pin<Box<Sleep>>>,
     /// What it sends.
-    answer: Option<Arc<Answer>>,
+    answer: Option<Arc<UnreadResponse>>,
     link: Arc<Link>,
 }
 

@@ -14,7 +14,7 @@ use crate::flow_control::limit::{Limit, Limited};
 use crate::manifest::shape::MOST_MISFITS;
 use crate::model::quantity::Bytes;
 use crate::model::{Gvr, Version, quote};
-use crate::selector::Problem;
+use crate::selector::FieldError;
 use crate::transport::head_error::HeadError;
 
 /// Why a request has no ordinary answer.
@@ -64,7 +64,7 @@ pub enum ApiError {
         /// Its kind.
         kind: &'static str,
         /// What is wrong.
-        problems: Vec<Problem>,
+        problems: Vec<FieldError>,
     },
     /// A body that is longer than this many bytes.
     TooLargeBody(usize),
@@ -228,7 +228,7 @@ impl ApiError {
     }
 
     /// A review that is wrong.
-    pub(crate) fn invalid_review(group: &'static str, kind: &'static str, mut problems: Vec<Problem>) -> ApiError {
+    pub(crate) fn invalid_review(group: &'static str, kind: &'static str, mut problems: Vec<FieldError>) -> ApiError {
         // Each is written twice. Thousands of premises can be wrong alike.
         problems.truncate(MOST_MISFITS);
         ApiError::InvalidReview { group, kind, problems }
@@ -531,13 +531,13 @@ fn invalid_options(kind: &str, faults: &[OptionFault]) -> Parts<'static> {
 }
 
 /// In the words for an object that is invalid (apimachinery `api/errors`, NewInvalid).
-fn invalid_review(group: &str, kind: &str, problems: &[Problem]) -> Parts<'static> {
+fn invalid_review(group: &str, kind: &str, problems: &[FieldError]) -> Parts<'static> {
     let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let message = match &messages[..] {
         [single] => single.clone(),
         several => format!("[{}]", several.join(", ")),
     };
-    let cause = |problem: &Problem| json!({"reason": problem.reason.as_str(), "message": problem.message, "field": problem.field});
+    let cause = |problem: &FieldError| json!({"reason": problem.reason.as_str(), "message": problem.message, "field": problem.field});
     let causes: Vec<Value> = problems.iter().map(cause).collect();
     Parts::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", format!("{kind}.{group} \"\" is invalid: {message}"))
         .with(json!({"group": group, "kind": kind, "causes": causes}))

@@ -28,7 +28,7 @@ use super::request_log::RequestLog;
 use crate::flow_control::seats::Worker;
 use crate::flow_control::unread;
 use crate::flow_control::unread::Meter;
-use crate::flow_control::user::Share;
+use crate::flow_control::user::UserShare;
 use crate::registry::upstream::UpstreamBody;
 use crate::registry::{PanicOrigin, Panics};
 use crate::store::Revocation;
@@ -62,7 +62,7 @@ pub struct Body {
     /// Whether the state that its pieces are made of has been let go.
     revocation: Option<Revocation>,
     /// What a small body holds, until its bytes are free.
-    share: Option<Share>,
+    share: Option<UserShare>,
     /// When its last piece was given, and how slowly further ones may be asked for.
     given: Option<Instant>,
     pace: Pace,
@@ -73,7 +73,7 @@ pub struct Body {
 /// The bytes of a small body with what they hold.
 struct SharedBytes {
     bytes: Bytes,
-    _share: Share,
+    _share: UserShare,
 }
 
 impl AsRef<[u8]> for SharedBytes {
@@ -176,7 +176,7 @@ impl Body {
     }
 
     /// Keeps a share until the bytes of a small body are free.
-    pub(crate) fn share(&mut self, share: Share) {
+    pub(crate) fn share(&mut self, share: UserShare) {
         self.share = Some(share);
     }
 

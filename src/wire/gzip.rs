@@ -6,7 +6,7 @@
 //!
 //! # Watches
 //! A watch is open for as long as its client likes, so it holds no compressor: that would be [`STATE`] for each. Instead each text is
-//! compressed alone ([`deflated`]), and the blocks are put together to one member ([`Member`]), of which only checksum and length are kept.
+//! compressed alone ([`deflated`]), and the blocks are put together to one member ([`GzipMember`]), of which only checksum and length are kept.
 //! So one compressed event serves all watches that share it.
 //!
 //! kube-apiserver makes one member of each flush. Readers that stop at the end of the first member lose the rest then, which those of a
@@ -157,12 +157,12 @@ fn deflated_blocks(plain: &[u8]) -> Vec<u8> {
 
 /// The member that a watch sends, part by part.
 #[derive(Debug, Default)]
-pub struct Member {
+pub struct GzipMember {
     sum: Crc,
     is_begun: bool,
 }
 
-impl Member {
+impl GzipMember {
     /// The next parts, as they are sent. A single one is not copied.
     pub fn push(&mut self, parts: &[Arc<Deflated>]) -> Bytes {
         for part in parts {

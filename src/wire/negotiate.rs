@@ -32,11 +32,12 @@ pub enum Messages {
 }
 
 impl Messages {
-    fn has(self, form: &Form) -> bool {
+    fn has(self, form: &Representation) -> bool {
         match (self, form) {
-            (Messages::None, _) | (_, Form::Table(_)) => false,
-            (Messages::Everything, _) | (Messages::Metadata, Form::Partial(_) | Form::PartialList(_)) => true,
-            (Messages::Metadata, Form::Whole | Form::AggregatedDiscovery) => false,
+            (Messages::None, _) | (_, Representation::Table(_)) => false,
+            (Messages::Everything, _)
+            | (Messages::Metadata, Representation::Partial(_) | Representation::PartialList(_)) => true,
+            (Messages::Metadata, Representation::Whole | Representation::AggregatedDiscovery) => false,
         }
     }
 }
@@ -64,7 +65,7 @@ impl Protobuf {
 
 /// What an object or a list is turned into.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum Representation {
     /// Itself.
     Whole,
     /// meta.k8s.io Table of this version.
@@ -83,7 +84,7 @@ pub struct Agreed {
     /// JSON, YAML or protobuf.
     pub format: Format,
     /// Itself, a Table, metadata only.
-    pub form: Form,
+    pub form: Representation,
     /// Whether the client would have had protobuf of kube-apiserver instead.
     pub misses_protobuf: bool,
 }
@@ -151,7 +152,7 @@ impl<'a> Clause<'a> {
         }
     }
 
-    fn form(&self, offer: Offer) -> Option<Form> {
+    fn form(&self, offer: Offer) -> Option<Representation> {
         let stream = self.parameter("stream");
         if !stream.is_empty() && stream != "watch" {
             return None;
@@ -160,19 +161,19 @@ impl<'a> Clause<'a> {
         let convert = self.parameter("as");
         // A group or a version without a form asks for a form too, one without a name.
         if ["as", "g", "v"].iter().all(|name| self.parameter(name).is_empty()) {
-            return Some(Form::Whole);
+            return Some(Representation::Whole);
         }
         match (offer, self.parameter("g"), convert) {
             (Offer::Resource | Offer::Watch, "meta.k8s.io", _) if version != "v1" && version != "v1beta1" => None,
-            (Offer::Resource | Offer::Watch, "meta.k8s.io", "Table") => Some(Form::Table(version.to_owned())),
+            (Offer::Resource | Offer::Watch, "meta.k8s.io", "Table") => Some(Representation::Table(version.to_owned())),
             (Offer::Resource | Offer::Watch, "meta.k8s.io", "PartialObjectMetadata") => {
-                Some(Form::Partial(version.to_owned()))
+                Some(Representation::Partial(version.to_owned()))
             }
             (Offer::Resource | Offer::Watch, "meta.k8s.io", "PartialObjectMetadataList") => {
-                Some(Form::PartialList(version.to_owned()))
+                Some(Representation::PartialList(version.to_owned()))
             }
             (Offer::Discovery, "apidiscovery.k8s.io", "APIGroupDiscoveryList") if version == "v2" => {
-                Some(Form::AggregatedDiscovery)
+                Some(Representation::AggregatedDiscovery)
             }
             _ => None,
         }
@@ -186,7 +187,7 @@ impl<'a> Clause<'a> {
 pub fn negotiate(headers: &HeaderMap, offer: Offer, protobuf: Protobuf) -> Result<Agreed, ApiError> {
     let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if header.trim().is_empty() {
-        return Ok(Agreed { format: Format::Json, form: Form::Whole, misses_protobuf: false });
+        return Ok(Agreed { format: Format::Json, form: Representation::Whole, misses_protobuf: false });
     }
     let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();
     clauses.sort_by(|left, right| right.quality.total_cmp(&left.quality).then_with(|| left.rank().cmp(&right.rank())));

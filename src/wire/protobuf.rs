@@ -23,7 +23,7 @@ use crate::registry::{Catalog, Resource, ResourceOrigin};
 use crate::store::{Object, Snapshot};
 
 use super::encode::{CHUNK, ListMeta, Shown, json_bytes};
-use super::negotiate::{Form, Messages, Protobuf};
+use super::negotiate::{Messages, Protobuf, Representation};
 use super::warnings;
 
 /// Told to clients that would have had protobuf of kube-apiserver.
@@ -82,14 +82,14 @@ pub(crate) struct Objects {
 
 impl Objects {
     /// Nothing where the form has no messages.
-    pub(crate) fn of(catalog: &Catalog, resource: &Resource, form: &Form) -> Option<Objects> {
+    pub(crate) fn of(catalog: &Catalog, resource: &Resource, form: &Representation) -> Option<Objects> {
         let table = table(catalog)?;
         let note = |is_partial: bool| {
             let minor = u32::try_from(catalog.version.minor()).ok()?.checked_sub(OLDEST)?;
             u8::try_from(2 * minor + u32::from(is_partial) + 1).ok()
         };
         match form {
-            Form::Whole => {
+            Representation::Whole => {
                 let api_version = resource.gvr.api_version();
                 let kind = table.kind(&api_version, &resource.kind)?;
                 let (name, list_name) = (resource.kind.clone(), resource.list_kind.clone());
@@ -103,7 +103,7 @@ impl Objects {
                     note: note(false)?,
                 })
             }
-            Form::Partial(version) | Form::PartialList(version) => Some(Objects {
+            Representation::Partial(version) | Representation::PartialList(version) => Some(Objects {
                 table,
                 kind: table.partial()?,
                 api_version: format!("meta.k8s.io/{version}"),
@@ -112,7 +112,7 @@ impl Objects {
                 fields: if version == "v1beta1" { ListFields::PARTIAL_V1BETA1 } else { ListFields::USUAL },
                 note: note(true)?,
             }),
-            Form::Table(_) | Form::AggregatedDiscovery => None,
+            Representation::Table(_) | Representation::AggregatedDiscovery => None,
         }
     }
 
@@ -216,7 +216,7 @@ pub(crate) fn log(resource: &Resource, key: &str, error: &Unencodable) {
 pub(crate) fn single(
     catalog: &Catalog,
     resource: &Resource,
-    form: &Form,
+    form: &Representation,
     object: &Object,
     json: &[u8],
 ) -> Option<Vec<u8>> {

@@ -24,12 +24,12 @@ use super::column::{ColumnKind, MOST_VALUES, literal_cell, untyped_integer_cell}
 use super::encode::{
     Chunks, Envelope, ListMeta, Show, Shown, Unfinished as _, begin, write_string, write_type, write_value,
 };
-use super::negotiate::{Form, Format};
+use super::negotiate::{Format, Representation};
 use super::pieces::Pieces;
 use super::row::{Cell, JsonRow, Row, YamlRow};
 use super::yaml;
 use crate::flow_control::limit::Limited;
-use crate::flow_control::user::{Share, User};
+use crate::flow_control::user::{User, UserShare};
 use crate::flow_control::watches::Watches;
 use crate::request::Query;
 
@@ -49,12 +49,12 @@ impl Include {
     ///
     /// # Errors
     /// 400 for an unknown value.
-    pub fn read(query: &Query, form: &Form) -> Result<Include, ApiError> {
+    pub fn read(query: &Query, form: &Representation) -> Result<Include, ApiError> {
         match (form, query.get("includeObject").unwrap_or_default()) {
-            (Form::Table(_), "" | "Metadata") => Ok(Include::Metadata),
-            (Form::Table(_), "Object") => Ok(Include::Object),
-            (Form::Table(_), "None") => Ok(Include::None),
-            (Form::Table(_), unknown) => Err(ApiError::BadRequest(format!(
+            (Representation::Table(_), "" | "Metadata") => Ok(Include::Metadata),
+            (Representation::Table(_), "Object") => Ok(Include::Object),
+            (Representation::Table(_), "None") => Ok(Include::None),
+            (Representation::Table(_), unknown) => Err(ApiError::BadRequest(format!(
                 "Unable to convert to Table as requested: includeObject: Invalid value: {}: \
                  must be 'Metadata', 'Object', 'None', or empty",
                 quote(unknown)
@@ -75,7 +75,7 @@ pub struct Columns {
     object_type: Option<(String, String)>,
     held: u64,
     /// Of the user whose watch was the first to hold them.
-    counted: OnceLock<Share>,
+    counted: OnceLock<UserShare>,
     _of: Of,
 }
 

@@ -7,7 +7,7 @@ use super::go_yaml;
 use super::go_yaml::{INDENT, MOST_INDENTATION, is_literal, one_line};
 use crate::json::tree;
 use crate::testing::json::any_value;
-use crate::testing::nested::{Nested, Shape, on_worker_stack};
+use crate::testing::nested::{Nested, Nesting, on_worker_stack};
 
 /// The same by recursion.
 fn naive(value: &Value) -> String {
@@ -240,7 +240,7 @@ proptest! {
 #[test]
 fn yaml_of_nested_values_is_bounded() {
     let wide = format!("[{}1]", "1,".repeat(10_000));
-    for shape in [Shape::Lists, Shape::Maps, Shape::Mixed(vec![true, false, false])] {
+    for shape in [Nesting::Lists, Nesting::Maps, Nesting::Mixed(vec![true, false, false])] {
         for depth in [100, 500, 1000] {
             let json = Nested { leaf: "L", ..Nested::new(depth, shape.clone()) }.text().replace('L', &wide);
             let value = tree::value(json.as_bytes(), 1_001).unwrap();

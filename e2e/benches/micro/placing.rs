@@ -6,7 +6,7 @@ use std::hint::black_box;
 use criterion::{BatchSize, Criterion};
 use e2e::corpus::placement::Placement;
 use fieldcache::placement::review::{PlacementReview, ResourceVersions};
-use fieldcache::placement::{Cluster, Namespace, Node, Options, Pod};
+use fieldcache::placement::{ClusterIndex, Namespace, Node, Options, Pod};
 use serde_json::Value;
 
 fn bytes(value: &Value) -> Vec<u8> {
@@ -17,8 +17,8 @@ fn pod(value: &Value) -> Pod {
     Pod::read(&bytes(value)).expect("a pod of the corpus must be readable")
 }
 
-fn cluster(corpus: &Placement) -> Cluster {
-    let mut cluster = Cluster::default();
+fn cluster(corpus: &Placement) -> ClusterIndex {
+    let mut cluster = ClusterIndex::default();
     for namespace in corpus.namespaces() {
         cluster.upsert_namespace(&Namespace::read(&bytes(&namespace)).expect("a namespace must be readable"));
     }

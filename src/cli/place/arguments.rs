@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::cli::shared_arguments::{Output, SourceArguments};
+use crate::cli::shared_arguments::{OutputFormat, SourceArguments};
 use crate::placement::Taint;
 use crate::placement::review::{NodeLabel, NodeTaint, PodReference};
 use crate::selector::syntax::{label_key_faults, label_value_faults};
@@ -73,7 +73,7 @@ pub struct PlaceArguments {
     pub source: SourceArguments,
     /// How to print; json and yaml are a PlacementReview, wide has every reason and score, name the nodes that fit
     #[arg(short, long, default_value = "table")]
-    pub output: Output,
+    pub output: OutputFormat,
 }
 
 fn pod_name(text: &str) -> Result<String, String> {

@@ -25,9 +25,9 @@ use super::output::write_out;
 use crate::placement::Options;
 use crate::placement::review::{API_VERSION, KIND, PlacementReview};
 use crate::placement_service::answer;
-use crate::placement_service::answer::{Outcome, Runtime, Unanswered};
+use crate::placement_service::answer::{ReviewOutcome, Runtime, Unanswered};
 use crate::placement_service::field_validation::FieldValidation;
-use crate::placement_service::index::{Copies, Indexed, PlacementIndex};
+use crate::placement_service::index::{IndexSnapshot, PlacementIndex, PlacementStores};
 use crate::runtime::source::{self, SourceOptions};
 use crate::source::kubeconfig::identity;
 use arguments::PlaceArguments;
@@ -89,8 +89,8 @@ fn own_namespace(arguments: &PlaceArguments) -> String {
 fn review(
     request: ReviewRequest,
     reasoned: Option<&str>,
-    copies: &Copies,
-    indexed: &Indexed,
+    copies: &PlacementStores,
+    indexed: &IndexSnapshot,
     runtime: &Runtime,
     options: &Options,
 ) -> anyhow::Result<ReviewResult> {
@@ -99,7 +99,7 @@ fn review(
         bail!(nodes_there(name, copies));
     }
     let outcome = answer::answer(spec, copies, indexed, runtime, options, FieldValidation::Warn);
-    let Outcome { answer, mut status, .. } = outcome.map_err(|unanswered| match unanswered {
+    let ReviewOutcome { answer, mut status, .. } = outcome.map_err(|unanswered| match unanswered {
         Unanswered::Invalid(problems) => {
             request.invalid(problems.into_iter().map(|problem| (problem.field, problem.message)).collect())
         }

@@ -1,13 +1,13 @@
 //! Nodes by name, and the error for a name that no node has.
 
 use crate::placement::Node;
-use crate::placement_service::index::Copies;
+use crate::placement_service::index::PlacementStores;
 
 /// Most nodes that the error names.
 pub(super) const MOST_NAMED: usize = 10;
 
 /// The error for a missing node, with names of others.
-pub(super) fn nodes_there(name: &str, copies: &Copies) -> String {
+pub(super) fn nodes_there(name: &str, copies: &PlacementStores) -> String {
     let some: Vec<String> = node_names(copies).take(MOST_NAMED).collect();
     no_such_node(name, &some, copies.nodes.snapshot.len() as u64)
 }
@@ -22,12 +22,12 @@ pub(super) fn no_such_node(name: &str, some: &[String], all: u64) -> String {
     format!("there is no node {name:?}: {others}")
 }
 
-pub(super) fn node_names(copies: &Copies) -> impl Iterator<Item = String> {
+pub(super) fn node_names(copies: &PlacementStores) -> impl Iterator<Item = String> {
     copies.nodes.snapshot.range(std::ops::Bound::Unbounded).map(|(_, object)| object.key().to_owned())
 }
 
 /// A node as it is stored.
-pub(super) fn node(copies: &Copies, name: &str) -> Result<Node, String> {
+pub(super) fn node(copies: &PlacementStores, name: &str) -> Result<Node, String> {
     let stored = copies.nodes.snapshot.get(name).ok_or("there is no such node")?;
     Node::read(&stored.json()).map_err(|error| error.to_string())
 }

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use tokio::time::{interval, timeout};
 
-use crate::placement_service::index::Copies;
+use crate::placement_service::index::PlacementStores;
 use crate::registry::{Catalog, LoadState, Registry};
 
 /// How long the load of nodes, Pods and namespaces may take: large clusters take a minute.
 pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Waits for the stores of nodes, Pods and namespaces. Shows progress on a terminal.
-pub(super) async fn copies(registry: &Registry, catalog: &Catalog) -> anyhow::Result<Copies> {
-    let reading = Copies::of(catalog, PATIENCE);
+pub(super) async fn copies(registry: &Registry, catalog: &Catalog) -> anyhow::Result<PlacementStores> {
+    let reading = PlacementStores::of(catalog, PATIENCE);
     tokio::pin!(reading);
     let mut ticks = interval(Duration::from_millis(500));
     let is_terminal = std::io::stderr().is_terminal();

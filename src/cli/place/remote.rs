@@ -24,9 +24,9 @@ use crate::placement::admission::RuntimeScheduling;
 use crate::placement::pod::Toleration;
 use crate::placement::question::Fetched;
 use crate::placement::review::{API_VERSION, KIND, PlacementReview, PlacementReviewSpec, PlacementReviewStatus};
-use crate::placement::{Cluster, Node, Options, Pod};
+use crate::placement::{ClusterIndex, Node, Options, Pod};
 use crate::placement_service::answer::runtime_class;
-use crate::source::connection::{Answer, Connection, RequestError};
+use crate::source::connection::{Connection, RequestError, UpstreamResponse};
 
 const JSON: &str = "application/json";
 
@@ -92,7 +92,7 @@ async fn evaluate(
 }
 
 /// Sends a review, and repeats it while stores are loading. Shows progress on a terminal.
-async fn created(connection: &Connection, review: &[u8]) -> Result<Answer, RequestError> {
+async fn created(connection: &Connection, review: &[u8]) -> Result<UpstreamResponse, RequestError> {
     let path = path();
     let mut last = None;
     let asking = async {
@@ -118,7 +118,7 @@ async fn created(connection: &Connection, review: &[u8]) -> Result<Answer, Reque
 }
 
 /// Whether to repeat the review, and after how long: only while stores are loading.
-pub(super) fn again(answer: &Answer) -> ControlFlow<(), (Duration, String)> {
+pub(super) fn again(answer: &UpstreamResponse) -> ControlFlow<(), (Duration, String)> {
     let status: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let message = status["message"].as_str().unwrap_or_default();
     match message.strip_prefix(LOADING) {
@@ -184,7 +184,7 @@ async fn tolerations(connection: &Connection, spec: &PlacementReviewSpec) -> any
     // What-if changes are about nodes, and there are no nodes here.
     let alone = PlacementReviewSpec { what_if: None, ..spec.clone() };
     let fetched = Fetched { stored: None, runtime: runtime.as_ref() };
-    let reviewed = alone.answer(&Cluster::default(), fetched, &Options::default());
+    let reviewed = alone.answer(&ClusterIndex::default(), fetched, &Options::default());
     Ok(reviewed?.answer.pod().spec.tolerations.clone())
 }
 

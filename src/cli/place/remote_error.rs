@@ -9,10 +9,14 @@ use serde_json::Value;
 use super::reviews::{ReviewRequest, path};
 use crate::placement::review::API_VERSION;
 use crate::placement_service::answer::Unanswered;
-use crate::source::connection::{Answer, Connection, RequestError};
+use crate::source::connection::{Connection, RequestError, UpstreamResponse};
 
 /// The error for a response that is no success.
-pub(super) async fn explain(connection: &Connection, request: &ReviewRequest, answer: &Answer) -> anyhow::Error {
+pub(super) async fn explain(
+    connection: &Connection,
+    request: &ReviewRequest,
+    answer: &UpstreamResponse,
+) -> anyhow::Error {
     let status: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     if let Some(error) = review_error(request, answer.code, &status) {
         return error;

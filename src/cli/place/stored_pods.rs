@@ -7,15 +7,15 @@ use super::arguments::PlaceArguments;
 use super::nodes::{node_names, nodes_there};
 use super::table::reason;
 use crate::cli::exit::Exit;
-use crate::cli::output::{Printed, Table, printed};
+use crate::cli::output::{Printed, TextTable, printed};
 use crate::placement::misplaced::{LabelKeyUse, Resident};
 use crate::placement::{Eviction, Options};
-use crate::placement_service::index::{Copies, Indexed};
+use crate::placement_service::index::{IndexSnapshot, PlacementStores};
 
 pub(super) fn answer(
     arguments: &PlaceArguments,
-    copies: &Copies,
-    indexed: &Indexed,
+    copies: &PlacementStores,
+    indexed: &IndexSnapshot,
     options: &Options,
 ) -> anyhow::Result<(String, Exit)> {
     if arguments.uses_match_label_keys {
@@ -54,7 +54,7 @@ impl Printed for Misplaced<'_> {
 }
 
 fn misplaced(found: &[(String, Resident)], is_wide: bool) -> String {
-    let mut table = Table::new(&["NAMESPACE", "POD", "NODE", "EVICTED", "COULD NOT BE PLACED THERE AGAIN"]);
+    let mut table = TextTable::new(&["NAMESPACE", "POD", "NODE", "EVICTED", "COULD NOT BE PLACED THERE AGAIN"]);
     if found.is_empty() {
         return "Every Pod could be placed where it runs, and none is evicted.\n".to_owned();
     }
@@ -126,7 +126,7 @@ fn label_keys(uses: &[LabelKeyUse]) -> String {
     if uses.is_empty() {
         return "No Pod uses matchLabelKeys or mismatchLabelKeys in its affinity.\n".to_owned();
     }
-    let mut table = Table::new(&["NAMESPACE", "POD", "MATCH KEYS", "MISMATCH KEYS", "DERIVED", "TERM"]);
+    let mut table = TextTable::new(&["NAMESPACE", "POD", "MATCH KEYS", "MISMATCH KEYS", "DERIVED", "TERM"]);
     for one in uses {
         let derived = if one.derived.is_empty() { "nothing".to_owned() } else { one.derived.join(",") };
         table.push(vec![

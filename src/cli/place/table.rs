@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::cli::output::Table;
+use crate::cli::output::TextTable;
 use crate::placement::review::{NodeReport, PlacementReview, RejectionReport, ResourceVersions};
 
 /// What is not evaluated, in short. JSON and YAML have details.
@@ -58,13 +58,13 @@ pub(super) fn footer(review: &PlacementReview, is_wide: bool) -> String {
     text
 }
 
-fn nodes(reports: &[NodeReport], is_wide: bool) -> Table {
+fn nodes(reports: &[NodeReport], is_wide: bool) -> TextTable {
     let mut headers = vec!["NODE", "FITS", "SCORE"];
     if is_wide {
         headers.extend(["SCORES", "REASONS"]);
     }
     headers.push("WHY NOT");
-    let mut table = Table::new(&headers);
+    let mut table = TextTable::new(&headers);
     for report in reports {
         let total: i64 = report.scores.iter().map(|score| score.weight * score.normalized).sum();
         let score = if report.scores.is_empty() { String::new() } else { total.to_string() };
@@ -96,8 +96,8 @@ pub(super) fn scores(report: &NodeReport) -> String {
     report.scores.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-fn terms(review: &PlacementReview) -> Table {
-    let mut table = Table::new(&["TERM", "PODS", "NAMESPACES", "TOPOLOGY KEY", "MATCHING", "DERIVED"]);
+fn terms(review: &PlacementReview) -> TextTable {
+    let mut table = TextTable::new(&["TERM", "PODS", "NAMESPACES", "TOPOLOGY KEY", "MATCHING", "DERIVED"]);
     for term in review.status.iter().flat_map(|status| &status.terms) {
         let pods = match term.label_selector.as_deref() {
             None => "none".to_owned(),

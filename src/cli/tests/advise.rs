@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::super::advise::{forbidden, text};
-use super::super::shared_arguments::Output;
+use super::super::shared_arguments::OutputFormat;
 use super::golden;
 use crate::advise::rank;
 use crate::advise::scrape::{ResourceName, Scrape};
@@ -18,17 +18,17 @@ fn the_tables_are_as_written() {
     let cached: BTreeSet<ResourceName> = [ResourceName::parse("deployments.apps")].into();
     let rows = rank(&reading, Some(&cached));
     for (output, name) in [
-        (Output::Table, "advise.table.txt"),
-        (Output::Wide, "advise.wide.txt"),
-        (Output::Json, "advise.json"),
-        (Output::Yaml, "advise.yaml"),
-        (Output::Name, "advise.names.txt"),
+        (OutputFormat::Table, "advise.table.txt"),
+        (OutputFormat::Wide, "advise.wide.txt"),
+        (OutputFormat::Json, "advise.json"),
+        (OutputFormat::Yaml, "advise.yaml"),
+        (OutputFormat::Name, "advise.names.txt"),
     ] {
         golden(name, &text(&rows, output));
     }
-    let unknown = text(&rank(&reading, None), Output::Table);
+    let unknown = text(&rank(&reading, None), OutputFormat::Table);
     assert!(unknown.lines().skip(1).all(|line| line.contains("   ?   ")), "{unknown}");
-    assert_eq!(text(&[], Output::Table).lines().count(), 1, "nothing is read");
+    assert_eq!(text(&[], OutputFormat::Table).lines().count(), 1, "nothing is read");
 }
 
 #[test]

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::super::kubeconfig::{PrintedKubeconfig, ViewServer, credentials, document, endpoint};
 use super::super::output::printed;
-use super::super::shared_arguments::Output;
+use super::super::shared_arguments::OutputFormat;
 use crate::kinds::{Endpoint, View};
-use crate::source::kubeconfig::Identity;
+use crate::source::kubeconfig::KubeconfigIdentity;
 
 fn view(conditions: &Value, endpoint: &Value) -> View {
     serde_json::from_value(json!({
@@ -102,7 +102,7 @@ fn the_cluster_is_the_endpoint_or_a_way_to_it() {
     ] {
         let endpoint = Endpoint { url: url.to_owned(), ca_bundle: bundle() };
         let place = ViewServer::of(&endpoint, server).unwrap();
-        let own = Identity { user: json!({ "token": "t" }), namespace: None };
+        let own = KubeconfigIdentity { user: json!({ "token": "t" }), namespace: None };
         let document = document("blue", &place, own);
         assert_eq!(document["clusters"][0], json!({ "name": "fieldcache-blue", "cluster": expected }), "{why}");
         let user =
@@ -119,7 +119,7 @@ fn the_cluster_is_the_endpoint_or_a_way_to_it() {
 #[test]
 fn the_whole_document_is_a_kubeconfig() {
     let endpoint = Endpoint { url: "https://a:1".to_owned(), ca_bundle: None };
-    let own = Identity { user: json!({ "tokenFile": "/t" }), namespace: Some("team-a".to_owned()) };
+    let own = KubeconfigIdentity { user: json!({ "tokenFile": "/t" }), namespace: Some("team-a".to_owned()) };
     let expected = json!({
         "apiVersion": "v1",
         "kind": "Config",
@@ -129,12 +129,12 @@ fn the_whole_document_is_a_kubeconfig() {
         "current-context": "fieldcache-blue",
     });
     assert_eq!(document("blue", &ViewServer::of(&endpoint, None).unwrap(), own), expected);
-    let read =
-        kube::config::Kubeconfig::from_yaml(&printed(&PrintedKubeconfig(expected.clone()), Output::Yaml)).unwrap();
+    let read = kube::config::Kubeconfig::from_yaml(&printed(&PrintedKubeconfig(expected.clone()), OutputFormat::Yaml))
+        .unwrap();
     assert_eq!(serde_json::to_value(read).unwrap(), expected, "as kube-rs reads it");
     let text = |output| printed(&PrintedKubeconfig(expected.clone()), output);
-    assert_eq!(text(Output::Name), "fieldcache-blue\n");
-    let [table, wide] = [Output::Table, Output::Wide].map(text);
+    assert_eq!(text(OutputFormat::Name), "fieldcache-blue\n");
+    let [table, wide] = [OutputFormat::Table, OutputFormat::Wide].map(text);
     assert!(table.ends_with(" team-a\n") && wide.ends_with(" https://a:1\n"), "{wide}");
 }
 

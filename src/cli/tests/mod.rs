@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 
 use super::arguments::{Arguments, Command};
 use super::exit::Exit;
-use super::output::{Table, json, printable, printed};
+use super::output::{TextTable, json, printable, printed};
 use super::program::Program;
-use super::shared_arguments::Output;
+use super::shared_arguments::OutputFormat;
 use super::{check, crds, fields, openapi, place, run, serve};
 use crate::flow_control::limit::LimitSettings;
 use crate::manifest::yaml::{Syntax, documents};
@@ -231,7 +231,7 @@ fn check_says_what_is_accepted_and_why_not() {
     assert!(text.contains("only \"color\""), "{text}");
     assert_eq!(exit, Exit::No);
     assert_eq!(answer(&["check", &good, &bad, "-o", "name"]).0.lines().count(), 2);
-    let list = directory.write("list.yaml", &printed(&crds::Definitions, Output::Yaml));
+    let list = directory.write("list.yaml", &printed(&crds::CrdList, OutputFormat::Yaml));
     assert_eq!(answer(&["check", &list, "-o", "name"]).0.lines().count(), 3, "a List of definitions");
     let json: Value = serde_json::from_str(&answer(&["check", &good, &bad, "-o", "json"]).0).unwrap();
     assert_eq!((&json[0]["accepted"], &json[1]["accepted"]), (&Value::Bool(true), &Value::Bool(false)));
@@ -259,13 +259,13 @@ async fn fields_of_the_samples_are_listed() {
 
 #[test]
 fn the_definitions_are_printed_in_every_form() {
-    let text = |output| printed(&crds::Definitions, output);
-    let list: Value = serde_json::from_str(&text(Output::Json)).unwrap();
+    let text = |output| printed(&crds::CrdList, output);
+    let list: Value = serde_json::from_str(&text(OutputFormat::Json)).unwrap();
     assert_eq!((&list["kind"], list["items"].as_array().map(Vec::len)), (&Value::from("List"), Some(3)));
-    let table = text(Output::Table);
+    let table = text(OutputFormat::Table);
     assert!(table.starts_with("NAME ") && table.contains("\nfieldcaches.fieldcache.dev "), "{table}");
-    assert!(text(Output::Wide).lines().next().unwrap().ends_with("CATEGORIES"), "more columns");
-    let names = text(Output::Name);
+    assert!(text(OutputFormat::Wide).lines().next().unwrap().ends_with("CATEGORIES"), "more columns");
+    let names = text(OutputFormat::Name);
     assert_eq!(names.lines().next(), Some("customresourcedefinition.apiextensions.k8s.io/fieldcaches.fieldcache.dev"));
 }
 
@@ -289,7 +289,7 @@ async fn forms_mean_the_same_in_every_command() {
                 Command::Check(arguments) => check::answer(&arguments).unwrap().0,
                 Command::Fields(arguments) => fields::answer(&arguments).await.unwrap(),
                 Command::Place(arguments) => place::answer(&arguments).await.unwrap().0,
-                Command::Crds(arguments) => printed(&crds::Definitions, arguments.output),
+                Command::Crds(arguments) => printed(&crds::CrdList, arguments.output),
                 other => panic!("{other:?}"),
             });
         }
@@ -317,16 +317,16 @@ async fn forms_mean_the_same_in_every_command() {
     let document =
         |kind: &str| json!({"kind": kind, "paths": {"apis/stable.example.com/v1": {"serverRelativeURL": "/x"}}});
     let index = document("").to_string();
-    assert_eq!(openapi::text(index.as_bytes(), Output::Name).unwrap(), "stable.example.com/v1\n");
-    assert_eq!(openapi::text(index.as_bytes(), Output::Table).unwrap(), "GROUP VERSION\nstable.example.com/v1\n");
+    assert_eq!(openapi::text(index.as_bytes(), OutputFormat::Name).unwrap(), "stable.example.com/v1\n");
+    assert_eq!(openapi::text(index.as_bytes(), OutputFormat::Table).unwrap(), "GROUP VERSION\nstable.example.com/v1\n");
     let fields = json!({"x-kubernetes-selectable-fields": [{"fieldPath": "spec.color"}, {"fieldPath": "spec.size"}]});
     let schemas = json!({"Shirt": fields, "Sock": {"type": "object"}});
     for document in [json!({"definitions": schemas}), json!({"components": {"schemas": schemas}})] {
         let text = |output| openapi::text(document.to_string().as_bytes(), output).unwrap();
-        assert_eq!(text(Output::Name), "Shirt\nSock\n");
-        assert_eq!(text(Output::Table), "SCHEMA   SELECTABLE FIELDS\nShirt    spec.color,spec.size\n");
-        assert_eq!(text(Output::Wide).lines().count(), 3);
-        let (documents, _) = documents(text(Output::Yaml).as_bytes(), Syntax::Yaml);
+        assert_eq!(text(OutputFormat::Name), "Shirt\nSock\n");
+        assert_eq!(text(OutputFormat::Table), "SCHEMA   SELECTABLE FIELDS\nShirt    spec.color,spec.size\n");
+        assert_eq!(text(OutputFormat::Wide).lines().count(), 3);
+        let (documents, _) = documents(text(OutputFormat::Yaml).as_bytes(), Syntax::Yaml);
         assert_eq!(documents[0].value, document);
     }
 }
@@ -388,7 +388,7 @@ async fn the_greeting_shows_a_selector_that_selects() {
 
 #[test]
 fn tables_align_by_characters() {
-    let mut table = Table::new(&["NAME", "VALUE", "LAST"]);
+    let mut table = TextTable::new(&["NAME", "VALUE", "LAST"]);
     assert!(table.is_empty());
     for row in [["a", "größer", "x"], ["longer", "", "y"], ["ж", "1", ""]] {
         table.push(row.map(str::to_owned).to_vec());
@@ -456,7 +456,7 @@ fn what_controls_a_terminal_is_shown_and_not_done() {
     let text = json(&strange.to_string()).into_owned();
     assert_eq!(text, r#"{"text":"\u001ba\u007f\n\u009b31m"}"#);
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), strange);
-    let mut table = Table::new(&["NAME", "DEFAULT"]);
+    let mut table = TextTable::new(&["NAME", "DEFAULT"]);
     table.push(vec!["a".to_owned(), "b\nFAKE   row".to_owned()]);
     assert_eq!(table.print(), "NAME   DEFAULT\na      b^JFAKE   row\n", "a cell stays in its row");
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::field::{ExtraField, TooComplex};
+use super::field::{CompiledField, TooComplex};
 use super::fields::ExtraFields;
 use super::problem::{ExtraFieldError, ExtraFieldReason, MAX_EXTRA_FIELDS, MAX_NAME, Violation};
 use super::{dialect, walk};
 use crate::crd::PrinterColumn;
 use crate::extract::extractor::Extractor;
 use crate::extract::field::{Field, Origin};
-use crate::extract::trie::{Step, is_many};
+use crate::extract::trie::{PathStep, is_many};
 use crate::model::quote;
 
 /// An entry of a FieldCache's selectableFields.
@@ -105,7 +105,7 @@ pub fn accept(requests: &[FieldRequest], subject: &TargetResource<'_>) -> Accept
 
 /// How many of the fields an extractor can take, from the first on, and the extractor with them. Each field makes it larger, so a few
 /// attempts find the last one.
-fn fitting(plan: &Extractor, fields: &[ExtraField]) -> (usize, Extractor) {
+fn fitting(plan: &Extractor, fields: &[CompiledField]) -> (usize, Extractor) {
     if let Ok(whole) = plan.with_extra(fields) {
         return (fields.len(), whole);
     }
@@ -152,7 +152,11 @@ fn name(name: &str, plan: &Extractor, names: &mut BTreeSet<String>) -> Result<()
     Ok(())
 }
 
-fn field(request: &FieldRequest, subject: &TargetResource<'_>, others: &[ExtraField]) -> Result<ExtraField, Violation> {
+fn field(
+    request: &FieldRequest,
+    subject: &TargetResource<'_>,
+    others: &[CompiledField],
+) -> Result<CompiledField, Violation> {
     let (steps, json_path) = match (&request.json_path, &request.printer_column) {
         (Some(json_path), None) => (dialect::rfc_9535(json_path)?, json_path.clone()),
         (None, Some(wanted)) => {
@@ -187,7 +191,7 @@ fn field(request: &FieldRequest, subject: &TargetResource<'_>, others: &[ExtraFi
         description,
         origin: Origin::FieldCache,
     };
-    Ok(ExtraField::new(field, steps))
+    Ok(CompiledField::new(field, steps))
 }
 
 fn no_column(wanted: &str, columns: &[PrinterColumn]) -> Violation {
@@ -201,12 +205,12 @@ fn no_column(wanted: &str, columns: &[PrinterColumn]) -> Violation {
 }
 
 /// Rejects fields that no user can need.
-fn not_pointless(steps: &[Step]) -> Result<(), Violation> {
+fn not_pointless(steps: &[PathStep]) -> Result<(), Violation> {
     let keys: Vec<&str> = steps
         .iter()
         .map(|step| match step {
-            Step::Key(name) => name.as_str(),
-            Step::Element(_) | Step::Any => "",
+            PathStep::Key(name) => name.as_str(),
+            PathStep::Element(_) | PathStep::Any => "",
         })
         .collect();
     let why = match keys[..] {

@@ -7,11 +7,11 @@ use jsonpath_rust::parser::parse_json_path;
 
 use super::problem::{ExtraFieldReason, MAX_PATH, Violation};
 use crate::extract::json_path::{JsonPath, PathNode, Slice, SliceEnd};
-use crate::extract::trie::Step;
+use crate::extract::trie::PathStep;
 use crate::model::quote;
 
 /// Reads an RFC 9535 path.
-pub(super) fn rfc_9535(text: &str) -> Result<Vec<Step>, Violation> {
+pub(super) fn rfc_9535(text: &str) -> Result<Vec<PathStep>, Violation> {
     if text.chars().count() > MAX_PATH {
         return Err(Violation::new(
             ExtraFieldReason::InvalidPath,
@@ -31,7 +31,7 @@ pub(super) fn rfc_9535(text: &str) -> Result<Vec<Step>, Violation> {
         let hint = if text.starts_with('$') { "" } else { "; a path begins with $, such as $.spec.color" };
         Violation::new(ExtraFieldReason::InvalidPath, format!("{} is no RFC 9535 path{place}{hint}", quote(text)))
     })?;
-    let steps = query.segments.iter().map(segment).collect::<Result<Vec<Step>, String>>();
+    let steps = query.segments.iter().map(segment).collect::<Result<Vec<PathStep>, String>>();
     named(text, steps)
 }
 
@@ -52,10 +52,10 @@ fn has_filter(text: &str) -> bool {
     false
 }
 
-fn segment(segment: &Segment) -> Result<Step, String> {
+fn segment(segment: &Segment) -> Result<PathStep, String> {
     match segment {
-        Segment::Selector(Selector::Name(name)) => Ok(Step::Key(name.clone())),
-        Segment::Selector(Selector::Wildcard) => Ok(Step::Any),
+        Segment::Selector(Selector::Name(name)) => Ok(PathStep::Key(name.clone())),
+        Segment::Selector(Selector::Wildcard) => Ok(PathStep::Any),
         Segment::Selector(Selector::Index(place)) => element(*place),
         Segment::Selector(Selector::Slice(..)) => Err(SLICE.to_owned()),
         Segment::Selector(Selector::Filter(_)) => Err(FILTER.to_owned()),
@@ -69,12 +69,12 @@ const FILTER: &str = "filters ([?...]) are not supported; use [*] for all elemen
 const SEVERAL: &str = "several names in one bracket are not supported; make a field of each";
 const DESCENDANTS: &str = "descendants (..) are not supported; name the whole path";
 
-fn element(place: i64) -> Result<Step, String> {
+fn element(place: i64) -> Result<PathStep, String> {
     let place = usize::try_from(place);
-    place.map(Step::Element).map_err(|_| "places counted from the end of a list are not supported".to_owned())
+    place.map(PathStep::Element).map_err(|_| "places counted from the end of a list are not supported".to_owned())
 }
 
-fn named(text: &str, steps: Result<Vec<Step>, String>) -> Result<Vec<Step>, Violation> {
+fn named(text: &str, steps: Result<Vec<PathStep>, String>) -> Result<Vec<PathStep>, Violation> {
     match steps {
         Ok(steps) if steps.is_empty() => Err(Violation::new(
             ExtraFieldReason::UnsupportedPath,
@@ -86,7 +86,7 @@ fn named(text: &str, steps: Result<Vec<Step>, String>) -> Result<Vec<Step>, Viol
 }
 
 /// Reads the path of a printer column.
-pub(super) fn printer_column(text: &str) -> Result<Vec<Step>, Violation> {
+pub(super) fn printer_column(text: &str) -> Result<Vec<PathStep>, Violation> {
     if text.chars().count() > MAX_PATH {
         let message = format!("the path of the column must not be longer than {MAX_PATH} characters");
         return Err(Violation::new(ExtraFieldReason::InvalidPath, message));
@@ -99,13 +99,13 @@ pub(super) fn printer_column(text: &str) -> Result<Vec<Step>, Violation> {
     named(text, steps)
 }
 
-fn node(node: &PathNode) -> Result<Step, String> {
+fn node(node: &PathNode) -> Result<PathStep, String> {
     const EVERY: Slice = Slice { first: None, end: SliceEnd::Open, step: None };
     match node {
         PathNode::Field(name) if name.is_empty() => Err("a name is missing behind a dot".to_owned()),
-        PathNode::Field(name) => Ok(Step::Key(name.clone())),
-        PathNode::Wildcard => Ok(Step::Any),
-        PathNode::Slice(slice) if *slice == EVERY => Ok(Step::Any),
+        PathNode::Field(name) => Ok(PathStep::Key(name.clone())),
+        PathNode::Wildcard => Ok(PathStep::Any),
+        PathNode::Slice(slice) if *slice == EVERY => Ok(PathStep::Any),
         PathNode::Slice(Slice { first, end: SliceEnd::Next, step: None }) => element(first.unwrap_or(0)),
         PathNode::Slice(_) => Err(SLICE.to_owned()),
         PathNode::Filter(_) => Err(FILTER.to_owned()),

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use crate::extract::field::Field;
-use crate::extract::trie::{Step, is_many};
+use crate::extract::trie::{PathStep, is_many};
 
 /// A field that has been accepted, compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExtraField {
+pub struct CompiledField {
     field: Field,
     /// Shared with the extractors.
-    steps: Arc<[Step]>,
+    steps: Arc<[PathStep]>,
 }
 
-impl ExtraField {
+impl CompiledField {
     /// A field whose value is at these steps.
-    pub(in crate::extract) fn new(field: Field, steps: Vec<Step>) -> ExtraField {
-        ExtraField { field, steps: steps.into() }
+    pub(in crate::extract) fn new(field: Field, steps: Vec<PathStep>) -> CompiledField {
+        CompiledField { field, steps: steps.into() }
     }
 
     /// The name that selectors use.
@@ -34,7 +34,7 @@ impl ExtraField {
         &self.field
     }
 
-    pub(in crate::extract) fn steps(&self) -> &Arc<[Step]> {
+    pub(in crate::extract) fn steps(&self) -> &Arc<[PathStep]> {
         &self.steps
     }
 }

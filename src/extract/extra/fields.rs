@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::field::{ExtraField, TooComplex};
+use super::field::{CompiledField, TooComplex};
 use crate::extract::extractor::Extractor;
 
 /// The fields that were accepted for an extractor, and that extractor with them. Merging their paths takes time, so it is done once. Clones
@@ -13,7 +13,7 @@ pub struct ExtraFields(Option<Arc<Extended>>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct Extended {
-    fields: Vec<ExtraField>,
+    fields: Vec<CompiledField>,
     /// The extractor without them.
     own: Extractor,
     /// The extractor with them.
@@ -22,7 +22,7 @@ struct Extended {
 
 impl ExtraFields {
     /// Fields of the extractor `own`, and `whole`, which is that extractor with them.
-    pub(super) fn new(fields: Vec<ExtraField>, own: Extractor, whole: Extractor) -> ExtraFields {
+    pub(super) fn new(fields: Vec<CompiledField>, own: Extractor, whole: Extractor) -> ExtraFields {
         ExtraFields(Some(Arc::new(Extended { fields, own, whole })))
     }
 
@@ -37,15 +37,15 @@ impl ExtraFields {
         if extended.own == *plan {
             return Ok(extended.whole.clone());
         }
-        let is_free = |field: &&ExtraField| plan.resolve(field.name()).is_err();
-        plan.with_extra(&extended.fields.iter().filter(is_free).cloned().collect::<Vec<ExtraField>>())
+        let is_free = |field: &&CompiledField| plan.resolve(field.name()).is_err();
+        plan.with_extra(&extended.fields.iter().filter(is_free).cloned().collect::<Vec<CompiledField>>())
     }
 }
 
 impl Deref for ExtraFields {
-    type Target = [ExtraField];
+    type Target = [CompiledField];
 
-    fn deref(&self) -> &[ExtraField] {
+    fn deref(&self) -> &[CompiledField] {
         self.0.as_ref().map_or(&[], |extended| &extended.fields)
     }
 }

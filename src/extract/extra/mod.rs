@@ -12,6 +12,6 @@ mod problem;
 mod walk;
 
 pub use accept::{AcceptedFields, FieldRequest, TargetResource, accept};
-pub use field::{ExtraField, TooComplex};
+pub use field::{CompiledField, TooComplex};
 pub use fields::ExtraFields;
 pub use problem::{ExtraFieldError, ExtraFieldReason, MAX_EXTRA_FIELDS, MAX_NAME, MAX_PATH};

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Map, Value, json};
 
 use super::problem::{ExtraFieldReason, Violation};
-use crate::extract::trie::Step;
+use crate::extract::trie::PathStep;
 use crate::extract::value;
 use crate::model::quote;
 
@@ -55,12 +55,12 @@ enum Taken<'s> {
     Any,
 }
 
-impl<'s> From<&'s Step> for Taken<'s> {
-    fn from(step: &'s Step) -> Taken<'s> {
+impl<'s> From<&'s PathStep> for Taken<'s> {
+    fn from(step: &'s PathStep) -> Taken<'s> {
         match step {
-            Step::Key(name) => Taken::Key(name),
-            Step::Element(place) => Taken::Element(*place),
-            Step::Any => Taken::Any,
+            PathStep::Key(name) => Taken::Key(name),
+            PathStep::Element(place) => Taken::Element(*place),
+            PathStep::Any => Taken::Any,
         }
     }
 }
@@ -85,12 +85,12 @@ impl<'s> Ways<'s> {
 }
 
 /// Follows the steps; `schema` is the one of the whole object.
-pub(super) fn leaf(steps: &[Step], schema: Option<&Value>) -> Result<Leaf, Violation> {
+pub(super) fn leaf(steps: &[PathStep], schema: Option<&Value>) -> Result<Leaf, Violation> {
     let mut ways = Ways(Vec::new());
     let root = ways.add(None, Taken::Root);
     let mut places = vec![Place { schema, way: root }];
     for (index, step) in steps.iter().enumerate() {
-        if index == 0 && *step == Step::Key("metadata".to_owned()) {
+        if index == 0 && *step == PathStep::Key("metadata".to_owned()) {
             places = vec![Place { schema: Some(&METADATA), way: ways.add(Some(root), step.into()) }];
             continue;
         }
@@ -134,7 +134,7 @@ fn is_open(schema: &Value) -> bool {
 
 /// Where a step leads to, and by which way.
 fn take<'s>(
-    step: &'s Step,
+    step: &'s PathStep,
     place: &Place<'s>,
     ways: &Ways<'s>,
 ) -> Result<Vec<(Option<&'s Value>, Taken<'s>)>, Violation> {
@@ -150,7 +150,7 @@ fn take<'s>(
     };
     let refused = |why: String| Err(Violation::new(ExtraFieldReason::PathNotFound, why));
     match step {
-        Step::Key(name) => match (properties.and_then(|properties| properties.get(name)), additional) {
+        PathStep::Key(name) => match (properties.and_then(|properties| properties.get(name)), additional) {
             (Some(property), _) => Ok(to(Some(property))),
             (None, Some(open)) => Ok(to(open)),
             (None, None) if is_list => {
@@ -159,11 +159,11 @@ fn take<'s>(
             }
             (None, None) => refused(unknown(name, &way(), properties)),
         },
-        Step::Element(_) if is_list => Ok(to(schema.get("items"))),
-        Step::Element(_) if is_open(schema) => Ok(to(None)),
-        Step::Element(_) => refused(format!("{} is no list in the schema", way())),
-        Step::Any if is_list => Ok(to(schema.get("items"))),
-        Step::Any => {
+        PathStep::Element(_) if is_list => Ok(to(schema.get("items"))),
+        PathStep::Element(_) if is_open(schema) => Ok(to(None)),
+        PathStep::Element(_) => refused(format!("{} is no list in the schema", way())),
+        PathStep::Any if is_list => Ok(to(schema.get("items"))),
+        PathStep::Any => {
             let named = properties.into_iter().flatten();
             let named = named.map(|(name, property)| (Some(property), Taken::Key(name.as_str())));
             let places: Vec<_> = named.chain(additional.into_iter().flat_map(to)).collect();

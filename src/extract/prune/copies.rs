@@ -43,7 +43,7 @@ pub(super) static FIELDS: LazyLock<Prune> = LazyLock::new(|| {
 
 /// Which copies a value can hold. `Prune` is what is pruned of the object at the same place.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Copies<'p> {
+pub(super) enum DataCopy<'p> {
     /// None.
     None,
     /// It is the object.
@@ -56,25 +56,25 @@ pub(super) enum Copies<'p> {
     Fields(&'p Prune),
 }
 
-impl<'p> Copies<'p> {
+impl<'p> DataCopy<'p> {
     /// Those of a member; `None`: the member is a copy itself, or not known to be none.
-    pub(super) fn of_member(self, name: &str) -> Option<Copies<'p>> {
+    pub(super) fn of_member(self, name: &str) -> Option<DataCopy<'p>> {
         match self {
-            Copies::None => Some(Copies::None),
-            Copies::Object(prune) if name == "metadata" => Some(Copies::Metadata(prune)),
-            Copies::Metadata(prune) if name == "managedFields" => Some(Copies::ManagedFields(prune)),
-            Copies::Object(_) | Copies::Metadata(_) => Some(Copies::None),
-            Copies::ManagedFields(prune) if name == "fieldsV1" => Some(Copies::Fields(prune)),
-            Copies::ManagedFields(_) => OF_ENTRY.contains(&name).then_some(Copies::None),
-            Copies::Fields(prune) => of_field(prune, name),
+            DataCopy::None => Some(DataCopy::None),
+            DataCopy::Object(prune) if name == "metadata" => Some(DataCopy::Metadata(prune)),
+            DataCopy::Metadata(prune) if name == "managedFields" => Some(DataCopy::ManagedFields(prune)),
+            DataCopy::Object(_) | DataCopy::Metadata(_) => Some(DataCopy::None),
+            DataCopy::ManagedFields(prune) if name == "fieldsV1" => Some(DataCopy::Fields(prune)),
+            DataCopy::ManagedFields(_) => OF_ENTRY.contains(&name).then_some(DataCopy::None),
+            DataCopy::Fields(prune) => of_field(prune, name),
         }
     }
 
     /// Those of an element.
-    pub(super) fn of_element(self) -> Copies<'p> {
+    pub(super) fn of_element(self) -> DataCopy<'p> {
         match self {
             // Neither is a list.
-            Copies::Object(_) | Copies::Metadata(_) => Copies::None,
+            DataCopy::Object(_) | DataCopy::Metadata(_) => DataCopy::None,
             other => other,
         }
     }
@@ -82,16 +82,16 @@ impl<'p> Copies<'p> {
 
 /// What a member of a set of fields holds. Its name is `.` for the value itself, `f:` and the name of a member, `k:` and the keys of an
 /// element as JSON, `v:` and an element as JSON, or `i:` and a position.
-fn of_field<'p>(prune: &'p Prune, name: &str) -> Option<Copies<'p>> {
-    let inside = Some(Copies::Fields(prune));
+fn of_field<'p>(prune: &'p Prune, name: &str) -> Option<DataCopy<'p>> {
+    let inside = Some(DataCopy::Fields(prune));
     if name == "." {
         return inside;
     }
     match name.split_at_checked(2)? {
         ("f:", member) => match prune.part(member) {
             Some(PrunedPart::Whole) => None,
-            Some(PrunedPart::Inside(prune)) => Some(Copies::Fields(prune)),
-            None => Some(Copies::None),
+            Some(PrunedPart::Inside(prune)) => Some(DataCopy::Fields(prune)),
+            None => Some(DataCopy::None),
         },
         ("k:", keys) => {
             let keys: Map<String, Value> = serde_json::from_str(keys).ok()?;

@@ -8,8 +8,8 @@ use crate::extract::Prune;
 use crate::extract::json_path::JsonPath;
 use crate::extract::prune::copies::ANNOTATIONS;
 use crate::extract::prune::path::{InvalidPath, names};
-use crate::extract::trie::Step;
-use crate::testing::nested::{MAX_LEVELS, Nested, Shape, on_worker_stack};
+use crate::extract::trie::PathStep;
+use crate::testing::nested::{MAX_LEVELS, Nested, Nesting, on_worker_stack};
 
 const APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -133,21 +133,25 @@ fn copies_go_with_what_is_pruned_and_only_then() {
 #[test]
 fn no_field_is_read_from_copies() {
     let prune = Prune::new([".spec.x"]).unwrap();
-    let key = |name: &str| Step::Key(name.to_owned());
+    let key = |name: &str| PathStep::Key(name.to_owned());
     let rows = [
         (vec![key("metadata"), key("annotations"), key(APPLIED)], true, "the annotation"),
         (vec![key("metadata"), key("annotations"), key("example.com/own")], false, "another one"),
-        (vec![key("metadata"), key("annotations"), Step::Any], true, "all annotations"),
-        (vec![key("metadata"), key("annotations"), Step::Any, key("x")], true, "inside of them"),
-        (vec![key("metadata"), key("managedFields"), Step::Element(0), key("manager")], false, "who wrote"),
-        (vec![key("metadata"), key("managedFields"), Step::Any, key("manager")], true, "a wildcard is any member, too"),
-        (vec![key("metadata"), key("managedFields"), Step::Any, key("fieldsV1")], true, "what they wrote"),
+        (vec![key("metadata"), key("annotations"), PathStep::Any], true, "all annotations"),
+        (vec![key("metadata"), key("annotations"), PathStep::Any, key("x")], true, "inside of them"),
+        (vec![key("metadata"), key("managedFields"), PathStep::Element(0), key("manager")], false, "who wrote"),
         (
-            vec![key("metadata"), key("managedFields"), Step::Element(0), key("fieldsV1"), key("f:spec")],
+            vec![key("metadata"), key("managedFields"), PathStep::Any, key("manager")],
+            true,
+            "a wildcard is any member, too",
+        ),
+        (vec![key("metadata"), key("managedFields"), PathStep::Any, key("fieldsV1")], true, "what they wrote"),
+        (
+            vec![key("metadata"), key("managedFields"), PathStep::Element(0), key("fieldsV1"), key("f:spec")],
             true,
             "a part of it",
         ),
-        (vec![key("metadata"), Step::Any, Step::Any, Step::Any, key("f:spec")], true, "by wildcards"),
+        (vec![key("metadata"), PathStep::Any, PathStep::Any, PathStep::Any, key("f:spec")], true, "by wildcards"),
         (vec![key("spec"), key("managedFields"), key("fieldsV1")], false, "elsewhere"),
     ];
     for (steps, expected, why) in rows {
@@ -161,7 +165,7 @@ fn no_field_is_read_from_copies() {
 #[test]
 fn sets_of_fields_of_any_depth_are_pruned_without_recursion() {
     for depth in [100, 1_000, MAX_LEVELS - 6] {
-        for shape in [Shape::Maps, Shape::Lists, Shape::Mixed(vec![true, false])] {
+        for shape in [Nesting::Maps, Nesting::Lists, Nesting::Mixed(vec![true, false])] {
             for keys in [vec!["f:a"], vec!["."], vec!["i:0"], vec!["v:1"], vec!["k:{}"]] {
                 let nested = Nested { keys: keys.clone(), ..Nested::new(depth, shape.clone()) };
                 // In the writing of member names inside of a text.

@@ -7,7 +7,7 @@ use crate::extract::Prune;
 use crate::extract::json_path::search::{FoundValue, Search};
 use crate::extract::json_path::{InvalidTemplate, JsonPath, Literal, unreadable_columns};
 use crate::json::tree::Tree;
-use crate::testing::nested::{MAX_LEVELS, Nested, Shape, on_worker_stack};
+use crate::testing::nested::{MAX_LEVELS, Nested, Nesting, on_worker_stack};
 
 /// The first result as JSON; `None` when there is none.
 fn first(path: &str, object: &str) -> Option<Value> {
@@ -229,11 +229,11 @@ fn filters_in_filters_are_read_to_a_bound() {
 
 #[test]
 fn descents_take_objects_of_any_depth_and_bounded_work() {
-    for shape in [Shape::Lists, Shape::Maps, Shape::Mixed(vec![true, false])] {
+    for shape in [Nesting::Lists, Nesting::Maps, Nesting::Mixed(vec![true, false])] {
         let nested = Nested { leaf: "{\"name\":\"x\"}", ..Nested::new(MAX_LEVELS - 1, shape.clone()) }.text();
         let found = on_worker_stack(|| (first("..name", &nested), first("..a..a..a..name", &nested)));
         assert_eq!(found.0, Some(json!("x")), "{shape:?}");
-        if shape != Shape::Lists {
+        if shape != Nesting::Lists {
             assert_eq!(found.1, None, "{shape:?}: too much work");
         }
     }

@@ -10,40 +10,40 @@ use serde_json::{Value, json};
 use super::extractor::crd;
 use crate::extract::extra::{FieldRequest, TargetResource, accept};
 use crate::extract::scan::{MOST_VALUES, locate};
-use crate::extract::trie::{Paths, Step, Trie, is_many};
+use crate::extract::trie::{PathStep, Paths, Trie, is_many};
 use crate::extract::value::{text, text_of};
 use crate::extract::{Extractor, path};
 use crate::json::cursor::bytes_read;
 use crate::testing::json::{keys, written};
 use crate::testing::nested::{self, MAX_LEVELS, on_worker_stack};
 
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![5 => keys().prop_map(Step::Key), 1 => (0..3usize).prop_map(Step::Element), 2 => Just(Step::Any)]
+fn step() -> impl Strategy<Value = PathStep> {
+    prop_oneof![5 => keys().prop_map(PathStep::Key), 1 => (0..3usize).prop_map(PathStep::Element), 2 => Just(PathStep::Any)]
 }
 
-fn paths() -> impl Strategy<Value = Vec<Vec<Step>>> {
+fn paths() -> impl Strategy<Value = Vec<Vec<PathStep>>> {
     prop::collection::vec(prop::collection::vec(step(), 1..5), 1..6)
 }
 
 /// The obviously right walk; of repeated keys serde_json keeps the last, as Go does.
-fn walk<'v>(value: &'v Value, steps: &[Step]) -> Vec<&'v Value> {
+fn walk<'v>(value: &'v Value, steps: &[PathStep]) -> Vec<&'v Value> {
     let Some((step, rest)) = steps.split_first() else { return vec![value] };
     let next: Vec<&Value> = match (step, value) {
-        (Step::Key(key), Value::Object(members)) => members.get(key).into_iter().collect(),
-        (Step::Element(place), Value::Array(items)) => items.get(*place).into_iter().collect(),
-        (Step::Any, Value::Object(members)) => members.values().collect(),
-        (Step::Any, Value::Array(items)) => items.iter().collect(),
+        (PathStep::Key(key), Value::Object(members)) => members.get(key).into_iter().collect(),
+        (PathStep::Element(place), Value::Array(items)) => items.get(*place).into_iter().collect(),
+        (PathStep::Any, Value::Object(members)) => members.values().collect(),
+        (PathStep::Any, Value::Array(items)) => items.iter().collect(),
         _ => Vec::new(),
     };
     next.into_iter().flat_map(|value| walk(value, rest)).collect()
 }
 
 /// The same as RFC 9535 writes it.
-fn query_of(steps: &[Step]) -> String {
+fn query_of(steps: &[PathStep]) -> String {
     let segments = steps.iter().map(|step| match step {
-        Step::Key(key) => format!("[{}]", Value::from(&**key)),
-        Step::Element(place) => format!("[{place}]"),
-        Step::Any => "[*]".to_owned(),
+        PathStep::Key(key) => format!("[{}]", Value::from(&**key)),
+        PathStep::Element(place) => format!("[{place}]"),
+        PathStep::Any => "[*]".to_owned(),
     });
     format!("${}", segments.collect::<String>())
 }
@@ -70,14 +70,14 @@ fn naive_text(value: &Value, is_nested: bool) -> String {
 }
 
 /// The paths, merged, and their slots.
-fn merged(paths: &[Vec<Step>]) -> (Trie, Vec<usize>) {
+fn merged(paths: &[Vec<PathStep>]) -> (Trie, Vec<usize>) {
     let mut merging = Paths::default();
     let slots = paths.iter().map(|path| merging.insert(path)).collect();
     (merging.merge(usize::MAX).unwrap(), slots)
 }
 
 /// What the scanner finds at the paths, in their order; the values of each sorted.
-fn scanned(bytes: &[u8], paths: &[Vec<Step>]) -> Vec<Vec<String>> {
+fn scanned(bytes: &[u8], paths: &[Vec<PathStep>]) -> Vec<Vec<String>> {
     let (trie, slots) = merged(paths);
     let found = locate(&trie, bytes).unwrap_or_else(|error| panic!("{error:?}: {}", String::from_utf8_lossy(bytes)));
     let texts = |slot: usize| {
@@ -98,8 +98,8 @@ fn repeated_keys_replace_what_was_found_before() {
     let many = MOST_VALUES / 7;
     let document =
         format!("{{{}\"a\":[{}2]{}}}", "\"a\":[1],".repeat(many), "3,".repeat(many), ",\"b\":[1]".repeat(many));
-    let path = |key: &str| vec![Step::Key(key.to_owned()), Step::Any];
-    let found = scanned(document.as_bytes(), &[path("a"), path("b"), vec![Step::Any, Step::Any]]);
+    let path = |key: &str| vec![PathStep::Key(key.to_owned()), PathStep::Any];
+    let found = scanned(document.as_bytes(), &[path("a"), path("b"), vec![PathStep::Any, PathStep::Any]]);
     assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [many + 1, 1, many + 2]);
     assert!(found[0].iter().all(|text| text != "1"));
 }
@@ -108,7 +108,7 @@ proptest! {
     #[test]
     fn the_scanner_finds_what_the_naive_walk_finds(document in written(), paths in paths()) {
         let value: Value = serde_json::from_str(&document).unwrap();
-        let naive = |steps: &Vec<Step>| {
+        let naive = |steps: &Vec<PathStep>| {
             let mut texts: Vec<String> = walk(&value, steps).into_iter().map(|found| naive_text(found, false)).collect();
             texts.sort();
             texts
@@ -121,7 +121,7 @@ proptest! {
     fn a_field_of_several_values_has_each_of_them_once(document in written(), steps in prop::collection::vec(step(), 1..4)) {
         let value: Value = serde_json::from_str(&document).unwrap();
         let object = format!(r#"{{"metadata":{{"name":"n","resourceVersion":"1"}},"spec":{document}}}"#);
-        let wanted = query_of(&[&[Step::Key("spec".to_owned())], &*steps].concat());
+        let wanted = query_of(&[&[PathStep::Key("spec".to_owned())], &*steps].concat());
         let base = Extractor::built_in("", "v1", "ConfigMap", crate::model::Scope::Namespaced);
         let request = FieldRequest { name: "x".to_owned(), json_path: Some(wanted.clone()), printer_column: None };
         let outcome = accept(&[request], &TargetResource { plan: &base, schema: None, columns: &[] });
@@ -154,7 +154,7 @@ proptest! {
         let found: Vec<&Value> = value.query(&query).unwrap();
         prop_assert!(found.len() <= 1);
         let expected: Vec<String> = found.into_iter().map(text_of).collect();
-        let steps = keys.into_iter().map(Step::Key).collect();
+        let steps = keys.into_iter().map(PathStep::Key).collect();
         prop_assert_eq!(scanned(document.as_bytes(), &[steps]), [expected], "{} of {}", query, document);
     }
 
@@ -162,11 +162,11 @@ proptest! {
     fn nested_values_are_scanned_at_any_depth(
         nested in nested::values(MAX_LEVELS - 3, &["a", "b"]),
         paths in paths(),
-        steps in prop::collection::vec(prop_oneof![Just(Step::Any), Just(Step::Element(0)), Just(Step::Key("a".to_owned()))], 1..200),
+        steps in prop::collection::vec(prop_oneof![Just(PathStep::Any), Just(PathStep::Element(0)), Just(PathStep::Key("a".to_owned()))], 1..200),
     ) {
         let text = nested.text();
         let object = format!(r#"{{"metadata":{{"name":"n","resourceVersion":"1"}},"spec":{text},"a":[{text}]}}"#);
-        let deep = [&[Step::Key("spec".to_owned())], &*steps].concat();
+        let deep = [&[PathStep::Key("spec".to_owned())], &*steps].concat();
         let (trie, _) = merged(&[&*paths, &[deep]].concat());
         let (found, bytes) = on_worker_stack(|| bytes_read(|| locate(&trie, object.as_bytes())));
         let found = found.unwrap();

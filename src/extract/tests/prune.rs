@@ -5,9 +5,9 @@ use proptest::{collection, prop_assert, prop_assert_eq, proptest, sample};
 use serde_json::{Map, Value, json};
 
 use crate::crd::Crd;
-use crate::extract::trie::Step;
+use crate::extract::trie::PathStep;
 use crate::extract::{Extractor, Prune};
-use crate::testing::nested::{self, MAX_LEVELS, Nested, Shape, on_worker_stack};
+use crate::testing::nested::{self, MAX_LEVELS, Nested, Nesting, on_worker_stack};
 
 #[test]
 fn what_is_named_goes_and_the_rest_keeps_its_bytes() {
@@ -89,9 +89,9 @@ proptest! {
 fn expected_of_nested(nested: &Nested) -> String {
     let text = nested.text();
     let lists = match &nested.shape {
-        Shape::Lists => nested.depth,
-        Shape::Maps => 0,
-        Shape::Mixed(pattern) => (0..nested.depth).take_while(|level| pattern[level % pattern.len()]).count(),
+        Nesting::Lists => nested.depth,
+        Nesting::Maps => 0,
+        Nesting::Mixed(pattern) => (0..nested.depth).take_while(|level| pattern[level % pattern.len()]).count(),
     };
     if lists == nested.depth || nested.keys[lists % nested.keys.len()] != "a" {
         return text;
@@ -126,7 +126,7 @@ proptest! {
 
 #[test]
 fn values_that_nest_deeper_than_any_api_server_stores_are_rejected() {
-    for shape in [Shape::Lists, Shape::Maps, Shape::Mixed(vec![true, false])] {
+    for shape in [Nesting::Lists, Nesting::Maps, Nesting::Mixed(vec![true, false])] {
         let object = |depth: usize| format!(r#"{{"spec":{}}}"#, Nested::new(depth, shape.clone()).text());
         let prune = Prune::new([".spec.x", ".spec.a.x"]).unwrap();
         let deepest = object(MAX_LEVELS - 1);
@@ -139,8 +139,9 @@ fn values_that_nest_deeper_than_any_api_server_stores_are_rejected() {
 #[test]
 fn wildcards_and_pruned_paths_are_compared_in_bounded_time() {
     // The wildcards can stand for any of the names: trying each choice would take longer than the age of the earth.
-    let key = |name: &str| Step::Key(name.to_owned());
-    let steps: Vec<Step> = [key("spec")].into_iter().chain((0..60).map(|_| Step::Any)).chain([key("z")]).collect();
+    let key = |name: &str| PathStep::Key(name.to_owned());
+    let steps: Vec<PathStep> =
+        [key("spec")].into_iter().chain((0..60).map(|_| PathStep::Any)).chain([key("z")]).collect();
     let path = format!(".spec{}.y", ".a".repeat(60));
     assert!(!Prune::new([&*path]).unwrap().touches(&steps));
     assert!(Prune::new([&*path, ".spec.a.a.z"]).unwrap().touches(&steps));

@@ -8,7 +8,7 @@ use crate::crd::DEFINITION_LEVELS;
 use crate::json::cursor::bytes_read;
 use crate::json::tree::{NodeId, NodeKind, Tree, shallow, value};
 use crate::testing::json::written;
-use crate::testing::nested::{self, MAX_LEVELS, Nested, Shape, on_worker_stack};
+use crate::testing::nested::{self, MAX_LEVELS, Nested, Nesting, on_worker_stack};
 
 /// The value of a tree that is not deep.
 fn value_of(tree: &Tree<'_>, id: NodeId) -> Value {
@@ -29,8 +29,8 @@ fn levels(value: &Value) -> usize {
     }
 }
 
-fn shapes() -> [Shape; 3] {
-    [Shape::Lists, Shape::Maps, Shape::Mixed(vec![true, false, false])]
+fn shapes() -> [Nesting; 3] {
+    [Nesting::Lists, Nesting::Maps, Nesting::Mixed(vec![true, false, false])]
 }
 
 proptest! {

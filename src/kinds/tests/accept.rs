@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::extract::Extractor;
-use crate::kinds::accept::{self, CacheLookup, Problem, Reason};
+use crate::kinds::accept::{self, CacheLookup, SpecError, SpecErrorReason};
 use crate::kinds::{FieldCacheSpec, ViewSpec};
 use crate::model::Scope;
 
-fn told(problems: &[Problem]) -> Vec<(Reason, &str)> {
+fn told(problems: &[SpecError]) -> Vec<(SpecErrorReason, &str)> {
     problems.iter().map(|problem| (problem.reason, &*problem.place)).collect()
 }
 
@@ -55,22 +55,22 @@ fn a_scope_is_what_a_list_is_asked_with() {
     for (asked, reason, place) in [
         (
             requirement("images", "In", json!(["a"])),
-            Reason::FieldNotSelectable,
+            SpecErrorReason::FieldNotSelectable,
             "spec.scope.fieldSelector.matchExpressions[0].key",
         ),
         (
             requirement("spec.nodeName", "In", json!(["a", "b"])),
-            Reason::InvalidSelector,
+            SpecErrorReason::InvalidSelector,
             "spec.scope.fieldSelector.matchExpressions[0]",
         ),
         (
             requirement("spec.nodeName", "Exists", json!([])),
-            Reason::InvalidSelector,
+            SpecErrorReason::InvalidSelector,
             "spec.scope.fieldSelector.matchExpressions[0]",
         ),
         (
             json!({"labelSelector": {"matchLabels": {"a b": "x"}}}),
-            Reason::InvalidSelector,
+            SpecErrorReason::InvalidSelector,
             "spec.scope.labelSelector.matchLabels",
         ),
     ] {
@@ -106,35 +106,41 @@ fn views_show_what_is_kept_by_fields_that_there_are() {
         (json!({}), None),
         (by("spec.nodeName"), None),
         (by("metadata.name"), None),
-        (by("images"), Some((Reason::FieldNotSelectable, "spec.resources[0].fieldSelector.matchExpressions[0].key"))),
-        (pods(json!({"resource": "nodes"})), Some((Reason::NotCached, "spec.resources[0]"))),
-        (pods(json!({"group": "g"})), Some((Reason::ResourceNotFound, "spec.resources[0]"))),
-        (pods(json!({"resource": "pod"})), Some((Reason::ResourceNotFound, "spec.resources[0]"))),
+        (
+            by("images"),
+            Some((SpecErrorReason::FieldNotSelectable, "spec.resources[0].fieldSelector.matchExpressions[0].key")),
+        ),
+        (pods(json!({"resource": "nodes"})), Some((SpecErrorReason::NotCached, "spec.resources[0]"))),
+        (pods(json!({"group": "g"})), Some((SpecErrorReason::ResourceNotFound, "spec.resources[0]"))),
+        (pods(json!({"resource": "pod"})), Some((SpecErrorReason::ResourceNotFound, "spec.resources[0]"))),
         (
             pods(json!({"labelSelector": {"matchExpressions": [{"key": "-", "operator": "Exists"}]}})),
-            Some((Reason::InvalidSelector, "spec.resources[0].labelSelector.matchExpressions[0].key")),
+            Some((SpecErrorReason::InvalidSelector, "spec.resources[0].labelSelector.matchExpressions[0].key")),
         ),
         (pods(json!({"prune": [".spec.a", ".metadata.annotations['example.com/a']"]})), None),
-        (pods(json!({"prune": [".spec.a", ".spec.a[0]"]})), Some((Reason::InvalidPath, "spec.resources[0].prune[1]"))),
+        (
+            pods(json!({"prune": [".spec.a", ".spec.a[0]"]})),
+            Some((SpecErrorReason::InvalidPath, "spec.resources[0].prune[1]")),
+        ),
         (
             pods(json!({"prune": [".metadata['labels']['a']"]})),
-            Some((Reason::InvalidPath, "spec.resources[0].prune[0]")),
+            Some((SpecErrorReason::InvalidPath, "spec.resources[0].prune[0]")),
         ),
         (pods(json!({"prune": [format!(".spec{}", ".a".repeat(255))]})), None),
         (
             pods(json!({"prune": [format!(".spec{}", ".a".repeat(200)), format!(".spec{}", ".b".repeat(55))]})),
-            Some((Reason::InvalidPath, "spec.resources[0].prune")),
+            Some((SpecErrorReason::InvalidPath, "spec.resources[0].prune")),
         ),
         (json!({"authorization": "View"}), None),
         (json!({"consumer": {"fields": [{"key": "spec.nodeName", "value": "NodeName"}]}}), None),
         (json!({"consumer": {"matchLabelKeys": ["app"]}}), None),
         (
             json!({"authorization": "View", "consumer": {"mismatchLabelKeys": ["app"]}}),
-            Some((Reason::InvalidSelector, "spec.consumer")),
+            Some((SpecErrorReason::InvalidSelector, "spec.consumer")),
         ),
         (
             json!({"consumer": {"fields": [{"key": "spec.node", "value": "NodeName"}]}}),
-            Some((Reason::FieldNotSelectable, "spec.consumer.fields[0].key")),
+            Some((SpecErrorReason::FieldNotSelectable, "spec.consumer.fields[0].key")),
         ),
     ] {
         let problems = judge(asked.clone());

@@ -15,7 +15,7 @@ use tower::service_fn;
 use crate::operator::controller_tasks::{ControllerTasks, compute};
 use crate::operator::election::Election;
 use crate::operator::views::Address;
-use crate::operator::{Operator, run};
+use crate::operator::{Controllers, run};
 use crate::registry::{Catalog, Registry};
 
 /// What has been reached, for those who block their thread until then.
@@ -75,7 +75,7 @@ async fn the_election_and_the_policies_go_on_while_a_controller_is_busy() {
         retry_period: Duration::from_millis(1),
     };
     let (definitions, authorities) = (watch::Sender::default(), watch::Sender::default());
-    let operator = Operator {
+    let operator = Controllers {
         client,
         registry: Arc::new(Registry::new(Catalog::default())),
         definitions: definitions.subscribe(),

@@ -10,8 +10,9 @@ use proptest::sample::select;
 use crate::placement::node::{Namespace, Node, NodeSpec, Taint};
 use crate::placement::options::Options;
 use crate::placement::pod::{
-    Affinity, LabelSelector, Metadata, NodeAffinity, NodeSelector, NodeSelectorTerm, Pod, PodAffinity, PodAffinityTerm,
-    PodSpec, PodStatus, PreferredSchedulingTerm, Requirement, SchedulingGate, Toleration, WeightedPodAffinityTerm,
+    Affinity, MetaV1LabelSelector, Metadata, NodeAffinity, NodeSelector, NodeSelectorTerm, Pod, PodAffinity,
+    PodAffinityTerm, PodSpec, PodStatus, PreferredSchedulingTerm, Requirement, SchedulingGate, Toleration,
+    WeightedPodAffinityTerm,
 };
 
 /// What happens to a cluster.
@@ -139,14 +140,14 @@ fn node_affinity() -> impl Strategy<Value = NodeAffinity> {
 fn label_selector(
     keys: &'static [&'static str],
     values: &'static [&'static str],
-) -> impl Strategy<Value = LabelSelector> {
+) -> impl Strategy<Value = MetaV1LabelSelector> {
     let operators = &["In", "In", "In", "NotIn", "Exists", "DoesNotExist"];
     let expressions = prop_oneof![
         60 => vec(requirement(keys, values, operators), 0..3),
         1 => vec(requirement(keys, values, &["Gt", "Like"]), 1..2),
     ];
     (btree_map(word(keys), word(values), 0..2), expressions)
-        .prop_map(|(match_labels, match_expressions)| LabelSelector { match_labels, match_expressions })
+        .prop_map(|(match_labels, match_expressions)| MetaV1LabelSelector { match_labels, match_expressions })
 }
 
 fn pod_term() -> impl Strategy<Value = PodAffinityTerm> {

@@ -4,12 +4,12 @@ use serde_json::json;
 
 use super::{Options, asked, cluster, fitting, labelled, namespace, node, required, review, running, term};
 use crate::placement::cluster::ClusterCounts;
-use crate::placement::{Cluster, Namespace, Node, Pod};
+use crate::placement::{ClusterIndex, Namespace, Node, Pod};
 
 #[test]
 fn objects_come_in_any_order() {
     let away = asked(required("podAntiAffinity", json!([term("app=x", "zone")])));
-    let mut cluster = Cluster::default();
+    let mut cluster = ClusterIndex::default();
     cluster.upsert_pod(&running("default/p", "late", &["app=x"], json!({})));
     cluster.upsert_node(&node("other", &["zone=a"]));
     assert_eq!(
@@ -36,7 +36,7 @@ fn a_pod_moves_with_its_labels_its_node_and_its_end() {
     let nodes = [node("n1", &[]), node("n2", &[])];
     let away = asked(required("podAntiAffinity", json!([term("app=x", "kubernetes.io/hostname")])));
     let mut cluster = cluster(&nodes, &[]);
-    let fits = |cluster: &Cluster| fitting(&cluster.review(&away, &Options::default()));
+    let fits = |cluster: &ClusterIndex| fitting(&cluster.review(&away, &Options::default()));
     let mut pod = running("default/p", "n1", &["app=x"], json!({}));
     assert!(cluster.upsert_pod(&pod));
     assert_eq!(fits(&cluster), ["n2"]);

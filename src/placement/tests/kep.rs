@@ -7,7 +7,7 @@ use crate::placement::admission::admit;
 use crate::placement::pod::Pod;
 use crate::placement::question::Fetched;
 use crate::placement::review::PlacementReviewSpec;
-use crate::placement::{Cluster, Node, TermList};
+use crate::placement::{ClusterIndex, Node, TermList};
 
 const HASH: &str = "pod-template-hash";
 
@@ -15,7 +15,7 @@ fn created(labels: &[&str], spec: Value) -> Pod {
     admit(labelled(labels, spec), None, &Options::default()).unwrap()
 }
 
-fn fits(cluster: &Cluster, pod: &Pod) -> Vec<String> {
+fn fits(cluster: &ClusterIndex, pod: &Pod) -> Vec<String> {
     fitting(&cluster.review(pod, &Options::default()))
 }
 
@@ -46,7 +46,7 @@ fn the_sample_pod_is_stored_as_the_kep_shows_it() {
 }
 
 /// Each of `full` nodes runs one pod of the old revision; the others are empty.
-fn upgrading(full: usize, empty: usize) -> Cluster {
+fn upgrading(full: usize, empty: usize) -> ClusterIndex {
     let nodes: Vec<Node> = (0..full + empty).map(|index| node(&format!("n{index}"), &[])).collect();
     cluster(&nodes, &old_pods(full, false))
 }

@@ -6,7 +6,7 @@ use super::{Options, asked, labelled, required, running};
 use crate::placement::admission::{admit, merge_label_keys};
 use crate::placement::explain::derived;
 use crate::placement::pod::Pod;
-use crate::placement::{Cluster, TermList};
+use crate::placement::{ClusterIndex, TermList};
 
 /// The label selectors of all terms as documents, in the order of the lists.
 fn selectors(pod: &Pod) -> Vec<Value> {
@@ -108,7 +108,7 @@ fn a_stored_pod_is_evaluated_as_stored() {
     let term =
         json!({"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "zone", "matchLabelKeys": ["version"]});
     let stored = labelled(&["app=x", "version=2"], required("podAffinity", json!([term])));
-    let cluster: Cluster = super::cluster(&nodes, &[old]);
+    let cluster: ClusterIndex = super::cluster(&nodes, &[old]);
     let as_stored = cluster.review(&stored, &Options::default());
     assert_eq!(super::fitting(&as_stored), ["n1"], "the lists alone mean nothing");
     assert!(as_stored.terms()[0].derived.is_empty(), "and nothing of the selector is told to come from them");

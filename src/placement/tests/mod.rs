@@ -25,7 +25,7 @@ use super::node::{Namespace, Node, Taint};
 use super::options::Options;
 use super::pod::Pod;
 use super::review::NodeReport;
-use super::{Answer, Cluster};
+use super::{ClusterIndex, PlacementResult};
 
 /// A node with labels as `key=value`, beside its hostname.
 fn node(name: &str, labels: &[&str]) -> Node {
@@ -97,8 +97,8 @@ fn namespace(name: &str, labels: &[&str]) -> Namespace {
 }
 
 /// With the namespace `default`.
-fn cluster(nodes: &[Node], pods: &[Pod]) -> Cluster {
-    let mut cluster = Cluster::default();
+fn cluster(nodes: &[Node], pods: &[Pod]) -> ClusterIndex {
+    let mut cluster = ClusterIndex::default();
     cluster.upsert_namespace(&namespace("default", &[]));
     for node in nodes {
         cluster.upsert_node(node);
@@ -110,7 +110,7 @@ fn cluster(nodes: &[Node], pods: &[Pod]) -> Cluster {
 }
 
 /// The nodes that a pod fits, by name.
-fn fitting(answer: &Answer) -> Vec<String> {
+fn fitting(answer: &PlacementResult) -> Vec<String> {
     let mut names: Vec<String> =
         answer.nodes(&[]).into_iter().filter(|node| node.fits).map(|node| node.name.to_string()).collect();
     names.sort();
@@ -118,15 +118,15 @@ fn fitting(answer: &Answer) -> Vec<String> {
 }
 
 /// The codes of the rules that a node fails.
-fn reasons(answer: &Answer, node: &str) -> Vec<String> {
+fn reasons(answer: &PlacementResult, node: &str) -> Vec<String> {
     report(answer, node).rejections.into_iter().map(|rejection| rejection.reason.into_owned()).collect()
 }
 
-fn report(answer: &Answer, node: &str) -> NodeReport {
+fn report(answer: &PlacementResult, node: &str) -> NodeReport {
     answer.nodes(&[node.to_owned()]).pop().unwrap()
 }
 
-fn review(nodes: &[Node], pods: &[Pod], pod: &Pod) -> Answer {
+fn review(nodes: &[Node], pods: &[Pod], pod: &Pod) -> PlacementResult {
     cluster(nodes, pods).review(pod, &Options::default())
 }
 

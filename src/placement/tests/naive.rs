@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::placement::node::{Namespace, Node, Taint};
 use crate::placement::options::Options;
 use crate::placement::pod::{
-    LabelSelector, NodeSelectorTerm, Pod, PodAffinityTerm, Requirement, Toleration, WeightedPodAffinityTerm,
+    MetaV1LabelSelector, NodeSelectorTerm, Pod, PodAffinityTerm, Requirement, Toleration, WeightedPodAffinityTerm,
 };
 use crate::selector::syntax::{label_key_faults, label_value_faults};
 
@@ -61,7 +61,7 @@ fn requirement_holds(requirement: &Requirement, labels: &Labels) -> bool {
     }
 }
 
-fn selector_parses(selector: Option<&LabelSelector>) -> bool {
+fn selector_parses(selector: Option<&MetaV1LabelSelector>) -> bool {
     selector.is_none_or(|selector| {
         selector.match_expressions.iter().all(|requirement| requirement_parses(requirement, false))
             && selector
@@ -71,14 +71,14 @@ fn selector_parses(selector: Option<&LabelSelector>) -> bool {
     })
 }
 
-fn selects(selector: Option<&LabelSelector>, labels: &Labels) -> bool {
+fn selects(selector: Option<&MetaV1LabelSelector>, labels: &Labels) -> bool {
     selector.is_some_and(|selector| {
         selector.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
             && selector.match_expressions.iter().all(|requirement| requirement_holds(requirement, labels))
     })
 }
 
-fn is_empty(selector: &LabelSelector) -> bool {
+fn is_empty(selector: &MetaV1LabelSelector) -> bool {
     selector.match_labels.is_empty() && selector.match_expressions.is_empty()
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Options, asked, cluster, fitting, node, reasons, report, required, review, running, tainted, term};
 use crate::placement::options::Plugin;
-use crate::placement::{Kind, Node, Reason};
+use crate::placement::{Node, RejectionKind, RejectionReason};
 
 fn affinity(terms: Value) -> Value {
     json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}})
@@ -25,38 +25,68 @@ fn matches(value: Option<&str>, operator: &str, values: &[&str]) -> bool {
 #[test]
 fn codes_words_and_kinds_are_the_schedulers() {
     let rows = [
-        (Reason::SchedulingGated, "SchedulingGates", Kind::Unresolvable, "waiting for scheduling gates"),
-        (Reason::AffinityTermsConflict, "NodeAffinity", Kind::Unresolvable, "pod affinity terms conflict"),
-        (Reason::NodeNotNamed, "NodeAffinity", Kind::Unresolvable, "node(s) didn't satisfy plugin(s) [NodeAffinity]"),
-        (Reason::NodeUnschedulable, "NodeUnschedulable", Kind::Unresolvable, "node(s) were unschedulable"),
-        (Reason::NodeNameMismatch, "NodeName", Kind::Unresolvable, "node(s) didn't match the requested node name"),
-        (Reason::UntoleratedTaint, "TaintToleration", Kind::Unresolvable, "node(s) had untolerated taint(s)"),
         (
-            Reason::NodeAffinityMismatch,
+            RejectionReason::SchedulingGated,
+            "SchedulingGates",
+            RejectionKind::Unresolvable,
+            "waiting for scheduling gates",
+        ),
+        (
+            RejectionReason::AffinityTermsConflict,
             "NodeAffinity",
-            Kind::Unresolvable,
+            RejectionKind::Unresolvable,
+            "pod affinity terms conflict",
+        ),
+        (
+            RejectionReason::NodeNotNamed,
+            "NodeAffinity",
+            RejectionKind::Unresolvable,
+            "node(s) didn't satisfy plugin(s) [NodeAffinity]",
+        ),
+        (
+            RejectionReason::NodeUnschedulable,
+            "NodeUnschedulable",
+            RejectionKind::Unresolvable,
+            "node(s) were unschedulable",
+        ),
+        (
+            RejectionReason::NodeNameMismatch,
+            "NodeName",
+            RejectionKind::Unresolvable,
+            "node(s) didn't match the requested node name",
+        ),
+        (
+            RejectionReason::UntoleratedTaint,
+            "TaintToleration",
+            RejectionKind::Unresolvable,
+            "node(s) had untolerated taint(s)",
+        ),
+        (
+            RejectionReason::NodeAffinityMismatch,
+            "NodeAffinity",
+            RejectionKind::Unresolvable,
             "node(s) didn't match Pod's node affinity/selector",
         ),
         (
-            Reason::PodAffinityMismatch,
+            RejectionReason::PodAffinityMismatch,
             "InterPodAffinity",
-            Kind::Unresolvable,
+            RejectionKind::Unresolvable,
             "node(s) didn't match pod affinity rules",
         ),
         (
-            Reason::PodAntiAffinityMismatch,
+            RejectionReason::PodAntiAffinityMismatch,
             "InterPodAffinity",
-            Kind::Unschedulable,
+            RejectionKind::Unschedulable,
             "node(s) didn't match pod anti-affinity rules",
         ),
         (
-            Reason::ExistingPodAntiAffinity,
+            RejectionReason::ExistingPodAntiAffinity,
             "InterPodAffinity",
-            Kind::Unschedulable,
+            RejectionKind::Unschedulable,
             "node(s) didn't satisfy existing pods anti-affinity rules",
         ),
     ];
-    assert_eq!(rows.map(|(reason, ..)| reason), Reason::ALL, "each once, in the order of the scheduler");
+    assert_eq!(rows.map(|(reason, ..)| reason), RejectionReason::ALL, "each once, in the order of the scheduler");
     for (reason, plugin, kind, message) in rows {
         assert_eq!(reason.plugin().as_str(), plugin, "{}", reason.as_str());
         assert_eq!(reason.kind(), kind, "{}", reason.as_str());

@@ -12,9 +12,9 @@ use super::text;
 use crate::placement::options::Options;
 use crate::placement::pod::Pod;
 use crate::placement::review::NodeReport;
-use crate::placement::{Cluster, Reason};
+use crate::placement::{ClusterIndex, RejectionReason};
 
-fn apply(change: &Change, cluster: &mut Cluster, world: &mut World) {
+fn apply(change: &Change, cluster: &mut ClusterIndex, world: &mut World) {
     match change {
         Change::Node(node) => {
             cluster.upsert_node(node);
@@ -43,8 +43,8 @@ fn apply(change: &Change, cluster: &mut Cluster, world: &mut World) {
     }
 }
 
-fn rebuilt(world: &World) -> Cluster {
-    let mut cluster = Cluster::default();
+fn rebuilt(world: &World) -> ClusterIndex {
+    let mut cluster = ClusterIndex::default();
     for pod in world.pods.values() {
         cluster.upsert_pod(pod);
     }
@@ -65,7 +65,8 @@ fn is_same(left: &Pod, right: &Pod) -> bool {
 }
 
 fn judgement(report: &NodeReport) -> Judgement {
-    let code = |text: &str| Reason::ALL.iter().map(|reason| reason.as_str()).find(|code| *code == text).unwrap();
+    let code =
+        |text: &str| RejectionReason::ALL.iter().map(|reason| reason.as_str()).find(|code| *code == text).unwrap();
     let mut reasons: Vec<&'static str> = report.rejections.iter().map(|rejection| code(&rejection.reason)).collect();
     reasons.dedup();
     let plugin = |name: &str| match name {
@@ -77,7 +78,7 @@ fn judgement(report: &NodeReport) -> Judgement {
     Judgement { reasons, scores }
 }
 
-fn check(cluster: &Cluster, world: &World, pod: &Pod, options: &Options) -> Result<(), TestCaseError> {
+fn check(cluster: &ClusterIndex, world: &World, pod: &Pod, options: &Options) -> Result<(), TestCaseError> {
     let answer = cluster.review(pod, options);
     let reports = answer.nodes(&[]);
     let found: BTreeMap<String, Judgement> =
@@ -129,8 +130,8 @@ proptest! {
         pods in vec(asked_pod(), 1..4),
         options in options(),
     ) {
-        let (mut cluster, mut world) = (Cluster::default(), World::default());
-        let mut earlier: Option<(Cluster, World)> = None;
+        let (mut cluster, mut world) = (ClusterIndex::default(), World::default());
+        let mut earlier: Option<(ClusterIndex, World)> = None;
         for (index, change) in changes.iter().enumerate() {
             if index == changes.len() / 2 {
                 // What was made for this answer must not outlive the changes that follow.

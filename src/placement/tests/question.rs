@@ -6,18 +6,18 @@ use super::{Options, cluster, fitting, node, required, running, tainted, term, w
 use crate::placement::question::{Fetched, Reviewed};
 use crate::placement::review::{PlacementReview, PlacementReviewSpec, PlacementReviewStatus, ResourceVersions};
 use crate::placement::warning::Warning;
-use crate::placement::{Cluster, Pod};
+use crate::placement::{ClusterIndex, Pod};
 
 fn spec(value: Value) -> PlacementReviewSpec {
     serde_json::from_value(value).unwrap()
 }
 
 /// Asks about a Pod or a workload that has a container.
-fn ask(cluster: &Cluster, value: Value) -> Result<Reviewed, String> {
+fn ask(cluster: &ClusterIndex, value: Value) -> Result<Reviewed, String> {
     ask_as_it_is(cluster, with_containers(value))
 }
 
-fn ask_as_it_is(cluster: &Cluster, value: Value) -> Result<Reviewed, String> {
+fn ask_as_it_is(cluster: &ClusterIndex, value: Value) -> Result<Reviewed, String> {
     spec(value).answer(cluster, Fetched::default(), &Options::default()).map_err(|refusal| refusal.to_string())
 }
 
@@ -25,7 +25,7 @@ fn texts(warnings: &[Warning]) -> Vec<String> {
     warnings.iter().map(ToString::to_string).collect()
 }
 
-fn nodes() -> Cluster {
+fn nodes() -> ClusterIndex {
     cluster(&[node("n1", &["disk=ssd"]), node("n2", &[])], &[running("default/web", "n1", &["app=web"], json!({}))])
 }
 

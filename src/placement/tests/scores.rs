@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use super::{Options, asked, cluster, labelled, node, preferred, required, running, tainted, term};
 use crate::placement::evaluate::{fewest_is_best, least_to_most, most_is_best};
 use crate::placement::options::Weights;
-use crate::placement::{Cluster, Pod};
+use crate::placement::{ClusterIndex, Pod};
 
 /// (node, raw, normalized) of a plugin, by node.
-fn scores(cluster: &Cluster, pod: &Pod, options: &Options, plugin: &str) -> Vec<(String, i64, i64)> {
+fn scores(cluster: &ClusterIndex, pod: &Pod, options: &Options, plugin: &str) -> Vec<(String, i64, i64)> {
     let mut found: Vec<(String, i64, i64)> = Vec::new();
     for report in cluster.review(pod, options).nodes(&[]) {
         let of_plugin = report.scores.iter().filter(|score| score.plugin == plugin);

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use super::{asked, cluster, labelled, node, required, running, tainted, term};
 use crate::placement::review::{API_VERSION, KIND, PlacementReview, PlacementReviewStatus, ResourceVersions};
-use crate::placement::{Answer, Cluster, Options};
+use crate::placement::{ClusterIndex, Options, PlacementResult};
 
 fn review() -> PlacementReview {
     PlacementReview { api_version: API_VERSION.to_owned(), kind: KIND.to_owned(), ..PlacementReview::default() }
 }
 
 /// What is written at once, and what comes from the document, for the nodes that are named.
-pub(super) fn of(answer: &Answer, names: &[&str]) -> (String, String) {
+pub(super) fn of(answer: &PlacementResult, names: &[&str]) -> (String, String) {
     let node_names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut asked = review();
     asked.spec.node_names = node_names.clone();
@@ -28,7 +28,7 @@ pub(super) fn of(answer: &Answer, names: &[&str]) -> (String, String) {
     (text, serde_json::to_string(&document).unwrap())
 }
 
-fn odd() -> Cluster {
+fn odd() -> ClusterIndex {
     // No API server has such names, but a folder may.
     let quoted = node("with \"quotes\" and \\", &["zone=\u{1}\t\u{e4}", "disk=hdd"]);
     let pods =

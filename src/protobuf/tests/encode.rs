@@ -1,7 +1,7 @@
 //! Objects to bytes.
 
 use crate::protobuf::envelope::{END, List, ListFields, ProtobufEnvelope, begin_event};
-use crate::protobuf::{Encoder, MessageTable, Reason};
+use crate::protobuf::{EncodeErrorReason, Encoder, MessageTable};
 
 use super::{refused, written, written_in};
 
@@ -33,24 +33,27 @@ fn the_order_of_members_does_not_count() {
 #[test]
 fn what_the_message_does_not_have_is_refused_with_its_place() {
     let of = |json: &str| refused("v1", "Pod", json);
-    assert_eq!(of(r#"{"spec":{"new":1}}"#), ("spec.new".into(), Reason::UnknownField));
+    assert_eq!(of(r#"{"spec":{"new":1}}"#), ("spec.new".into(), EncodeErrorReason::UnknownField));
     assert_eq!(
         of(r#"{"spec":{"containers":[{},{"ports":[{"x":1}]}]}}"#),
-        ("spec.containers[1].ports[0].x".into(), Reason::UnknownField)
+        ("spec.containers[1].ports[0].x".into(), EncodeErrorReason::UnknownField)
     );
-    assert_eq!(of(r#"{"metadata":{"name":1}}"#), ("metadata.name".into(), Reason::NotA("a text")));
-    assert_eq!(of(r#"{"metadata":{"labels":{"a":1}}}"#), ("metadata.labels[a]".into(), Reason::NotA("a text")));
-    assert_eq!(of(r#"{"metadata":{},"metadata":{}}"#), ("metadata".into(), Reason::Repeated));
-    assert_eq!(of(r#"{"spec":{"hostPID":"true"}}"#), ("spec.hostPID".into(), Reason::NotA("a boolean")));
-    assert_eq!(of(r#"{"spec":{"priority":2147483648}}"#).1, Reason::NotA("an integer of 32 bits"));
-    assert_eq!(of(r#"{"spec":{"priority":1.5}}"#).1, Reason::NotA("an integer of 32 bits"));
-    assert_eq!(of(r#"{"spec":[]}"#), ("spec".into(), Reason::NotA("an object")));
-    assert_eq!(of(r#"{"spec":{"containers":{}}}"#), ("spec.containers".into(), Reason::NotA("a list")));
-    assert_eq!(refused("v1", "Secret", r#"{"data":{"a":"*"}}"#), ("data[a]".into(), Reason::NotA("base64")));
-    let at = |offset, expected| (String::new(), Reason::NotJson { offset, expected });
+    assert_eq!(of(r#"{"metadata":{"name":1}}"#), ("metadata.name".into(), EncodeErrorReason::NotA("a text")));
+    assert_eq!(
+        of(r#"{"metadata":{"labels":{"a":1}}}"#),
+        ("metadata.labels[a]".into(), EncodeErrorReason::NotA("a text"))
+    );
+    assert_eq!(of(r#"{"metadata":{},"metadata":{}}"#), ("metadata".into(), EncodeErrorReason::Repeated));
+    assert_eq!(of(r#"{"spec":{"hostPID":"true"}}"#), ("spec.hostPID".into(), EncodeErrorReason::NotA("a boolean")));
+    assert_eq!(of(r#"{"spec":{"priority":2147483648}}"#).1, EncodeErrorReason::NotA("an integer of 32 bits"));
+    assert_eq!(of(r#"{"spec":{"priority":1.5}}"#).1, EncodeErrorReason::NotA("an integer of 32 bits"));
+    assert_eq!(of(r#"{"spec":[]}"#), ("spec".into(), EncodeErrorReason::NotA("an object")));
+    assert_eq!(of(r#"{"spec":{"containers":{}}}"#), ("spec.containers".into(), EncodeErrorReason::NotA("a list")));
+    assert_eq!(refused("v1", "Secret", r#"{"data":{"a":"*"}}"#), ("data[a]".into(), EncodeErrorReason::NotA("base64")));
+    let at = |offset, expected| (String::new(), EncodeErrorReason::NotJson { offset, expected });
     assert_eq!(of("{"), at(1, "a key"));
     assert_eq!(of("{} x"), at(3, "the end of the object"));
-    assert_eq!(of("[]").1, Reason::NotA("an object"));
+    assert_eq!(of("[]").1, EncodeErrorReason::NotA("an object"));
 }
 
 /// A Pod of a cluster that is newer than the version must not lose a field.
@@ -83,15 +86,15 @@ fn nesting_has_an_end() {
         written("apiextensions.k8s.io/v1", "CustomResourceDefinition", &json)
     };
     assert!(nested(200).is_ok());
-    assert_eq!(nested(300).map_err(|error| error.reason), Err(Reason::TooDeep));
-    assert_eq!(nested(100_000).map_err(|error| error.reason), Err(Reason::TooDeep));
+    assert_eq!(nested(300).map_err(|error| error.reason), Err(EncodeErrorReason::TooDeep));
+    assert_eq!(nested(100_000).map_err(|error| error.reason), Err(EncodeErrorReason::TooDeep));
 }
 
 /// An object that is small in JSON and large here ends before the memory does.
 #[test]
 fn memory_has_an_end() {
     let json = format!(r#"{{"spec":{{"containers":[{}{{}}]}}}}"#, "{},".repeat(1_000_000));
-    assert_eq!(refused("v1", "Pod", &json).1, Reason::TooLarge);
+    assert_eq!(refused("v1", "Pod", &json).1, EncodeErrorReason::TooLarge);
 }
 
 #[test]

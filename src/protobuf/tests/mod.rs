@@ -7,7 +7,7 @@ mod memo;
 mod quantity;
 mod table;
 
-use super::{Encoder, MessageTable, Reason, Unencodable};
+use super::{EncodeErrorReason, Encoder, MessageTable, Unencodable};
 
 /// What is written of an object of the newest version but one.
 fn written(api_version: &str, kind: &str, json: &str) -> Result<Vec<u8>, Unencodable> {
@@ -25,7 +25,7 @@ fn written_in(minor: u32, api_version: &str, kind: &str, json: &str) -> Result<V
 }
 
 /// Why an object cannot be written: where, and the reason.
-fn refused(api_version: &str, kind: &str, json: &str) -> (String, Reason) {
+fn refused(api_version: &str, kind: &str, json: &str) -> (String, EncodeErrorReason) {
     let Unencodable { path, reason } = written(api_version, kind, json).unwrap_err();
     (path, reason)
 }

@@ -8,7 +8,7 @@ use allocation_counter::measure;
 
 use super::resource;
 use crate::registry::LoadState;
-use crate::registry::consumer::{ConsumerTerms, ConsumerValue};
+use crate::registry::consumer::{ConsumerClaim, ConsumerTerms};
 use crate::registry::followed_pod::FollowedPod;
 use crate::store::{HistoryLimits, Store};
 
@@ -57,7 +57,7 @@ fn labels_of_a_pod_are_merged_key_by_key() {
         }
     }
     let keys = ConsumerTerms { match_label_keys: vec!["a".to_owned()], ..ConsumerTerms::default() };
-    let needed = [ConsumerValue::Namespace, ConsumerValue::PodName, ConsumerValue::PodUid];
+    let needed = [ConsumerClaim::Namespace, ConsumerClaim::PodName, ConsumerClaim::PodUid];
     assert_eq!(keys.values(), needed, "a Pod is known by these");
     assert!(!keys.is_empty() && ConsumerTerms::default().is_empty());
 }

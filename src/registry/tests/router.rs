@@ -17,7 +17,7 @@ use crate::registry::dispatched_event::LineForm;
 use crate::registry::event_dispatcher::{EventDispatcher, MailboxContents, Subscription};
 use crate::selector::Operator;
 use crate::store::tests::record;
-use crate::store::{Change, Cursor, HistoryLimits, Snapshot, Store};
+use crate::store::{Change, HistoryCursor, HistoryLimits, Snapshot, Store};
 use crate::subscribe::transition;
 
 fn of_value(value: &str) -> Arc<Selection> {
@@ -38,7 +38,7 @@ impl Wake for Counter {
 /// A watch that reads as the server's do.
 struct Reader {
     subscription: Subscription,
-    cursor: Cursor,
+    cursor: HistoryCursor,
     told: Vec<u64>,
     /// What it knows to be complete.
     seen: Version,

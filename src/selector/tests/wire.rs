@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::selector::wire::{field_expressions, label_selector};
-use crate::selector::{LabelSelection, LabelSelector, Problem};
+use crate::selector::{FieldError, LabelSelection, LabelSelector};
 
-fn shown(problems: Vec<Problem>) -> Vec<String> {
+fn shown(problems: Vec<FieldError>) -> Vec<String> {
     problems.iter().map(|problem| format!("{} {problem}", problem.reason.as_str())).collect()
 }
 

@@ -20,21 +20,21 @@ use super::read;
 use super::response::document;
 use super::state::{MOST_ATTEMPTS, ServerState};
 use crate::access::AccessError;
-use crate::fair_semaphore::Place;
+use crate::fair_semaphore::Permit;
 use crate::flow_control::limit::Limited;
 use crate::flow_control::user::User;
 use crate::manifest::yaml::Syntax;
 use crate::model::Gvr;
 use crate::placement::review::{KIND, PlacementReview, PlacementReviewSpec};
 use crate::placement::{Options, Pod, too_many_terms};
-use crate::placement_service::answer::{self, Outcome, Runtime, Unanswered};
-use crate::placement_service::decode::{self, DecodeError, Decoded, MOST_OF_REFERENCE, PARSED_INLINE};
+use crate::placement_service::answer::{self, ReviewOutcome, Runtime, Unanswered};
+use crate::placement_service::decode::{self, DecodeError, DecodedPlacementReview, MOST_OF_REFERENCE, PARSED_INLINE};
 use crate::placement_service::field_validation::FieldValidation;
-use crate::placement_service::index::{Copies, Held, Indexed, MissingCopy};
+use crate::placement_service::index::{IndexSnapshot, MissingCopy, PlacementStores, StoreSnapshot};
 use crate::registry::upstream::UpstreamBody;
 use crate::registry::{Catalog, NotReady, OverMemory};
 use crate::request::ResourcePath;
-use crate::selector::{Problem, Reason};
+use crate::selector::{FieldError, FieldErrorType};
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 use crate::wire::negotiate::{Offer, Protobuf, negotiate};
@@ -75,7 +75,7 @@ pub(super) async fn answer(
     let arrived = arrived(server, context, &caller, body, until).await?;
     let place = timeout_at(until, server.reviews.places.place(context.user)).await;
     let Ok(Some(place)) = place else { return Err(ApiError::TooManyReviews(MOST_AT_ONCE)) };
-    let Decoded { mut review, mut unknown } = decoded(server, arrived, form, validation).await?;
+    let DecodedPlacementReview { mut review, mut unknown } = decoded(server, arrived, form, validation).await?;
     if validation == FieldValidation::Ignore {
         unknown.clear();
     }
@@ -128,7 +128,7 @@ async fn decoded(
     arrived: Arrived,
     form: Syntax,
     validation: FieldValidation,
-) -> Result<Decoded, ApiError> {
+) -> Result<DecodedPlacementReview, ApiError> {
     let is_short = arrived.bytes.len() <= PARSED_INLINE;
     let work = move || {
         let Arrived { bytes, place } = arrived;
@@ -152,7 +152,7 @@ async fn answered(
     right: Right,
     validation: FieldValidation,
     until: Instant,
-    place: Place<User>,
+    place: Permit<User>,
 ) -> Result<(Vec<u8>, Vec<String>), ApiError> {
     let mut copies = Err(NoResponse::Retry);
     let mut catalog = server.registry.catalog();
@@ -196,14 +196,14 @@ fn no_room(over: OverMemory) -> ApiError {
 
 fn whole(
     mut review: PlacementReview,
-    copies: &Copies,
-    indexed: &Indexed,
+    copies: &PlacementStores,
+    indexed: &IndexSnapshot,
     runtime: &Runtime,
     options: &Options,
     validation: FieldValidation,
 ) -> Result<(Vec<u8>, Vec<String>), ApiError> {
     let outcome = answer::answer(&review.spec, copies, indexed, runtime, options, validation);
-    let Outcome { answer, status, told } = outcome.map_err(failure)?;
+    let ReviewOutcome { answer, status, told } = outcome.map_err(failure)?;
     review.status = Some(status);
     Ok((answer.text_of(review).map_err(unwritable)?, told))
 }
@@ -213,7 +213,12 @@ fn unwritable(error: serde_json::Error) -> ApiError {
 }
 
 /// Only what an event would say.
-fn event(review: PlacementReview, copies: &Copies, indexed: &Indexed, options: &Options) -> Result<Vec<u8>, ApiError> {
+fn event(
+    review: PlacementReview,
+    copies: &PlacementStores,
+    indexed: &IndexSnapshot,
+    options: &Options,
+) -> Result<Vec<u8>, ApiError> {
     let message = event_message(&review.spec, copies, indexed, options).map_err(failure)?;
     let mut document = serde_json::to_value(review).map_err(unwritable)?;
     document["status"] = json!({"message": message, "notEvaluated": crate::placement::answer::NOT_EVALUATED});
@@ -223,8 +228,8 @@ fn event(review: PlacementReview, copies: &Copies, indexed: &Indexed, options: &
 /// What the FailedScheduling event of a stored Pod would say.
 fn event_message(
     spec: &PlacementReviewSpec,
-    copies: &Copies,
-    indexed: &Indexed,
+    copies: &PlacementStores,
+    indexed: &IndexSnapshot,
     options: &Options,
 ) -> Result<String, Unanswered> {
     let stored: Option<Pod> = answer::stored(spec, copies)?;
@@ -234,8 +239,8 @@ fn event_message(
     }
     if let Some(message) = too_many_terms(&pod.spec) {
         let message = format!("Invalid value: {message}");
-        return Err(Unanswered::Invalid(vec![Problem {
-            reason: Reason::Invalid,
+        return Err(Unanswered::Invalid(vec![FieldError {
+            reason: FieldErrorType::Invalid,
             field: "spec.podRef".to_owned(),
             message,
         }]));
@@ -249,15 +254,15 @@ fn event_message(
 }
 
 /// The copies, as fresh as lists are.
-async fn held(server: &ServerState, catalog: &Catalog, until: Instant) -> Result<Copies, NoResponse> {
+async fn held(server: &ServerState, catalog: &Catalog, until: Instant) -> Result<PlacementStores, NoResponse> {
     let patience = server.settings.patience.min(until.saturating_duration_since(Instant::now()));
-    let mut copies = Copies::of(catalog, patience).await.map_err(unheld)?;
+    let mut copies = PlacementStores::of(catalog, patience).await.map_err(unheld)?;
     for live in copies.lives() {
         read::at_most_behind(live, server.settings.max_lag).await?;
     }
     for held in [&mut copies.nodes, &mut copies.pods, &mut copies.namespaces] {
         // Who has just written through this server sees it here too.
-        let Held { resource, snapshot } = held;
+        let StoreSnapshot { resource, snapshot } = held;
         let written = resource.live.last_written();
         *snapshot = read::not_older_than(&resource.live, snapshot.clone(), written).await?;
     }

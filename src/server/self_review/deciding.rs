@@ -10,7 +10,7 @@ use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::kind::{GROUPS, KINDS, Kind};
+use super::kind::{GROUPS, KINDS, SelfReviewKind};
 use crate::access::AccessError;
 use crate::access::attributes::{Attributes, ResourceAttributes};
 use crate::model::{Gvr, Scope};
@@ -34,7 +34,7 @@ const ANY: &str = "*";
 const DOCUMENTS: &str = "/openapi/v3/*";
 
 /// What is decided about a request.
-pub(super) struct Verdict {
+pub(super) struct AccessDecision {
     pub(super) is_allowed: bool,
     pub(super) reason: String,
 }
@@ -76,7 +76,7 @@ impl<'a> Deciding<'a> {
     ///
     /// # Errors
     /// 429 and 500 while nobody decides.
-    pub(super) async fn resource(&self, verb: &str, about: ResourceAttributes) -> Result<Verdict, ApiError> {
+    pub(super) async fn resource(&self, verb: &str, about: ResourceAttributes) -> Result<AccessDecision, ApiError> {
         let served = self.served(&about);
         let as_sent = |about: ResourceAttributes| Attributes {
             verb: verb.to_owned(),
@@ -109,7 +109,7 @@ impl<'a> Deciding<'a> {
     ///
     /// # Errors
     /// 429 and 500 while nobody decides, 503 while there are no documents.
-    pub(super) async fn path(&self, verb: &str, path: &str) -> Result<Verdict, ApiError> {
+    pub(super) async fn path(&self, verb: &str, path: &str) -> Result<AccessDecision, ApiError> {
         if let Some(reason) = self.refused(on_path(verb, path)).await? {
             return Ok(self.not_permitted(&reason));
         }
@@ -132,7 +132,7 @@ impl<'a> Deciding<'a> {
         let reviews = KINDS.map(|kind| (kind.group().to_owned(), kind.plural().to_owned(), ""));
         let mut deciding: Vec<BoxFuture<'_, Result<Decided, ApiError>>> = Vec::new();
         for (group, resource, below) in wanted.into_iter().chain(reviews) {
-            let verbs: &[&'static str] = match Kind::of(&group, &resource) {
+            let verbs: &[&'static str] = match SelfReviewKind::of(&group, &resource) {
                 Some(_) => &["create"],
                 None if below.is_empty() => &discovery_rows::OWN_VERBS,
                 None => &discovery_rows::OWN_SUBRESOURCE_VERBS,
@@ -207,7 +207,7 @@ impl<'a> Deciding<'a> {
     /// What the View serves under a name. A review that names no version asks about any.
     fn served(&self, about: &ResourceAttributes) -> Option<Served> {
         let is_any = matches!(&*about.version, "" | ANY);
-        if let Some(kind) = Kind::of(&about.group, &about.resource) {
+        if let Some(kind) = SelfReviewKind::of(&about.group, &about.resource) {
             let versions = super::kind::versions(&self.catalog, kind.group());
             return versions.into_iter().find(|version| is_any || *version == about.version).map(Served::Review);
         }
@@ -260,20 +260,20 @@ impl<'a> Deciding<'a> {
         Ok(documents.map_err(ApiError::Unavailable)?.v3(key).is_some())
     }
 
-    fn allowed(&self) -> Verdict {
+    fn allowed(&self) -> AccessDecision {
         let name = self.view.name();
         let reason = match self.view.definition().rights {
             ViewRights::View => format!("the View {name} serves it, and the caller may use the View"),
             ViewRights::Caller => format!("the View {name} serves it, and the caller's own permissions allow it"),
         };
-        Verdict { is_allowed: true, reason }
+        AccessDecision { is_allowed: true, reason }
     }
 
-    fn denied(&self, why: &str) -> Verdict {
-        Verdict { is_allowed: false, reason: format!("the View {} {why}", self.view.name()) }
+    fn denied(&self, why: &str) -> AccessDecision {
+        AccessDecision { is_allowed: false, reason: format!("the View {} {why}", self.view.name()) }
     }
 
-    fn not_permitted(&self, reason: &str) -> Verdict {
+    fn not_permitted(&self, reason: &str) -> AccessDecision {
         let why = "needs the caller's own permission, which is missing";
         match reason {
             "" => self.denied(why),

@@ -5,16 +5,17 @@
 use http::HeaderMap;
 use serde_json::Value;
 
-use super::kind::Kind;
+use super::kind::SelfReviewKind;
 use super::protobuf;
 use crate::access::attributes::ResourceAttributes;
 use crate::manifest::document::{self, Expected};
-use crate::manifest::shape::{Misfits, Shape, settle};
+use crate::manifest::shape::{DocumentShape, ShapeErrors, settle};
 use crate::manifest::yaml::Syntax;
 use crate::model::quote;
 use crate::placement_service::field_validation::FieldValidation;
 use crate::selector::{
-    Dialect, FieldRequirement, FieldSelector, LabelRequirement, LabelSelector, Operator, OperatorName, Problem, Reason,
+    Dialect, FieldError, FieldErrorType, FieldRequirement, FieldSelector, LabelRequirement, LabelSelector, Operator,
+    OperatorName,
 };
 use crate::wire::api_error::ApiError;
 use crate::wire::request_body;
@@ -22,48 +23,55 @@ use crate::wire::request_body;
 /// A review is not longer.
 pub(super) const MOST: usize = 64 << 10;
 
-const REQUIREMENT: Shape =
-    Shape::Members(&[("key", Shape::Text), ("operator", Shape::Text), ("values", Shape::List(&Shape::Text))]);
-const SELECTOR: Shape = Shape::Members(&[("rawSelector", Shape::Text), ("requirements", Shape::List(&REQUIREMENT))]);
-const RESOURCE: Shape = Shape::Members(&[
-    ("namespace", Shape::Text),
-    ("verb", Shape::Text),
-    ("group", Shape::Text),
-    ("version", Shape::Text),
-    ("resource", Shape::Text),
-    ("subresource", Shape::Text),
-    ("name", Shape::Text),
+const REQUIREMENT: DocumentShape = DocumentShape::Members(&[
+    ("key", DocumentShape::Text),
+    ("operator", DocumentShape::Text),
+    ("values", DocumentShape::List(&DocumentShape::Text)),
+]);
+const SELECTOR: DocumentShape = DocumentShape::Members(&[
+    ("rawSelector", DocumentShape::Text),
+    ("requirements", DocumentShape::List(&REQUIREMENT)),
+]);
+const RESOURCE: DocumentShape = DocumentShape::Members(&[
+    ("namespace", DocumentShape::Text),
+    ("verb", DocumentShape::Text),
+    ("group", DocumentShape::Text),
+    ("version", DocumentShape::Text),
+    ("resource", DocumentShape::Text),
+    ("subresource", DocumentShape::Text),
+    ("name", DocumentShape::Text),
     ("fieldSelector", SELECTOR),
     ("labelSelector", SELECTOR),
 ]);
-const PATH: Shape = Shape::Members(&[("path", Shape::Text), ("verb", Shape::Text)]);
-const ACCESS_SPEC: Shape = Shape::Members(&[("resourceAttributes", RESOURCE), ("nonResourceAttributes", PATH)]);
-const RULES_SPEC: Shape = Shape::Members(&[("namespace", Shape::Text)]);
+const PATH: DocumentShape = DocumentShape::Members(&[("path", DocumentShape::Text), ("verb", DocumentShape::Text)]);
+const ACCESS_SPEC: DocumentShape =
+    DocumentShape::Members(&[("resourceAttributes", RESOURCE), ("nonResourceAttributes", PATH)]);
+const RULES_SPEC: DocumentShape = DocumentShape::Members(&[("namespace", DocumentShape::Text)]);
 
-const USER: Shape = Shape::Members(&[
-    ("apiVersion", Shape::Text),
-    ("kind", Shape::Text),
-    ("metadata", Shape::Metadata),
-    ("status", Shape::Any),
+const USER: DocumentShape = DocumentShape::Members(&[
+    ("apiVersion", DocumentShape::Text),
+    ("kind", DocumentShape::Text),
+    ("metadata", DocumentShape::Metadata),
+    ("status", DocumentShape::Any),
 ]);
-const ACCESS: Shape = Shape::Members(&[
-    ("apiVersion", Shape::Text),
-    ("kind", Shape::Text),
-    ("metadata", Shape::Metadata),
+const ACCESS: DocumentShape = DocumentShape::Members(&[
+    ("apiVersion", DocumentShape::Text),
+    ("kind", DocumentShape::Text),
+    ("metadata", DocumentShape::Metadata),
     ("spec", ACCESS_SPEC),
-    ("status", Shape::Any),
+    ("status", DocumentShape::Any),
 ]);
-const RULES: Shape = Shape::Members(&[
-    ("apiVersion", Shape::Text),
-    ("kind", Shape::Text),
-    ("metadata", Shape::Metadata),
+const RULES: DocumentShape = DocumentShape::Members(&[
+    ("apiVersion", DocumentShape::Text),
+    ("kind", DocumentShape::Text),
+    ("metadata", DocumentShape::Metadata),
     ("spec", RULES_SPEC),
-    ("status", Shape::Any),
+    ("status", DocumentShape::Any),
 ]);
 
 /// How a body is written.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Written {
+pub(super) enum BodyFormat {
     Text(Syntax),
     Protobuf,
 }
@@ -95,7 +103,7 @@ pub(super) enum Wanted {
 
 /// A review that can be answered.
 #[derive(Debug)]
-pub(super) struct Decoded {
+pub(super) struct DecodedSelfReview {
     pub(super) question: Question,
     /// Paths of fields that do not exist.
     pub(super) unknown: Vec<String>,
@@ -105,10 +113,10 @@ pub(super) struct Decoded {
 ///
 /// # Errors
 /// 415.
-pub(super) fn written(headers: &HeaderMap) -> Result<Written, ApiError> {
+pub(super) fn written(headers: &HeaderMap) -> Result<BodyFormat, ApiError> {
     match request_body::media_type(headers) {
-        protobuf::MEDIA_TYPE => Ok(Written::Protobuf),
-        text => request_body::form(text, &[protobuf::MEDIA_TYPE]).map(Written::Text),
+        protobuf::MEDIA_TYPE => Ok(BodyFormat::Protobuf),
+        text => request_body::form(text, &[protobuf::MEDIA_TYPE]).map(BodyFormat::Text),
     }
 }
 
@@ -118,29 +126,29 @@ pub(super) fn written(headers: &HeaderMap) -> Result<Written, ApiError> {
 /// 400 for what cannot be read, 422 for what is invalid.
 pub(super) fn review(
     bytes: &[u8],
-    written: Written,
-    (kind, api_version): (Kind, &str),
+    written: BodyFormat,
+    (kind, api_version): (SelfReviewKind, &str),
     validation: FieldValidation,
-) -> Result<Decoded, ApiError> {
+) -> Result<DecodedSelfReview, ApiError> {
     let expected = Expected { api_version, kind: kind.name() };
     let (shape, message) = match kind {
-        Kind::User => (USER, protobuf::USER),
-        Kind::Access => (ACCESS, protobuf::ACCESS),
-        Kind::Rules => (RULES, protobuf::RULES),
+        SelfReviewKind::User => (USER, protobuf::USER),
+        SelfReviewKind::Access => (ACCESS, protobuf::ACCESS),
+        SelfReviewKind::Rules => (RULES, protobuf::RULES),
     };
     let document = match written {
-        Written::Text(form) => document::document(bytes, form),
-        Written::Protobuf => protobuf::document(bytes, message),
+        BodyFormat::Text(form) => document::document(bytes, form),
+        BodyFormat::Protobuf => protobuf::document(bytes, message),
     };
     let unreadable = |cause: &str| ApiError::BadRequest(expected.unreadable(cause));
     let mut document = document.map_err(|cause| unreadable(&cause))?;
     expected.check(&mut document).map_err(ApiError::BadRequest)?;
-    let mut found = Misfits::default();
+    let mut found = ShapeErrors::default();
     settle(&mut document, shape, "", &mut found);
     if let Some(misshapen) = found.misshapen.first() {
         return Err(unreadable(misshapen));
     }
-    let Misfits { mut unknown, .. } = found;
+    let ShapeErrors { mut unknown, .. } = found;
     match validation {
         FieldValidation::Strict if !unknown.is_empty() => {
             let unknown: Vec<String> = unknown.iter().map(|path| unknown_field(path)).collect();
@@ -150,16 +158,16 @@ pub(super) fn review(
         FieldValidation::Strict | FieldValidation::Warn => {}
     }
     let question = match kind {
-        Kind::User => Question::User,
-        Kind::Access => access(&mut document)?,
-        Kind::Rules => match text(&document["spec"], "namespace") {
+        SelfReviewKind::User => Question::User,
+        SelfReviewKind::Access => access(&mut document)?,
+        SelfReviewKind::Rules => match text(&document["spec"], "namespace") {
             namespace if namespace.is_empty() => {
                 return Err(ApiError::BadRequest("no namespace on request".to_owned()));
             }
             namespace => Question::Rules(namespace),
         },
     };
-    Ok(Decoded { question, unknown })
+    Ok(DecodedSelfReview { question, unknown })
 }
 
 /// What is said of a field that does not exist.
@@ -179,11 +187,11 @@ fn access(document: &mut Value) -> Result<Question, ApiError> {
     match (resource.is_object(), path.is_object()) {
         (true, true) => {
             let detail = "cannot be specified in combination with resourceAttributes";
-            problems.push(Problem::with_value(Reason::Invalid, "spec.nonResourceAttributes", path, detail));
+            problems.push(FieldError::with_value(FieldErrorType::Invalid, "spec.nonResourceAttributes", path, detail));
         }
         (false, false) => {
             let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            problems.push(Problem::with_text(Reason::Invalid, "spec.resourceAttributes", "null", detail));
+            problems.push(FieldError::with_text(FieldErrorType::Invalid, "spec.resourceAttributes", "null", detail));
         }
         _ => {}
     }
@@ -194,20 +202,20 @@ fn access(document: &mut Value) -> Result<Question, ApiError> {
         match (raw.is_empty(), requirements(selector).is_empty()) {
             (false, false) => {
                 let detail = "may not specified at the same time as requirements";
-                problems.push(Problem::with_text(Reason::Invalid, at("rawSelector"), &quote(&raw), detail));
+                problems.push(FieldError::with_text(FieldErrorType::Invalid, at("rawSelector"), &quote(&raw), detail));
             }
             (true, true) => {
                 let detail = "requirements or rawSelector is required";
-                problems.push(Problem::without_value(Reason::Required, at("requirements"), detail));
+                problems.push(FieldError::without_value(FieldErrorType::Required, at("requirements"), detail));
             }
             _ => {}
         }
     }
     if let Some(metadata) = document.get("metadata").filter(|metadata| !is_empty(metadata)) {
-        problems.push(Problem::with_value(Reason::Invalid, "metadata", metadata, "must be empty"));
+        problems.push(FieldError::with_value(FieldErrorType::Invalid, "metadata", metadata, "must be empty"));
     }
     if !problems.is_empty() {
-        return Err(ApiError::invalid_review(Kind::Access.group(), Kind::Access.name(), problems));
+        return Err(ApiError::invalid_review(SelfReviewKind::Access.group(), SelfReviewKind::Access.name(), problems));
     }
     let mut ignored = Vec::new();
     let request = if resource.is_object() {

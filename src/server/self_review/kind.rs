@@ -16,7 +16,7 @@ const BETA: &str = "v1beta1";
 
 /// The kinds of these reviews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::server) enum Kind {
+pub(in crate::server) enum SelfReviewKind {
     /// Who the caller is.
     User,
     /// Whether a request is permitted.
@@ -25,40 +25,40 @@ pub(in crate::server) enum Kind {
     Rules,
 }
 
-pub(super) const KINDS: [Kind; 3] = [Kind::User, Kind::Access, Kind::Rules];
+pub(super) const KINDS: [SelfReviewKind; 3] = [SelfReviewKind::User, SelfReviewKind::Access, SelfReviewKind::Rules];
 
 /// The groups that hold them, in the order of kube-apiserver.
 pub(in crate::server) const GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 
-impl Kind {
+impl SelfReviewKind {
     pub(super) fn group(self) -> &'static str {
         match self {
-            Kind::User => GROUPS[0],
-            Kind::Access | Kind::Rules => GROUPS[1],
+            SelfReviewKind::User => GROUPS[0],
+            SelfReviewKind::Access | SelfReviewKind::Rules => GROUPS[1],
         }
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::User => "SelfSubjectReview",
-            Kind::Access => "SelfSubjectAccessReview",
-            Kind::Rules => "SelfSubjectRulesReview",
+            SelfReviewKind::User => "SelfSubjectReview",
+            SelfReviewKind::Access => "SelfSubjectAccessReview",
+            SelfReviewKind::Rules => "SelfSubjectRulesReview",
         }
     }
 
     pub(super) fn singular(self) -> &'static str {
         match self {
-            Kind::User => "selfsubjectreview",
-            Kind::Access => "selfsubjectaccessreview",
-            Kind::Rules => "selfsubjectrulesreview",
+            SelfReviewKind::User => "selfsubjectreview",
+            SelfReviewKind::Access => "selfsubjectaccessreview",
+            SelfReviewKind::Rules => "selfsubjectrulesreview",
         }
     }
 
     pub(super) fn plural(self) -> &'static str {
         match self {
-            Kind::User => "selfsubjectreviews",
-            Kind::Access => "selfsubjectaccessreviews",
-            Kind::Rules => "selfsubjectrulesreviews",
+            SelfReviewKind::User => "selfsubjectreviews",
+            SelfReviewKind::Access => "selfsubjectaccessreviews",
+            SelfReviewKind::Rules => "selfsubjectrulesreviews",
         }
     }
 
@@ -67,13 +67,13 @@ impl Kind {
         static COUNTED: LazyLock<[Gvr; 3]> =
             LazyLock::new(|| KINDS.map(|kind| Gvr::new(kind.group(), VERSION, kind.plural())));
         match self {
-            Kind::User => &COUNTED[0],
-            Kind::Access => &COUNTED[1],
-            Kind::Rules => &COUNTED[2],
+            SelfReviewKind::User => &COUNTED[0],
+            SelfReviewKind::Access => &COUNTED[1],
+            SelfReviewKind::Rules => &COUNTED[2],
         }
     }
 
-    pub(super) fn of(group: &str, plural: &str) -> Option<Kind> {
+    pub(super) fn of(group: &str, plural: &str) -> Option<SelfReviewKind> {
         KINDS.into_iter().find(|kind| kind.group() == group && kind.plural() == plural)
     }
 
@@ -87,15 +87,17 @@ impl Kind {
 pub(in crate::server) fn versions(catalog: &Catalog, group: &str) -> Vec<&'static str> {
     let has_beta = || {
         let offered = catalog.offers.version(group, BETA);
-        offered.is_some_and(|version| version.resources.iter().any(|found| Kind::of(group, &found.name).is_some()))
+        offered.is_some_and(|version| {
+            version.resources.iter().any(|found| SelfReviewKind::of(group, &found.name).is_some())
+        })
     };
-    let beta = (Kind::User.group() == group && has_beta()).then_some(BETA);
+    let beta = (SelfReviewKind::User.group() == group && has_beta()).then_some(BETA);
     std::iter::once(VERSION).chain(beta).collect()
 }
 
 /// The rows of a group, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
 pub(in crate::server) fn rows(group: &str) -> Vec<Value> {
-    let row = |kind: &Kind| {
+    let row = |kind: &SelfReviewKind| {
         json!({
             "resource": kind.plural(),
             // Built-in kinds leave the group and version of their own group version out.
@@ -109,13 +111,16 @@ pub(in crate::server) fn rows(group: &str) -> Vec<Value> {
 }
 
 /// Whether a request inside of a View is for such a review.
-pub(in crate::server) fn is_asked<'t>(target: &'t Route, catalog: &Catalog) -> Option<(Kind, &'t ResourcePath)> {
+pub(in crate::server) fn is_asked<'t>(
+    target: &'t Route,
+    catalog: &Catalog,
+) -> Option<(SelfReviewKind, &'t ResourcePath)> {
     let Route::Resource(address) = target else { return None };
-    let kind = Kind::of(&address.gvr.group, &address.gvr.resource)?;
+    let kind = SelfReviewKind::of(&address.gvr.group, &address.gvr.resource)?;
     kind.is_served(catalog, &address.gvr.version).then_some((kind, address))
 }
 
 /// Whether a route inside of a View is one of reviews, whether or not the View serves them.
 pub(in crate::server) fn is_one(route: &Route) -> bool {
-    matches!(route, Route::Resource(address) if Kind::of(&address.gvr.group, &address.gvr.resource).is_some())
+    matches!(route, Route::Resource(address) if SelfReviewKind::of(&address.gvr.group, &address.gvr.resource).is_some())
 }

@@ -25,9 +25,9 @@ use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 use crate::wire::negotiate::{Format, Offer, Protobuf, negotiate};
 use crate::wire::{request_body, warnings};
-use deciding::{Deciding, Verdict};
-use decode::{Decoded, Question, Wanted, unknown_field};
-use kind::Kind;
+use deciding::{AccessDecision, Deciding};
+use decode::{DecodedSelfReview, Question, Wanted, unknown_field};
+use kind::SelfReviewKind;
 
 /// Answers one.
 ///
@@ -36,7 +36,7 @@ use kind::Kind;
 pub(super) async fn answer(
     server: &ServerState,
     context: &RequestContext<'_>,
-    (kind, address): (Kind, &ResourcePath),
+    (kind, address): (SelfReviewKind, &ResourcePath),
     body: Option<UpstreamBody>,
 ) -> Result<Response<Body>, ApiError> {
     if address.name.is_some() || address.namespace.is_some() || address.legacy_watch {
@@ -53,7 +53,8 @@ pub(super) async fn answer(
     let arrived =
         request_body::body(body, context.headers, decode::MOST, place, Instant::now() + context.timeout).await?;
     let api_version = address.gvr.group_version().to_string();
-    let Decoded { question, unknown } = decode::review(&arrived.bytes, written, (kind, &api_version), validation)?;
+    let DecodedSelfReview { question, unknown } =
+        decode::review(&arrived.bytes, written, (kind, &api_version), validation)?;
     drop(arrived);
     let mut review = match question {
         Question::User => user(context, (server.settings.clock)()),
@@ -106,7 +107,7 @@ fn user(context: &RequestContext<'_>, now: Timestamp) -> Value {
 }
 
 /// The status of a SelfSubjectAccessReview.
-fn access(verdict: Verdict, ignored: &[&str]) -> Value {
+fn access(verdict: AccessDecision, ignored: &[&str]) -> Value {
     let mut status = json!({ "allowed": verdict.is_allowed, "reason": verdict.reason });
     if !ignored.is_empty() {
         let ignored: Vec<String> =

@@ -12,61 +12,65 @@ pub(super) const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 const MAGIC: &[u8] = b"k8s\0";
 
 /// What a message has: number, name and type of each field.
-pub(super) type Message = &'static [(u64, &'static str, Field)];
+pub(super) type MessageFields = &'static [(u64, &'static str, FieldType)];
 
 /// The type of a field.
 #[derive(Clone, Copy)]
-pub(super) enum Field {
+pub(super) enum FieldType {
     Text,
     Texts,
-    One(Message),
-    Several(Message),
+    One(MessageFields),
+    Several(MessageFields),
 }
 
-const OBJECT_META: Message = &[
-    (1, "name", Field::Text),
-    (2, "generateName", Field::Text),
-    (3, "namespace", Field::Text),
-    (5, "uid", Field::Text),
-    (6, "resourceVersion", Field::Text),
+const OBJECT_META: MessageFields = &[
+    (1, "name", FieldType::Text),
+    (2, "generateName", FieldType::Text),
+    (3, "namespace", FieldType::Text),
+    (5, "uid", FieldType::Text),
+    (6, "resourceVersion", FieldType::Text),
 ];
-const REQUIREMENT: Message = &[(1, "key", Field::Text), (2, "operator", Field::Text), (3, "values", Field::Texts)];
-const SELECTOR: Message = &[(1, "rawSelector", Field::Text), (2, "requirements", Field::Several(REQUIREMENT))];
-const RESOURCE: Message = &[
-    (1, "namespace", Field::Text),
-    (2, "verb", Field::Text),
-    (3, "group", Field::Text),
-    (4, "version", Field::Text),
-    (5, "resource", Field::Text),
-    (6, "subresource", Field::Text),
-    (7, "name", Field::Text),
-    (8, "fieldSelector", Field::One(SELECTOR)),
-    (9, "labelSelector", Field::One(SELECTOR)),
+const REQUIREMENT: MessageFields =
+    &[(1, "key", FieldType::Text), (2, "operator", FieldType::Text), (3, "values", FieldType::Texts)];
+const SELECTOR: MessageFields =
+    &[(1, "rawSelector", FieldType::Text), (2, "requirements", FieldType::Several(REQUIREMENT))];
+const RESOURCE: MessageFields = &[
+    (1, "namespace", FieldType::Text),
+    (2, "verb", FieldType::Text),
+    (3, "group", FieldType::Text),
+    (4, "version", FieldType::Text),
+    (5, "resource", FieldType::Text),
+    (6, "subresource", FieldType::Text),
+    (7, "name", FieldType::Text),
+    (8, "fieldSelector", FieldType::One(SELECTOR)),
+    (9, "labelSelector", FieldType::One(SELECTOR)),
 ];
-const PATH: Message = &[(1, "path", Field::Text), (2, "verb", Field::Text)];
-const ACCESS_SPEC: Message =
-    &[(1, "resourceAttributes", Field::One(RESOURCE)), (2, "nonResourceAttributes", Field::One(PATH))];
-const RULES_SPEC: Message = &[(1, "namespace", Field::Text)];
+const PATH: MessageFields = &[(1, "path", FieldType::Text), (2, "verb", FieldType::Text)];
+const ACCESS_SPEC: MessageFields =
+    &[(1, "resourceAttributes", FieldType::One(RESOURCE)), (2, "nonResourceAttributes", FieldType::One(PATH))];
+const RULES_SPEC: MessageFields = &[(1, "namespace", FieldType::Text)];
 
 /// SelfSubjectReview.
-pub(super) const USER: Message = &[(1, "metadata", Field::One(OBJECT_META))];
+pub(super) const USER: MessageFields = &[(1, "metadata", FieldType::One(OBJECT_META))];
 /// SelfSubjectAccessReview.
-pub(super) const ACCESS: Message = &[(1, "metadata", Field::One(OBJECT_META)), (2, "spec", Field::One(ACCESS_SPEC))];
+pub(super) const ACCESS: MessageFields =
+    &[(1, "metadata", FieldType::One(OBJECT_META)), (2, "spec", FieldType::One(ACCESS_SPEC))];
 /// SelfSubjectRulesReview.
-pub(super) const RULES: Message = &[(1, "metadata", Field::One(OBJECT_META)), (2, "spec", Field::One(RULES_SPEC))];
+pub(super) const RULES: MessageFields =
+    &[(1, "metadata", FieldType::One(OBJECT_META)), (2, "spec", FieldType::One(RULES_SPEC))];
 
 /// Reads a body.
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn document(bytes: &[u8], message: Message) -> Result<Value, String> {
+pub(super) fn document(bytes: &[u8], message: MessageFields) -> Result<Value, String> {
     let envelope =
         bytes.strip_prefix(MAGIC).ok_or("the body does not begin with the bytes of protobuf in Kubernetes")?;
     let (mut head, mut raw) = (Map::new(), &[][..]);
     for field in Fields(envelope) {
         match field? {
             (1, Content::Bytes(bytes)) => {
-                head = read(bytes, &[(1, "apiVersion", Field::Text), (2, "kind", Field::Text)])?;
+                head = read(bytes, &[(1, "apiVersion", FieldType::Text), (2, "kind", FieldType::Text)])?;
             }
             (2, Content::Bytes(bytes)) => raw = bytes,
             _ => {}
@@ -78,7 +82,7 @@ pub(super) fn document(bytes: &[u8], message: Message) -> Result<Value, String> 
 }
 
 /// Reads a message. It is as deep as its description.
-fn read(bytes: &[u8], message: Message) -> Result<Map<String, Value>, String> {
+fn read(bytes: &[u8], message: MessageFields) -> Result<Map<String, Value>, String> {
     let mut members = Map::new();
     for field in Fields(bytes) {
         let (number, content) = field?;
@@ -87,15 +91,15 @@ fn read(bytes: &[u8], message: Message) -> Result<Map<String, Value>, String> {
         let text = || std::str::from_utf8(bytes).map_err(|_| format!("{name}: it is not UTF-8"));
         match kind {
             // An empty text is the same as none, as in the JSON of these kinds.
-            Field::Text if bytes.is_empty() => {}
-            Field::Text => {
+            FieldType::Text if bytes.is_empty() => {}
+            FieldType::Text => {
                 members.insert((*name).to_owned(), json!(text()?));
             }
-            Field::One(message) => {
+            FieldType::One(message) => {
                 members.insert((*name).to_owned(), Value::Object(read(bytes, message)?));
             }
-            Field::Texts => push(&mut members, name, json!(text()?)),
-            Field::Several(message) => push(&mut members, name, Value::Object(read(bytes, message)?)),
+            FieldType::Texts => push(&mut members, name, json!(text()?)),
+            FieldType::Several(message) => push(&mut members, name, Value::Object(read(bytes, message)?)),
         }
     }
     Ok(members)

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::wire::body::Body;
 use crate::wire::gzip;
-use crate::wire::gzip::Member;
+use crate::wire::gzip::GzipMember;
 
 const INITIAL: &str = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 const GZIP: (&str, &str) = ("accept-encoding", "gzip");
@@ -246,7 +246,7 @@ proptest! {
     ) {
         let texts: Vec<Vec<u8>> = texts.into_iter().map(|(text, times)| text.repeat(times)).collect();
         let parts: Vec<_> = texts.iter().map(|text| std::sync::Arc::new(gzip::deflated(text))).collect();
-        let (mut member, mut expected) = (Member::default(), Vec::new());
+        let (mut member, mut expected) = (GzipMember::default(), Vec::new());
         let mut decoder = GzDecoder::new(Vec::new());
         for (first, count) in order {
             let range = first.min(parts.len())..(first + count).min(parts.len());

@@ -15,7 +15,7 @@ use super::{ALL_SHIRTS, Answer, Fixture};
 use crate::access::tests::cluster::Cluster;
 use crate::extract::Prune;
 use crate::registry::LoadState;
-use crate::registry::consumer::{ConsumerTerms, ConsumerValue};
+use crate::registry::consumer::{ConsumerClaim, ConsumerTerms};
 use crate::registry::views::{ViewDefinition, ViewPart};
 use crate::server::Settings;
 use crate::store::HistoryLimits;
@@ -159,7 +159,7 @@ fn with_agent() -> (Fixture, Arc<Cluster>) {
     fixture.put("a", "x", "blue");
     fixture.put_agent();
     let consumer =
-        ConsumerTerms { fields: vec![("spec.color".to_owned(), ConsumerValue::NodeName)], ..ConsumerTerms::default() };
+        ConsumerTerms { fields: vec![("spec.color".to_owned(), ConsumerClaim::NodeName)], ..ConsumerTerms::default() };
     let part =
         ViewPart { group: "stable.example.com".to_owned(), resource: "shirts".to_owned(), ..ViewPart::default() };
     let definition = ViewDefinition { parts: vec![part], consumer, ..ViewDefinition::default() };

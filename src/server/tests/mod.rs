@@ -52,7 +52,7 @@ use super::{Server, Settings};
 use crate::crd::Crd;
 use crate::extract::Extractor;
 use crate::model::{Gvr, Key, Scope, Version};
-use crate::registry::{Catalog, Group, LoadState, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
+use crate::registry::{ApiGroup, Catalog, LoadState, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
 use crate::store::{HistoryLimits, Store};
 use crate::wire::body::Body;
 
@@ -199,8 +199,8 @@ impl Stored {
 
 fn catalog(resources: &[&Stored]) -> Catalog {
     let groups = vec![
-        Group { name: String::new(), versions: vec!["v1".to_owned()] },
-        Group { name: "stable.example.com".to_owned(), versions: vec!["v1".to_owned()] },
+        ApiGroup { name: String::new(), versions: vec!["v1".to_owned()] },
+        ApiGroup { name: "stable.example.com".to_owned(), versions: vec!["v1".to_owned()] },
     ];
     let version = VersionInfo { body: json!({"major": "1", "minor": "36"}) };
     Catalog::new(groups, resources.iter().map(|stored| stored.resource.clone()), version)

@@ -9,7 +9,7 @@ use super::placement_review::REVIEWS;
 use super::{Fixture, SHIRTS};
 use crate::manifest::yaml::{Syntax, documents};
 use crate::placement::{Node, Pod};
-use crate::testing::nested::{self, MAX_LEVELS, Nested, Shape, on_worker_stack};
+use crate::testing::nested::{self, MAX_LEVELS, Nested, Nesting, on_worker_stack};
 use crate::wire::column::{ColumnKind, write_cell};
 use crate::wire::encode::json_bytes;
 use crate::wire::indent::DEEPEST;
@@ -22,7 +22,7 @@ fn block_on<T: Send>(future: impl Future<Output = T> + Send) -> T {
 
 #[test]
 fn nested_objects_are_served_in_every_form() {
-    for shape in [Shape::Lists, Shape::Maps, Shape::Mixed(vec![true, false])] {
+    for shape in [Nesting::Lists, Nesting::Maps, Nesting::Mixed(vec![true, false])] {
         for depth in [100, 124, 125, 126, 127, 128, 1000, MAX_LEVELS - 1] {
             let why = format!("{shape:?} {depth}");
             let mut fixture = block_on(async { Fixture::new() });
@@ -58,7 +58,7 @@ fn nested_objects_are_served_in_every_form() {
 
 #[test]
 fn cells_of_nested_values_fit_the_stack_of_a_worker() {
-    for shape in [Shape::Lists, Shape::Maps, Shape::Mixed(vec![true, false])] {
+    for shape in [Nesting::Lists, Nesting::Maps, Nesting::Mixed(vec![true, false])] {
         let json = Nested::new(MAX_LEVELS, shape.clone()).text();
         let is_whole = on_worker_stack(|| {
             let mut written = Vec::new();
@@ -71,7 +71,7 @@ fn cells_of_nested_values_fit_the_stack_of_a_worker() {
 
 #[test]
 fn nested_bodies_are_rejected() {
-    for shape in [Shape::Lists, Shape::Maps, Shape::Mixed(vec![true, false])] {
+    for shape in [Nesting::Lists, Nesting::Maps, Nesting::Mixed(vec![true, false])] {
         for depth in [128, 1000, MAX_LEVELS, 100_000] {
             let nested = Nested::new(depth, shape.clone()).text();
             for kind in ["application/json", "application/yaml"] {
@@ -89,7 +89,7 @@ fn nested_bodies_are_rejected() {
 
 #[test]
 fn pods_and_nodes_are_read_whatever_nests_beside_their_fields() {
-    for shape in [Shape::Lists, Shape::Maps] {
+    for shape in [Nesting::Lists, Nesting::Maps] {
         for depth in [128, 1000, MAX_LEVELS - 2] {
             let nested = Nested::new(depth, shape.clone()).text();
             let object = format!(

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::model::percent_decode;
 use crate::request::Query;
-use crate::selector::{Problem, Reason};
+use crate::selector::{FieldError, FieldErrorType};
 use crate::wire::api_error::ApiError;
 use crate::wire::params::{go_duration, timeout};
 
@@ -253,7 +253,9 @@ fn the_message_of_a_failure_has_at_most_64_kib() {
     let message = read(ApiError::BadRequest("é".repeat(MOST)))["message"].as_str().unwrap().to_owned();
     assert_eq!(message, format!("{} ...", "é".repeat(MOST / 2)));
     let problems = |count: usize, length: usize| {
-        let problem = |number: usize| Problem::without_value(Reason::Invalid, format!("f{number}"), "x".repeat(length));
+        let problem = |number: usize| {
+            FieldError::without_value(FieldErrorType::Invalid, format!("f{number}"), "x".repeat(length))
+        };
         ApiError::invalid_review("g", "Kind", (0..count).map(problem).collect())
     };
     let few = read(problems(3, 100));

@@ -14,7 +14,7 @@ use crate::access::tests::cluster::Cluster;
 use crate::extract::Extractor;
 use crate::model::{Gvr, Key, Scope, Version, quantity};
 use crate::placement::{Options, Pod};
-use crate::placement_service::index::{Copies, MOST_LONG, PlacementIndex};
+use crate::placement_service::index::{MOST_LONG, PlacementIndex, PlacementStores};
 use crate::registry::{Catalog, LoadState, Memory, PartialStore, Registry, Resource};
 use crate::server::{Server, Settings};
 use crate::store::HistoryLimits;
@@ -523,7 +523,7 @@ fn take(fixture: &mut Fixture, step: &Step) {
 }
 
 async fn report(fixture: &Fixture, index: &PlacementIndex) -> String {
-    let copies = Copies::of(&fixture.registry.catalog(), Duration::ZERO).await.unwrap();
+    let copies = PlacementStores::of(&fixture.registry.catalog(), Duration::ZERO).await.unwrap();
     let indexed = index.at(&copies).unwrap();
     let affinity = json!({"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
         {"weight": 7, "podAffinityTerm": {"labelSelector": {"matchLabels": {"app": "a1"}}, "topologyKey": "zone"}},

@@ -10,7 +10,7 @@ use super::{ALL_SHIRTS, Fixture, Stored, catalog};
 use crate::crd::PrinterColumn;
 use crate::extract::Prune;
 use crate::json::cursor::bytes_read_so_far;
-use crate::registry::consumer::{Consumer, ConsumerValue};
+use crate::registry::consumer::{ConsumerClaim, ConsumerContext};
 use crate::registry::views::{ViewDefinition, ViewPart};
 use crate::registry::{Resource, ViewState};
 use crate::server::Settings;
@@ -88,8 +88,8 @@ fn a_table_watch_takes_little_memory_whatever_the_definition_takes() {
 fn a_resource_for_one_consumer_takes_little_memory_whatever_the_definition_takes() {
     let fixture = tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async { Fixture::new() });
     let resource = wide(&fixture.shirts.resource);
-    let values = vec![(ConsumerValue::Namespace, "a".to_owned())];
-    let consumer = Consumer { values, ..Consumer::default() };
+    let values = vec![(ConsumerClaim::Namespace, "a".to_owned())];
+    let consumer = ConsumerContext { values, ..ConsumerContext::default() };
     let mut kept = Vec::new();
     let held = measure(|| kept.push(resource.of_consumer(&consumer)));
     assert!(held.bytes_current < 4_096, "{} bytes", held.bytes_current);

@@ -17,7 +17,7 @@ use crate::model::Version;
 use crate::registry::fieldcache_protocol::{CONSISTENCY_HEADER, PROGRESS_PARAMETER};
 use crate::registry::upstream::{Upstream, UpstreamBody};
 use crate::server::Settings;
-use crate::server::settings::Consistency;
+use crate::server::settings::ReadConsistency;
 use crate::store::HistoryLimits;
 
 /// A source that answers every list with its version, after a while; version 0 is an error.
@@ -48,7 +48,8 @@ impl Upstream for Source {
 
 fn strong(version: u64, takes: Duration) -> (Fixture, Arc<Source>) {
     let source = Arc::new(Source { version: AtomicU64::new(version), takes, ..Source::default() });
-    let settings = Settings { upstream: Some(source.clone()), consistency: Consistency::Strong, ..Settings::default() };
+    let settings =
+        Settings { upstream: Some(source.clone()), consistency: ReadConsistency::Strong, ..Settings::default() };
     (Fixture::with(settings, HistoryLimits::default()), source)
 }
 

@@ -10,7 +10,7 @@ use crate::model::Gvr;
 use crate::query::AccessPath;
 use crate::registry::LoadState;
 use crate::server::Settings;
-use crate::server::request_metrics::{AnswerPath, BOUNDS, Counted, Outcome, RequestMetrics, Verb};
+use crate::server::request_metrics::{AnswerPath, BOUNDS, Counted, RequestMetrics, RequestOutcome, Verb};
 
 /// `VERB resource code path field label = count`, the parts that are not there as `-`.
 fn lines(tally: &RequestMetrics) -> Vec<String> {
@@ -122,8 +122,13 @@ fn durations_fall_into_the_first_bucket_that_holds_them() {
         (Duration::from_secs(3600), BOUNDS.len(), "a watch"),
     ] {
         let tally = RequestMetrics::default();
-        let outcome =
-            Outcome { verb: Verb::List, code: 200, path: None, has_field_selector: false, has_label_selector: false };
+        let outcome = RequestOutcome {
+            verb: Verb::List,
+            code: 200,
+            path: None,
+            has_field_selector: false,
+            has_label_selector: false,
+        };
         tally.count(None, outcome, took);
         let counted = &tally.counted()[0];
         let mut expected = [0; BOUNDS.len() + 1];
@@ -136,7 +141,7 @@ fn durations_fall_into_the_first_bucket_that_holds_them() {
 fn counts_of_many_threads_are_all_there() {
     let tally = Arc::new(RequestMetrics::default());
     let resources = ["shirts", "hats", "pods"].map(|name| Gvr::new("g", "v1", name));
-    let outcome = |code| Outcome {
+    let outcome = |code| RequestOutcome {
         verb: Verb::Get,
         code,
         path: Some(AnswerPath::Own(AccessPath::Index)),

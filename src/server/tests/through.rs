@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{ALL_SHIRTS, Fixture, SHIRTS};
 use crate::extract::Prune;
-use crate::registry::consumer::{Consumer, ConsumerTerms, ConsumerValue};
+use crate::registry::consumer::{ConsumerClaim, ConsumerContext, ConsumerTerms};
 use crate::registry::views::{ViewDefinition, ViewPart};
 use crate::request::view_path::VIEWS;
 use crate::selector::{FieldExpression, Operator};
@@ -359,7 +359,7 @@ async fn watches_tell_what_enters_and_leaves_the_view() {
 async fn a_view_for_consumers_shows_nothing_to_nobody_and_to_each_his_own() {
     let fixture = Fixture::with_shirts(Settings::default());
     let terms =
-        ConsumerTerms { fields: vec![("spec.color".to_owned(), ConsumerValue::NodeName)], ..ConsumerTerms::default() };
+        ConsumerTerms { fields: vec![("spec.color".to_owned(), ConsumerClaim::NodeName)], ..ConsumerTerms::default() };
     let definition = ViewDefinition { parts: vec![blue()], consumer: terms, ..ViewDefinition::default() };
     fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Ok(definition.into()))]));
     for path in [ALL_SHIRTS, "/apis", "/openapi/v3", "/version"] {
@@ -381,14 +381,14 @@ async fn a_view_for_consumers_shows_nothing_to_nobody_and_to_each_his_own() {
         let state = crate::query::State::current(snapshot.clone());
         crate::query::Listing::new(state, &selection, None).map(|object| object.key().to_string()).collect()
     };
-    let of = |values: &[(ConsumerValue, &str)]| {
+    let of = |values: &[(ConsumerClaim, &str)]| {
         let values = values.iter().map(|(value, text)| (*value, (*text).to_owned())).collect();
-        names(&resource.of_consumer(&Consumer { values, ..Consumer::default() }))
+        names(&resource.of_consumer(&ConsumerContext { values, ..ConsumerContext::default() }))
     };
     assert!(names(resource).is_empty(), "before it is known who asks");
     assert!(of(&[]).is_empty(), "of who does not have the value");
-    assert!(of(&[(ConsumerValue::PodName, "blue")]).is_empty(), "of who has another one");
-    assert_eq!(of(&[(ConsumerValue::NodeName, "blue")]), ["a/x", "a/x.y", "ab/x", "ab/x.y"]);
-    assert!(of(&[(ConsumerValue::NodeName, "green")]).is_empty(), "the View's own selection holds as well");
-    assert!(of(&[(ConsumerValue::NodeName, "blue,spec.color!=x")]).is_empty(), "a value is a value");
+    assert!(of(&[(ConsumerClaim::PodName, "blue")]).is_empty(), "of who has another one");
+    assert_eq!(of(&[(ConsumerClaim::NodeName, "blue")]), ["a/x", "a/x.y", "ab/x", "ab/x.y"]);
+    assert!(of(&[(ConsumerClaim::NodeName, "green")]).is_empty(), "the View's own selection holds as well");
+    assert!(of(&[(ConsumerClaim::NodeName, "blue,spec.color!=x")]).is_empty(), "a value is a value");
 }

@@ -16,7 +16,7 @@ use crate::model::{Gvr, Key, Version};
 use crate::protobuf::table::{NEWEST, OLDEST};
 use crate::protobuf::{Encoder, MessageTable};
 use crate::registry::views::{ViewDefinition, ViewPart};
-use crate::registry::{Catalog, Group, LoadState, Resource, VersionInfo};
+use crate::registry::{ApiGroup, Catalog, LoadState, Resource, VersionInfo};
 use crate::server::Settings;
 use crate::store::{HistoryLimits, Pinned, Store};
 use crate::wire::go_zero_values;
@@ -234,7 +234,7 @@ async fn kinds_without_known_messages_are_sent_as_json_with_a_warning() {
     let stored = Stored::new(Resource { gvr, kind, list_kind, ..pods() }, HistoryLimits::default());
     fixture.put_pod("a", "p");
     stored.resource.live.publish(LoadState::Ready(fixture.pods.store.snapshot()));
-    let groups = vec![Group { name: "metrics.k8s.io".to_owned(), versions: vec!["v1beta1".to_owned()] }];
+    let groups = vec![ApiGroup { name: "metrics.k8s.io".to_owned(), versions: vec!["v1beta1".to_owned()] }];
     let version = VersionInfo { body: json!({"major": "1", "minor": "36"}) };
     fixture.registry.replace(Catalog::new(groups, [stored.resource.clone()], version), |_| None);
     let list = "/apis/metrics.k8s.io/v1beta1/pods";
@@ -263,7 +263,7 @@ async fn bookmarks_have_a_protobuf_form_in_every_version_of_a_kind() {
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(100));
     stored.resource.live.publish(LoadState::Ready(store.snapshot()));
-    let groups = vec![Group { name: "node.k8s.io".to_owned(), versions: vec!["v1alpha1".to_owned()] }];
+    let groups = vec![ApiGroup { name: "node.k8s.io".to_owned(), versions: vec!["v1alpha1".to_owned()] }];
     let version = VersionInfo { body: json!({"major": "1", "minor": "36"}) };
     fixture.registry.replace(Catalog::new(groups, [stored.resource.clone()], version), |_| None);
     let initial = "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::registry::Deflated;
 use crate::wire::encode::CHUNK;
 use crate::wire::gzip;
-use crate::wire::gzip::Member;
+use crate::wire::gzip::GzipMember;
 
 /// Lines that were made or found in one pull.
 #[derive(Default)]
@@ -60,7 +60,7 @@ impl Batch {
     }
 
     /// As it is sent in a compressed stream.
-    pub(super) fn into_part_of(mut self, member: &mut Member) -> Bytes {
+    pub(super) fn into_part_of(mut self, member: &mut GzipMember) -> Bytes {
         self.deflate();
         member.push(&self.parts)
     }

@@ -10,10 +10,10 @@ use super::super::read;
 use super::super::state::ServerState;
 use super::large::LargeEvents;
 use crate::flow_control::Limits;
-use crate::flow_control::user::{Share, User};
+use crate::flow_control::user::{User, UserShare};
 use crate::model::Version;
 use crate::query::{Listing, Selection, State, Work};
-use crate::store::{Cursor, PinnedValue, Snapshot};
+use crate::store::{HistoryCursor, PinnedValue, Snapshot};
 use crate::wire::api_error::ApiError;
 
 /// What a watch holds, in words.
@@ -26,19 +26,19 @@ pub(super) struct Initial {
     large: Box<LargeEvents>,
     limits: Arc<Limits>,
     /// Of the selection.
-    _share: Share,
+    _share: UserShare,
 }
 
 /// The objects of initial events that are left.
-pub(super) struct Events {
+pub(super) struct RemainingInitialEvents {
     pub(super) listing: PinnedValue<Listing>,
     /// The version of their state.
     pub(super) version: Version,
     /// Where the changes after it begin.
-    pub(super) then: Cursor,
+    pub(super) then: HistoryCursor,
     pub(super) large: Box<LargeEvents>,
     /// Of what the listing holds.
-    _share: Share,
+    _share: UserShare,
 }
 
 impl Initial {
@@ -46,7 +46,7 @@ impl Initial {
         server: &ServerState,
         context: &RequestContext<'_>,
         selection: Selection,
-        share: Share,
+        share: UserShare,
     ) -> Initial {
         let large = Box::new(LargeEvents::new(server.limits.clone(), context.user.clone()));
         Initial { selection: Box::new(selection), large, limits: server.limits.clone(), _share: share }
@@ -56,7 +56,7 @@ impl Initial {
     ///
     /// # Errors
     /// 429 when the user's watches hold as much as they may, 410 when the state was let go meanwhile.
-    pub(super) async fn events(self, snapshot: Snapshot, user: &User) -> Result<Events, ApiError> {
+    pub(super) async fn events(self, snapshot: Snapshot, user: &User) -> Result<RemainingInitialEvents, ApiError> {
         let Initial { selection, large, limits, _share } = self;
         let (version, then) = (snapshot.version(), snapshot.end());
         let state = State::current(snapshot.clone());
@@ -70,6 +70,6 @@ impl Initial {
             limits.count(limited.limit);
             ApiError::Limited(limited)
         })?;
-        Ok(Events { listing: snapshot.hold(listing), version, then, large, _share: of_listing })
+        Ok(RemainingInitialEvents { listing: snapshot.hold(listing), version, then, large, _share: of_listing })
     }
 }

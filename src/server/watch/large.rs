@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::flow_control::Limits;
 use crate::flow_control::limit::Limited;
-use crate::flow_control::lists::{LARGE, Place, Turn};
+use crate::flow_control::lists::{LARGE, ListAdmission, ListPermit};
 use crate::flow_control::user::User;
 use crate::query::Listing;
 
@@ -12,7 +12,7 @@ use crate::query::Listing;
 pub(super) struct LargeEvents {
     limits: Arc<Limits>,
     user: User,
-    held: Option<Place>,
+    held: Option<ListPermit>,
 }
 
 impl LargeEvents {
@@ -29,8 +29,8 @@ impl LargeEvents {
         self.held = None;
         let Some(bytes) = large else { return Ok(()) };
         let turn = match self.limits.lists().enter(&self.user, bytes) {
-            Ok(Turn::Now(place)) => Ok(place),
-            Ok(Turn::Later(waiting)) => waiting.turn().await,
+            Ok(ListAdmission::Now(place)) => Ok(place),
+            Ok(ListAdmission::Later(waiting)) => waiting.turn().await,
             Err(limited) => Err(limited),
         };
         self.held = Some(turn.inspect_err(|limited| self.limits.count(limited.limit))?);

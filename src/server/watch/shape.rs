@@ -24,35 +24,36 @@ use crate::flow_control::user::User;
 use crate::flow_control::watches::Watches;
 use crate::wire::api_error::ApiError;
 use crate::wire::encode::{Shown, write_string, write_type};
-use crate::wire::negotiate::Form;
+use crate::wire::negotiate::Representation;
 use crate::wire::table::{Columns, Include, MOST_IN_EVENT, TooLongRow};
 use crate::wire::{go_zero_values, protobuf};
 
 /// What an event is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum WatchEventType {
     Added,
     Modified,
     Deleted,
 }
 
-impl Kind {
-    pub(super) const ALL: [Kind; 3] = [Kind::Added, Kind::Modified, Kind::Deleted];
+impl WatchEventType {
+    pub(super) const ALL: [WatchEventType; 3] =
+        [WatchEventType::Added, WatchEventType::Modified, WatchEventType::Deleted];
 
     /// `at` is the version of the change.
-    pub(super) fn of(told: &Transition, at: Version) -> (Kind, Shown<'_>) {
+    pub(super) fn of(told: &Transition, at: Version) -> (WatchEventType, Shown<'_>) {
         match told {
-            Transition::Added(object) => (Kind::Added, Shown::as_is(object)),
-            Transition::Modified(object) => (Kind::Modified, Shown::as_is(object)),
-            Transition::Deleted(object) => (Kind::Deleted, Shown { object, version: at }),
+            Transition::Added(object) => (WatchEventType::Added, Shown::as_is(object)),
+            Transition::Modified(object) => (WatchEventType::Modified, Shown::as_is(object)),
+            Transition::Deleted(object) => (WatchEventType::Deleted, Shown { object, version: at }),
         }
     }
 
     fn as_str(self) -> &'static str {
         match self {
-            Kind::Added => "ADDED",
-            Kind::Modified => "MODIFIED",
-            Kind::Deleted => "DELETED",
+            WatchEventType::Added => "ADDED",
+            WatchEventType::Modified => "MODIFIED",
+            WatchEventType::Deleted => "DELETED",
         }
     }
 }
@@ -94,7 +95,7 @@ impl Mark {
 const FORMS: usize = 3;
 
 /// How events are written.
-pub(super) struct Shape {
+pub(super) struct EventEncoder {
     form: ShapeForm,
     /// Column definitions are told with the first event only.
     is_first: bool,
@@ -110,28 +111,28 @@ enum ShapeForm {
     Table(Arc<Columns>),
 }
 
-impl Shape {
+impl EventEncoder {
     pub(super) fn new(
         server: &ServerState,
         context: &RequestContext<'_>,
         resource: &Resource,
-        form: Form,
+        form: Representation,
         encoded: Option<protobuf::Objects>,
-    ) -> Result<Shape, ApiError> {
+    ) -> Result<EventEncoder, ApiError> {
         let include = Include::read(&context.info.query, &form)?;
         let form = match form {
-            Form::Whole | Form::AggregatedDiscovery => ShapeForm::Whole,
-            Form::Partial(version) => ShapeForm::Partial(version),
-            Form::PartialList(_) => {
+            Representation::Whole | Representation::AggregatedDiscovery => ShapeForm::Whole,
+            Representation::Partial(version) => ShapeForm::Partial(version),
+            Representation::PartialList(_) => {
                 return Err(ApiError::NotAcceptable(format!(
                     "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
                     list::go_type(resource, &resource.kind)
                 )));
             }
-            Form::Table(version) => ShapeForm::Table(server.columns.of(resource, &version, include)),
+            Representation::Table(version) => ShapeForm::Table(server.columns.of(resource, &version, include)),
         };
         let encoded = encoded.map(Box::new);
-        Ok(Shape { form, is_first: true, clock: server.settings.clock.clone(), encoded })
+        Ok(EventEncoder { form, is_first: true, clock: server.settings.clock.clone(), encoded })
     }
 
     /// How objects are written in frames of protobuf, if they are.
@@ -177,8 +178,8 @@ impl Shape {
         told: &Transition,
     ) -> Result<Bytes, ApiError> {
         let at = routed.change.version;
-        let (kind, shown) = Kind::of(told, at);
-        let number = self.number() * Kind::ALL.len() + kind as usize;
+        let (kind, shown) = WatchEventType::of(told, at);
+        let number = self.number() * WatchEventType::ALL.len() + kind as usize;
         let columns = match &self.form {
             ShapeForm::Table(columns) => Some(columns.clone()),
             ShapeForm::Whole | ShapeForm::Partial(_) => None,
@@ -205,7 +206,7 @@ impl Shape {
         };
         let line = routed.made(&form, || {
             let Some(told) = told.clone().map(|object| resource.show(object)) else { return Some(Bytes::new()) };
-            let (kind, shown) = Kind::of(&told, at);
+            let (kind, shown) = WatchEventType::of(&told, at);
             let mut line = Vec::new();
             match &columns {
                 Some(columns) => {
@@ -237,7 +238,7 @@ impl Shape {
     pub(super) fn write_event(
         &mut self,
         resource: &Resource,
-        kind: Kind,
+        kind: WatchEventType,
         shown: Shown<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), ApiError> {
@@ -369,7 +370,7 @@ fn too_long_row(resource: &Resource, shown: Shown<'_>) -> ApiError {
 }
 
 /// The begin of an event that is a table of one row.
-fn open_row(kind: Kind, columns: &Columns, version: Version, with_definitions: bool, out: &mut Vec<u8>) {
+fn open_row(kind: WatchEventType, columns: &Columns, version: Version, with_definitions: bool, out: &mut Vec<u8>) {
     open_event(kind.as_str(), out);
     columns.open_single(version, with_definitions, out);
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::crd::Crd;
-use crate::extract::ExtraField;
+use crate::extract::CompiledField;
 use crate::model::{Gvr, Key};
 use crate::source::field_caches::{own_definition, read};
 use crate::source::store_options::StoreOptions;
@@ -34,7 +34,7 @@ fn judged(name: &str, spec: Value) -> (StoreOptions, Vec<String>) {
 }
 
 fn names(extra: &StoreOptions, gvr: &Gvr) -> Vec<String> {
-    extra.fields(gvr).iter().map(ExtraField::name).map(str::to_owned).collect()
+    extra.fields(gvr).iter().map(CompiledField::name).map(str::to_owned).collect()
 }
 
 const SHIRTS: &str = "shirts.stable.example.com";

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::builtin::{kinds, schemas};
 use crate::crd::Crd;
 use crate::model::{Gvr, Key, Scope, Version};
-use crate::source::folder::{BuiltInKind, Change, File, Files, FolderDelta, FolderState};
+use crate::source::folder::{BuiltInKind, File, Files, FolderDelta, FolderState, ObjectChange};
 use crate::source::object;
 
 const START: u64 = 1_700_000_000_000;
@@ -103,9 +103,9 @@ impl Folder {
     }
 }
 
-fn version(change: &Change) -> Version {
+fn version(change: &ObjectChange) -> Version {
     match change {
-        Change::Upsert { version, .. } | Change::Remove { version, .. } => *version,
+        ObjectChange::Upsert { version, .. } | ObjectChange::Remove { version, .. } => *version,
     }
 }
 
@@ -118,16 +118,16 @@ fn is_empty(delta: &FolderDelta) -> bool {
 fn shown(delta: &FolderDelta, gvr: &Gvr) -> Vec<String> {
     let changes = delta.changes.get(gvr).map(Vec::as_slice).unwrap_or_default();
     assert!(changes.is_sorted_by_key(version), "versions rise: {changes:?}");
-    let text = |change: &Change| match change {
-        Change::Upsert { key, version, .. } => format!("+{key}@{}", version.number() - START),
-        Change::Remove { key, version } => format!("-{key}@{}", version.number() - START),
+    let text = |change: &ObjectChange| match change {
+        ObjectChange::Upsert { key, version, .. } => format!("+{key}@{}", version.number() - START),
+        ObjectChange::Remove { key, version } => format!("-{key}@{}", version.number() - START),
     };
     changes.iter().map(text).collect()
 }
 
 fn object_of(delta: &FolderDelta, gvr: &Gvr, key: &str) -> Value {
     let found = delta.changes[gvr].iter().find_map(|change| match change {
-        Change::Upsert { key: found, bytes, .. } if found.as_str() == key => Some(bytes.clone()),
+        ObjectChange::Upsert { key: found, bytes, .. } if found.as_str() == key => Some(bytes.clone()),
         _ => None,
     });
     serde_json::from_slice(&found.unwrap_or_else(|| panic!("{key} should be there"))).unwrap()
@@ -151,7 +151,7 @@ fn an_object_gets_what_a_server_would_have_set() {
                 "creationTimestamp": "2023-11-14T22:13:20Z", "resourceVersion": (START + 2).to_string()},
             "spec": {"color": "<blue>", "size": "M"}})
     );
-    let Some(Change::Upsert { bytes, .. }) = delta.changes[&gvr("v1")].first() else { panic!("an upsert") };
+    let Some(ObjectChange::Upsert { bytes, .. }) = delta.changes[&gvr("v1")].first() else { panic!("an upsert") };
     assert!(bytes.windows(6).any(|part| part == b"\\u003c"), "bytes are escaped as Go escapes them");
     assert_eq!(delta.version, Version::new(START + 2));
 }
@@ -571,10 +571,10 @@ proptest! {
                 for change in changes {
                     prop_assert!(version(&change) > last && version(&change) <= delta.version);
                     match change {
-                        Change::Upsert { key, bytes, .. } => {
+                        ObjectChange::Upsert { key, bytes, .. } => {
                             replayed.insert((gvr.clone(), key), comparable(&bytes));
                         }
-                        Change::Remove { key, .. } => {
+                        ObjectChange::Remove { key, .. } => {
                             prop_assert!(replayed.remove(&(gvr.clone(), key)).is_some(), "only what was there goes");
                         }
                     }
@@ -585,7 +585,7 @@ proptest! {
         let mut fresh = BTreeMap::new();
         for (gvr, changes) in FolderState::new(START).update(&folder.files, &built_in, &no_judge).changes {
             for change in changes {
-                if let Change::Upsert { key, bytes, .. } = change {
+                if let ObjectChange::Upsert { key, bytes, .. } = change {
                     fresh.insert((gvr.clone(), key), comparable(&bytes));
                 }
             }

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::feed::resource;
 use crate::registry::{NotReady, UpstreamDiscovery};
-use crate::source::connection::{Answer, ClusterOptions, Connection, RequestError};
+use crate::source::connection::{ClusterOptions, Connection, RequestError, UpstreamResponse};
 use crate::source::discovery::{discover, read_older};
 use crate::source::feed::Feed;
 use crate::source::list_watch::{ListWatchOptions, follow};
@@ -362,7 +362,8 @@ async fn older_documents_are_asked_for_two_at_a_time() {
 #[tokio::test]
 async fn an_error_whose_values_would_take_much_memory_is_shown_as_text() {
     let (connection, sending) = source(String::new(), Vec::new()).await;
-    let refused = |body: &Bytes| connection.refused("/x", &Answer { code: 500, retry_after: None, body: body.clone() });
+    let refused =
+        |body: &Bytes| connection.refused("/x", &UpstreamResponse { code: 500, retry_after: None, body: body.clone() });
     let message = |body: &Bytes| match refused(body) {
         RequestError::Refused { message, .. } => message,
         other => panic!("{other}"),

@@ -8,7 +8,7 @@ use crate::manifest::yaml::{Syntax, documents};
 use crate::model::Version;
 use crate::source::feed::named;
 use crate::source::resources::definition;
-use crate::testing::nested::{self, MAX_LEVELS, Nested, Shape, on_worker_stack};
+use crate::testing::nested::{self, MAX_LEVELS, Nested, Nesting, on_worker_stack};
 
 /// A CustomResourceDefinition of so many levels.
 fn definition_of(levels: usize) -> String {
@@ -42,7 +42,7 @@ fn definitions_are_read_to_their_own_bound() {
 #[test]
 fn an_object_that_cannot_be_extracted_is_known_by_name_at_any_depth() {
     for depth in [100, 128, 1000, MAX_LEVELS - 1] {
-        let spec = Nested::new(depth, Shape::Lists).text();
+        let spec = Nested::new(depth, Nesting::Lists).text();
         let object = format!(r#"{{"metadata":{{"name":"x","namespace":"n","resourceVersion":"7"}},"spec":{spec}}}"#);
         let found = on_worker_stack(|| named(object.as_bytes())).unwrap();
         assert_eq!((found.key.as_str(), found.version), ("n/x", Some(Version::new(7))), "{depth}");
@@ -64,7 +64,7 @@ fn block(nested: &Nested) -> String {
 
 #[test]
 fn nested_manifests_are_rejected_at_their_bound() {
-    for shape in [Shape::Lists, Shape::Maps, Shape::Mixed(vec![true, false])] {
+    for shape in [Nesting::Lists, Nesting::Maps, Nesting::Mixed(vec![true, false])] {
         for (depth, fits) in
             [(90, true), (110, false), (128, false), (1000, false), (MAX_LEVELS, false), (100_000, false)]
         {

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 
-use crate::flow_control::user::Share;
+use crate::flow_control::user::UserShare;
 use crate::transport::head_error::HeadError;
 
 /// The longest head in bytes: Go's `DefaultMaxHeaderBytes`, with the same allowance for its buffer.
@@ -15,7 +15,7 @@ pub(crate) const USUAL_HEAD: usize = (64 << 10) + (14 << 10);
 pub(crate) const MOST_FIELDS: usize = 4096;
 
 /// Takes the share of a long head of so many bytes.
-pub(super) type TakeShare<'t> = &'t mut dyn FnMut(u64) -> Result<Share, HeadError>;
+pub(super) type TakeShare<'t> = &'t mut dyn FnMut(u64) -> Result<UserShare, HeadError>;
 
 /// What a long head takes in memory, with its headers in a map.
 pub(super) fn taken_bytes(length: usize, fields: usize) -> u64 {

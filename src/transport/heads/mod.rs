@@ -38,14 +38,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use self::bounds::{MOST_HEAD, USUAL_HEAD, too_long};
-use self::one::{Following, Head};
+use self::one::{CompleteHead, Following};
 use self::slots::{Kept, SLOT_HEADER, Slots};
-use self::two::{Frames, Step};
+use self::two::{FrameAction, Frames};
 use super::head_error::HeadError;
 use super::stream_timeout::Link;
 use super::write_timeout::PREFACE;
 use crate::flow_control::connections::LONG_HEAD;
-use crate::flow_control::user::Share;
+use crate::flow_control::user::UserShare;
 
 /// How long a head may take to arrive, from its first byte. hyper does not see one that has begun.
 const HEAD_TIME: Duration = Duration::from_secs(30);
@@ -89,7 +89,7 @@ pub(super) struct Heads<Io> {
     /// So many of the held bytes are a head that is handed over.
     passing: usize,
     /// For a long head that is being read.
-    share: Option<Share>,
+    share: Option<UserShare>,
     /// Of HTTP/2.
     frames: Option<Box<Frames>>,
     slots: Arc<Slots>,
@@ -169,17 +169,17 @@ impl<Io> Heads<Io> {
         let frames = self.frames.get_or_insert_default();
         let step = frames.step(&self.held, &self.slots, &mut share);
         // The frames of a block have the time of one head together.
-        if step != Step::More && !frames.is_within_block() {
+        if step != FrameAction::More && !frames.is_within_block() {
             self.late = None;
         }
         match step {
-            Step::More => return false,
-            Step::Pass(length) => self.passing = length,
-            Step::Instead(length, frames) => {
+            FrameAction::More => return false,
+            FrameAction::Pass(length) => self.passing = length,
+            FrameAction::Instead(length, frames) => {
                 self.take_held(length);
                 self.instead = (frames, 0);
             }
-            Step::Broken => {
+            FrameAction::Broken => {
                 tracing::debug!("a header block cannot be read, so its connection ends");
                 self.instead = (two::BROKEN.to_vec(), 0);
                 (self.held, self.frames, self.next) = (Vec::new(), None, Next::Nothing);
@@ -199,8 +199,8 @@ impl<Io> Heads<Io> {
         Ok(())
     }
 
-    fn hand_over(&mut self, head: Head) {
-        let Head { length, instead, following } = head;
+    fn hand_over(&mut self, head: CompleteHead) {
+        let CompleteHead { length, instead, following } = head;
         match instead {
             None => self.passing = length,
             Some(instead) => {

@@ -33,7 +33,7 @@ pub(super) enum Following {
 
 /// A head that is there as a whole.
 #[derive(Debug)]
-pub(super) struct Head {
+pub(super) struct CompleteHead {
     /// Its bytes.
     pub(super) length: usize,
     /// What hyper gets instead, if it is something else.
@@ -46,7 +46,7 @@ pub(super) struct Head {
 ///
 /// # Errors
 /// Why the request is rejected.
-pub(super) fn read(bytes: &[u8], slots: &Slots, share: TakeShare<'_>) -> Result<Option<Head>, HeadError> {
+pub(super) fn read(bytes: &[u8], slots: &Slots, share: TakeShare<'_>) -> Result<Option<CompleteHead>, HeadError> {
     let mut few = [EMPTY_HEADER; USUAL_FIELDS];
     let mut request = httparse::Request::new(&mut few);
     match request.parse(bytes) {
@@ -70,7 +70,7 @@ fn convert(
     request: &httparse::Request<'_, '_>,
     slots: &Slots,
     share: TakeShare<'_>,
-) -> Result<Head, HeadError> {
+) -> Result<CompleteHead, HeadError> {
     if head.len() > MOST_HEAD {
         return Err(super::bounds::too_long());
     }
@@ -101,7 +101,7 @@ fn convert(
         None
     };
     if kept.is_none() && target.text == path && following != Following::Chunks {
-        return Ok(Head { length: head.len(), instead: None, following });
+        return Ok(CompleteHead { length: head.len(), instead: None, following });
     }
     let mut instead = Vec::with_capacity(target.text.len() + 1024);
     let mut push = |parts: &[&[u8]]| parts.iter().for_each(|part| instead.extend_from_slice(part));
@@ -131,7 +131,7 @@ fn convert(
         push(&[SLOT_HEADER.as_bytes(), b": ", number.to_string().as_bytes(), b"\r\n"]);
     }
     push(&[b"\r\n"]);
-    Ok(Head { length: head.len(), instead: Some(instead), following })
+    Ok(CompleteHead { length: head.len(), instead: Some(instead), following })
 }
 
 /// Reads what follows a head. Stricter than hyper and Go, so that no other server in front can read it in another way.

@@ -13,7 +13,7 @@ use http::{HeaderMap, Request, StatusCode, Uri};
 
 use super::target::LONGEST_URI;
 use crate::flow_control::header_bytes;
-use crate::flow_control::user::Share;
+use crate::flow_control::user::UserShare;
 use crate::transport::head_error::HeadError;
 
 /// Slots of HTTP/2 in use at a time, at most.
@@ -42,7 +42,7 @@ impl fmt::Display for LongQuery {
 /// What a long head takes, until its request is answered.
 #[derive(Clone, Debug)]
 struct Held {
-    _share: Arc<Share>,
+    _share: Arc<UserShare>,
 }
 
 /// What is kept of one request.
@@ -55,7 +55,7 @@ pub(super) struct Kept {
     /// Why the request is rejected instead.
     pub(super) rejection: Option<HeadError>,
     /// What it takes in memory.
-    pub(super) share: Option<Share>,
+    pub(super) share: Option<UserShare>,
 }
 
 impl Kept {

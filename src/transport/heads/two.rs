@@ -2,7 +2,7 @@
 //!
 //! h2 resets a stream whose path `http::Uri` rejects, before any code of this server runs. Every block of a connection is written anew,
 //! because the table of a peer's encoder is here and not in h2. All other frames are handed over as they are. What is no valid frame
-//! goes to h2 too, which knows the right error; where it cannot, the connection ends ([`Step::Broken`]).
+//! goes to h2 too, which knows the right error; where it cannot, the connection ends ([`FrameAction::Broken`]).
 
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
@@ -13,7 +13,7 @@ use super::hpack::{Broken, Decoder, Skipped};
 use super::slots::{Kept, SLOT_HEADER, Slots};
 use super::target::Target;
 use crate::flow_control::connections::LONG_HEAD;
-use crate::flow_control::user::Share;
+use crate::flow_control::user::UserShare;
 use crate::transport::head_error::HeadError;
 
 /// The head of a frame.
@@ -49,7 +49,7 @@ const READ_BY_HYPER: [&[u8]; 3] = [b"content-length", b"expect", b"te"];
 
 /// What happens to the bytes that were read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum FrameAction {
     /// More has to be read first.
     More,
     /// So many bytes are handed over as they are.
@@ -76,7 +76,7 @@ struct Block {
     /// Bytes of all its frames.
     length: usize,
     frames: usize,
-    share: Option<Share>,
+    share: Option<UserShare>,
     rejected: Option<Rejected>,
 }
 
@@ -173,23 +173,23 @@ impl Frames {
     }
 
     /// Looks at the beginning of what was read; `share` takes the share of a long head.
-    pub(super) fn step(&mut self, held: &[u8], slots: &Slots, share: TakeShare<'_>) -> Step {
+    pub(super) fn step(&mut self, held: &[u8], slots: &Slots, share: TakeShare<'_>) -> FrameAction {
         let Some(([length @ .., kind, flags, s0, s1, s2, s3], rest)) = held.split_first_chunk::<FRAME_HEAD>() else {
-            return Step::More;
+            return FrameAction::More;
         };
         let length = length.iter().fold(0, |length, byte| (length << 8) | usize::from(*byte));
         let stream = [s0 & 0x7f, *s1, *s2, *s3];
         match (*kind, &self.block) {
             (HEADERS, None) | (CONTINUATION, Some(_)) if length <= MOST_PAYLOAD => {}
-            (_, None) => return Step::Pass(FRAME_HEAD + length),
-            (_, Some(_)) => return Step::Broken,
+            (_, None) => return FrameAction::Pass(FRAME_HEAD + length),
+            (_, Some(_)) => return FrameAction::Broken,
         }
-        let Some(mut payload) = rest.get(..length) else { return Step::More };
+        let Some(mut payload) = rest.get(..length) else { return FrameAction::More };
         if *kind == HEADERS {
             match without_padding(payload, *flags) {
                 Some(fragment) => payload = fragment,
                 // h2 answers padding that is longer than the frame.
-                None => return Step::Pass(FRAME_HEAD + length),
+                None => return FrameAction::Pass(FRAME_HEAD + length),
             }
         }
         let ends_stream = flags & END_STREAM != 0;
@@ -205,13 +205,13 @@ impl Frames {
         block.length += payload.len();
         block.frames += 1;
         if block.stream != stream || block.frames > MOST_FRAMES || block.length > MOST_HEAD {
-            return Step::Broken;
+            return FrameAction::Broken;
         }
         match &mut block.rejected {
             None => block.bytes.extend_from_slice(payload),
             Some(rejected) => {
                 if rejected.skip(&mut self.decoder, payload).is_err() {
-                    return Step::Broken;
+                    return FrameAction::Broken;
                 }
             }
         }
@@ -223,18 +223,18 @@ impl Frames {
                     let mut rejected = Rejected { skipped, failure, is_request: false, is_head: false };
                     // Without this block the next one could not be read.
                     if rejected.skip(&mut self.decoder, &std::mem::take(&mut block.bytes)).is_err() {
-                        return Step::Broken;
+                        return FrameAction::Broken;
                     }
                     block.rejected = Some(rejected);
                 }
             }
         }
         if flags & END_HEADERS == 0 {
-            return Step::Instead(FRAME_HEAD + length, Vec::new());
+            return FrameAction::Instead(FRAME_HEAD + length, Vec::new());
         }
         match self.block.take().and_then(|block| self.convert(block, slots, share)) {
-            Some(frames) => Step::Instead(FRAME_HEAD + length, frames),
-            None => Step::Broken,
+            Some(frames) => FrameAction::Instead(FRAME_HEAD + length, frames),
+            None => FrameAction::Broken,
         }
     }
 

@@ -12,10 +12,10 @@ use e2e::versions::Kubernetes;
 use fieldcache::placement::admission::AdmissionError;
 use fieldcache::placement::question::Fetched;
 use fieldcache::placement::review::PlacementReviewSpec;
-use fieldcache::placement::unknown::Misfits;
+use fieldcache::placement::unknown::PodShapeErrors;
 use fieldcache::placement::warning::Warning;
-use fieldcache::placement::{Cluster, Options, Pod};
-use fieldcache::selector::Problem;
+use fieldcache::placement::{ClusterIndex, Options, Pod};
+use fieldcache::selector::FieldError;
 use futures::{StreamExt, TryStreamExt, stream};
 use http::Method;
 use serde_json::{Value, json};
@@ -36,9 +36,9 @@ struct Outcome {
     stored: Option<Pod>,
 }
 
-fn causes(problems: &[Problem]) -> Vec<(String, String, String)> {
+fn causes(problems: &[FieldError]) -> Vec<(String, String, String)> {
     let cause =
-        |problem: &Problem| (problem.reason.as_str().to_owned(), problem.field.clone(), problem.message.clone());
+        |problem: &FieldError| (problem.reason.as_str().to_owned(), problem.field.clone(), problem.message.clone());
     problems.iter().map(cause).collect()
 }
 
@@ -70,7 +70,7 @@ fn theirs(answer: &Answer) -> Result<Outcome> {
 fn ours(document: &Value) -> Result<Outcome> {
     let spec = PlacementReviewSpec { pod: Some(document.clone()), ..PlacementReviewSpec::default() };
     // Warnings of what is refused are not told here: a review is refused whole.
-    match spec.answer(&Cluster::default(), Fetched::default(), &Options::default()) {
+    match spec.answer(&ClusterIndex::default(), Fetched::default(), &Options::default()) {
         Ok(reviewed) => {
             // What we say of unknown fields beyond upstream's words stands in brackets.
             let upstream = |warning: Warning| match warning {
@@ -191,8 +191,8 @@ async fn pod_templates_are_judged_unmerged_as_by_kube_apiserver() -> Result<()> 
             _ => theirs(answer).with_context(|| deployment.to_string())?.causes,
         };
         let spec = PlacementReviewSpec { template: Some(deployment.clone()), ..PlacementReviewSpec::default() };
-        let reviewed = spec.answer(&Cluster::default(), Fetched::default(), &Options::default());
-        let of_template = |problem: &Problem| problem.field.starts_with("spec.template.");
+        let reviewed = spec.answer(&ClusterIndex::default(), Fetched::default(), &Options::default());
+        let of_template = |problem: &FieldError| problem.field.starts_with("spec.template.");
         let causes_here = match &reviewed {
             Err(AdmissionError::Invalid(problems)) if problems.iter().all(of_template) => causes(problems),
             // Those of the pod that would be made of it.
@@ -248,7 +248,7 @@ async fn every_field_that_kube_apiserver_knows_is_known() -> Result<()> {
                 spec.template = Some(object)
             }
             let misfits = spec.misfits();
-            ensure!(misfits == Misfits::default(), "{kind}: {misfits:?}");
+            ensure!(misfits == PodShapeErrors::default(), "{kind}: {misfits:?}");
         }
     }
     println!("admission: {count} fields of nine kinds are known");

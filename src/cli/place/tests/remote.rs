@@ -15,7 +15,7 @@ use crate::cli::place::reviewed::{ReviewResult, printed};
 use crate::cli::place::reviews::{path, requests};
 use crate::placement::Node;
 use crate::placement::review::{PlacementReview, PlacementReviewSpec, WhatIf};
-use crate::source::connection::{Answer, RequestError};
+use crate::source::connection::{RequestError, UpstreamResponse};
 
 const URL: &str = "http://127.0.0.1:8181";
 
@@ -144,7 +144,7 @@ fn a_node_that_is_not_there_is_told_with_those_that_are() {
 
 #[test]
 fn only_what_loads_is_asked_again() {
-    let answer = |code, message: &str, seconds: Option<u64>| Answer {
+    let answer = |code, message: &str, seconds: Option<u64>| UpstreamResponse {
         code,
         retry_after: seconds.map(Duration::from_secs),
         body: json!({"kind": "Status", "message": message}).to_string().into(),
@@ -157,7 +157,7 @@ fn only_what_loads_is_asked_again() {
         (answer(429, "4 placement reviews are being answered", Some(1)), ControlFlow::Break(())),
         (answer(503, loading, Some(1)), ControlFlow::Break(())),
         (answer(201, "", None), ControlFlow::Break(())),
-        (Answer { code: 429, retry_after: None, body: "later".into() }, ControlFlow::Break(())),
+        (UpstreamResponse { code: 429, retry_after: None, body: "later".into() }, ControlFlow::Break(())),
     ] {
         assert_eq!(again(&answer), expected, "{answer:?}");
     }

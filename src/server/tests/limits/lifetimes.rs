@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::super::admission::cluster;
 use super::super::{ALL_SHIRTS, Fixture};
 use crate::flow_control::connection::{CloseReason, ConnectionState};
-use crate::flow_control::groups::Member;
+use crate::flow_control::groups::GroupMember;
 use crate::server::Settings;
 use crate::store::HistoryLimits;
 use crate::transport::listen::{End, serve};

@@ -25,7 +25,7 @@ use crate::flow_control::connection::ConnectionState;
 use crate::flow_control::limit::{Limit, LimitSettings};
 use crate::flow_control::lists::LARGE;
 use crate::flow_control::user::User;
-use crate::flow_control::{Head, Limits, header_bytes};
+use crate::flow_control::{HeadShare, Limits, header_bytes};
 use crate::model::quantity::Bytes;
 use crate::registry::{LoadState, OverMemory, PanicOrigin};
 use crate::server::{Server, Settings};
@@ -337,13 +337,13 @@ fn headers_count_by_what_they_take_in_memory() {
         assert!(unstarted_bytes(&request) > counted, "{fields}");
     }
     let long = header_bytes(request(480).headers());
-    let mut held: Vec<Head> = std::iter::from_fn(|| limits.admit_head(&user("a"), 4, long).ok()).collect();
+    let mut held: Vec<HeadShare> = std::iter::from_fn(|| limits.admit_head(&user("a"), 4, long).ok()).collect();
     assert!((3..=5).contains(&held.len()), "{}", held.len());
-    held.iter_mut().for_each(Head::admitted);
+    held.iter_mut().for_each(HeadShare::admitted);
     assert!(limits.admit_head(&user("a"), 4, long).is_err(), "long headers count until the response");
     held.clear();
-    let mut held: Vec<Head> = (0..25).map(|_| limits.admit_head(&user("a"), 4, 2 << 10).unwrap()).collect();
-    held.iter_mut().for_each(Head::admitted);
+    let mut held: Vec<HeadShare> = (0..25).map(|_| limits.admit_head(&user("a"), 4, 2 << 10).unwrap()).collect();
+    held.iter_mut().for_each(HeadShare::admitted);
     assert!(limits.admit_head(&user("a"), 4, long).is_ok(), "others only until they are admitted");
 }
 

@@ -21,7 +21,7 @@ use crate::flow_control::connections::{Connections, MOST_UNSTARTED};
 use crate::flow_control::limit::{Limit, LimitSettings, Limited};
 use crate::flow_control::user::User;
 use crate::registry::PanicOrigin;
-use crate::server::request_metrics::Outcome;
+use crate::server::request_metrics::RequestOutcome;
 use crate::transport::head_error::HeadError;
 use crate::transport::listen::{Answers, End, Listener, serve};
 use crate::transport::stream_timeout::{Link, StreamTimeoutExecutor};
@@ -329,7 +329,7 @@ async fn a_head_that_is_too_long_is_rejected_before_it_is_read_whole() {
     let counted = fixture.server.tally().counted();
     let rejected: Vec<_> = counted.iter().filter(|counted| counted.outcome.code != 200).collect();
     let times = rejected.iter().map(|counted| counted.buckets.iter().sum::<u64>()).sum::<u64>();
-    assert_eq!((times, rejected[0].outcome), (1, Outcome::rejected(431)), "{rejected:?}");
+    assert_eq!((times, rejected[0].outcome), (1, RequestOutcome::rejected(431)), "{rejected:?}");
 }
 
 /// A front proxy carries requests of many users over one connection: that of one stream which ended does not end because its socket is full

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use super::{fill, get_as, user, whole, with_limits};
 use crate::flow_control::connection::ConnectionState;
 use crate::flow_control::limit::{Limit, LimitSettings};
-use crate::flow_control::slowest::{Held, slowest};
+use crate::flow_control::slowest::{ResponseBacklog, slowest};
 use crate::flow_control::unread::{Meter, Unread};
 use crate::model::quantity::Bytes;
 use crate::server::tests::listen::{Running, run_listener};
@@ -32,12 +32,12 @@ const NEWS: &[u8] = b"\"name\":\"news\"";
 proptest! {
     #[test]
     fn the_slowest_answers_of_the_heaviest_users_end(held in vec((0u8..4, 0u64..50, 0u64..20), 0..40), most in 0u64..800) {
-        let held: Vec<Held> = held
+        let held: Vec<ResponseBacklog> = held
             .into_iter()
-            .map(|(who, bytes, progress)| Held { user: user(&format!("user-{who}")), bytes, progress })
+            .map(|(who, bytes, progress)| ResponseBacklog { user: user(&format!("user-{who}")), bytes, progress })
             .collect();
         let ended = slowest(&held, most);
-        let mut left: Vec<Option<&Held>> = held.iter().map(Some).collect();
+        let mut left: Vec<Option<&ResponseBacklog>> = held.iter().map(Some).collect();
         for place in &ended {
             let total: u64 = left.iter().flatten().map(|answer| answer.bytes).sum();
             prop_assert!(total > most, "no answer ends that need not");
@@ -46,7 +46,7 @@ proptest! {
             };
             let gone = left[*place].expect("it ends once");
             prop_assert!((0..4).all(|who| of(&format!("user-{who}")) <= of(gone.user.name())), "its user has the most");
-            let slower = |other: &&Held| other.user == gone.user && other.bytes > 0 && other.progress < gone.progress;
+            let slower = |other: &&ResponseBacklog| other.user == gone.user && other.bytes > 0 && other.progress < gone.progress;
             prop_assert!(!left.iter().flatten().any(slower), "no slower one of this user is left");
             left[*place] = None;
         }

@@ -8,7 +8,7 @@ mod verdicts;
 
 use anyhow::{Result, ensure};
 use e2e::placement::{Question, verdict};
-use fieldcache::placement::Answer;
+use fieldcache::placement::PlacementResult;
 use serde_json::Value;
 
 use super::{Case, judged};
@@ -18,7 +18,7 @@ enum Alteration {
     /// What our side reads: a question about one pod.
     Question(fn(&mut Question)),
     /// What our side makes of it.
-    Verdict(fn(&Answer, &mut Value)),
+    Verdict(fn(&PlacementResult, &mut Value)),
 }
 
 /// A planted error.
