@@ -62,7 +62,7 @@ pub enum Admission<User: Clone + Eq + Hash + Ord> {
 }
 
 impl<User: Clone + Eq + Hash + Ord> FairSemaphore<User> {
-    /// All places are free.
+    /// An empty queue: all permits are free.
     pub fn new(bounds: Bounds) -> FairSemaphore<User> {
         let queue = FairQueue::new(Places::UntilLeft, bounds);
         FairSemaphore { shared: Mutex::new(Shared { queue, next_ticket: 0, sleeping: HashMap::new() }) }
@@ -82,28 +82,28 @@ impl<User: Clone + Eq + Hash + Ord> FairSemaphore<User> {
     }
 
     /// Waits for one place, however long that takes; of [`FairSemaphore::of_places`].
-    pub async fn place(self: &Arc<Self>, user: &User) -> Option<Permit<User>> {
-        match self.enter(user, Cost { places: 1, bytes: 0 }) {
+    pub async fn acquire_one(self: &Arc<Self>, user: &User) -> Option<Permit<User>> {
+        match self.acquire(user, Cost { places: 1, bytes: 0 }) {
             Ok(Admission::Now(place)) => Some(place),
             Ok(Admission::Later(waiting)) => Some(waiting.turn().await),
             Err(_) => None,
         }
     }
 
-    /// Asks for a place.
+    /// Acquires a permit, or joins the queue.
     ///
     /// # Errors
     /// What there is too little of, when too many of this user wait already.
-    pub fn enter(self: &Arc<Self>, user: &User, cost: Cost) -> Result<Admission<User>, Scarce> {
+    pub fn acquire(self: &Arc<Self>, user: &User, cost: Cost) -> Result<Admission<User>, Scarce> {
         let mut shared = self.lock();
         let ticket = shared.next_ticket;
         shared.next_ticket += 1;
         let entered = shared.queue.enter(user, ticket, cost);
         let place = || Permit { turns: self.clone(), user: user.clone(), ticket, cost };
         match entered {
-            Entered::Refused(scarce) => Err(scarce),
+            Entered::Rejected(scarce) => Err(scarce),
             Entered::Now => Ok(Admission::Now(place())),
-            Entered::Waits => {
+            Entered::Queued => {
                 let (wake, granted) = oneshot::channel();
                 shared.sleeping.insert(ticket, wake);
                 Ok(Admission::Later(QueuedPermit { place: place(), granted }))
@@ -111,7 +111,7 @@ impl<User: Clone + Eq + Hash + Ord> FairSemaphore<User> {
         }
     }
 
-    /// How much there is.
+    /// The number of permits and bytes, and the bounds of the queue.
     pub fn bounds(&self) -> Bounds {
         self.lock().queue.bounds()
     }
@@ -127,7 +127,7 @@ impl<User: Clone + Eq + Hash + Ord> FairSemaphore<User> {
         self.lock().queue.of(user)
     }
 
-    /// What is used up.
+    /// Which of permits and bytes is used up.
     pub fn scarce(&self) -> Scarce {
         self.lock().queue.scarce()
     }
@@ -151,9 +151,9 @@ impl<User: Clone + Eq + Hash + Ord> Drop for Permit<User> {
     fn drop(&mut self) {
         let mut shared = self.turns.lock();
         shared.sleeping.remove(&self.ticket);
-        let next = match shared.queue.give_up(&self.user, self.ticket) {
+        let next = match shared.queue.cancel(&self.user, self.ticket) {
             Some(next) => next,
-            None => shared.queue.leave(&self.user, self.cost),
+            None => shared.queue.release(&self.user, self.cost),
         };
         for ticket in next {
             if let Some(wake) = shared.sleeping.remove(&ticket) {

@@ -140,6 +140,7 @@ impl Attributes {
     }
 }
 
+/// Whether a review can carry these requirements: there are few, and their texts are short.
 fn are_few(fields: &[FieldRequirement], labels: &[LabelRequirement]) -> bool {
     let of_field =
         |field: &FieldRequirement| field.label.len() + field.operator.listed().iter().map(String::len).sum::<usize>();
@@ -178,7 +179,7 @@ impl RequiredPermissions {
         RequiredPermissions { request, namespaces }
     }
 
-    /// Each of the requests.
+    /// All requests that must be permitted.
     pub fn iter(&self) -> impl Iterator<Item = Cow<'_, Attributes>> {
         let itself = self.namespaces.is_empty().then(|| Cow::Borrowed(&*self.request));
         let within = |namespace: &String| {

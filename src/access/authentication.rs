@@ -97,7 +97,7 @@ pub enum AuthenticationResult {
 }
 
 impl Peer {
-    /// Of a connection.
+    /// The peer of a connection with this certificate chain.
     pub fn new(address: Option<IpAddr>, chain: Vec<CertificateDer<'static>>) -> Peer {
         Peer { address, chain, verified: Mutex::new(None) }
     }
@@ -124,6 +124,7 @@ impl Peer {
         config.front_proxy.is_some() && self.verify(config).is_some_and(|verified| verified.is_front_proxy)
     }
 
+    /// Verifies the chain of the peer, or returns the result of an earlier verification with the same authorities.
     fn verify(&self, config: &AuthenticationConfig) -> Option<VerifiedChain> {
         let own = self.chain.first()?;
         let mut held = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,6 +148,7 @@ impl Peer {
     }
 }
 
+/// Verifies a chain for the front proxy and for users, and reads the subject.
 fn verify(
     config: &AuthenticationConfig,
     own: &CertificateDer<'static>,

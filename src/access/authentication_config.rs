@@ -64,6 +64,7 @@ impl AuthenticationConfig {
 }
 
 impl FrontProxy {
+    /// Reads the keys `requestheader-*` of ConfigMap `extension-apiserver-authentication`.
     fn read(data: &Value, authorities: CertificateAuthorities) -> Result<FrontProxy, String> {
         let texts = |key: &str| -> Result<Vec<String>, String> {
             let Some(text) = data[key].as_str().filter(|text| !text.is_empty()) else { return Ok(Vec::new()) };

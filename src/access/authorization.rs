@@ -76,7 +76,7 @@ pub struct AccessReviewRequest {
 }
 
 impl AccessReviewRequest {
-    /// Its bytes in memory.
+    /// Memory of the request, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         self.spec.len()
     }
@@ -135,6 +135,7 @@ impl Authorizer {
         self.counted(decision)
     }
 
+    /// Sends a SubjectAccessReview and returns its decision. Borrows nothing, so that it can run as a task.
     fn review(&self, request: &AccessReviewRequest) -> impl Future<Output = Decision> + Send + use<> {
         let (backend, begun) = (self.backend.clone(), self.begun.clone());
         let (flow, spec) = (request.flow.clone(), request.spec.clone());
@@ -150,6 +151,7 @@ impl Authorizer {
         }
     }
 
+    /// Counts a decision for metrics.
     fn counted(&self, decision: Decision) -> Decision {
         self.counts.decided(match &decision {
             Decision::Allowed => DecisionResult::Allowed,

@@ -134,8 +134,9 @@ impl Backend {
         }
     }
 
+    /// Sends a review up to the number of tries, with pauses, in the turn of its flow.
     async fn tries(&self, review: ReviewKind, flow: &ReviewFlow, document: String) -> Result<Value, ReviewError> {
-        let _place = self.places.place(flow).await.ok_or(ReviewError::TooMany)?;
+        let _place = self.places.acquire_one(flow).await.ok_or(ReviewError::TooMany)?;
         let body = Bytes::from(document);
         let mut pause = FIRST_PAUSE;
         let mut unreached = 0;

@@ -174,6 +174,7 @@ impl CertificateAuthorities {
     }
 }
 
+/// A verifier of client certificates that trusts these anchors.
 fn verifier(provider: &Arc<CryptoProvider>, anchors: &[TrustAnchor]) -> Result<Arc<dyn ClientCertVerifier>, String> {
     let mut roots = RootCertStore::empty();
     for anchor in anchors {
@@ -197,7 +198,7 @@ pub struct CertificateSubject {
 }
 
 impl CertificateSubject {
-    /// Reads a certificate.
+    /// Reads the subject of a certificate.
     ///
     /// # Errors
     /// The error of the library; or a name has a string type that is not supported, such as T61String. Go reads such a name, so to skip it

@@ -133,31 +133,38 @@ impl CacheResult {
     }
 }
 
+/// Increments a counter.
 fn add(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
+/// The value of a counter.
 fn read(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
 impl AccessCounters {
+    /// Counts an attempt to authenticate.
     pub(super) fn authenticated(&self, method: AuthenticationMethod, result: AttemptResult) {
         add(&self.authentications[method as usize][result as usize]);
     }
 
+    /// Counts an authorization decision.
     pub(super) fn decided(&self, decided: DecisionResult) {
         add(&self.authorizations[decided as usize]);
     }
 
+    /// Counts a review that was sent.
     pub(super) fn reviewed(&self, review: ReviewKind, is_answered: bool) {
         add(&self.reviews[review as usize][usize::from(!is_answered)]);
     }
 
+    /// Counts a lookup in the cache of reviews.
     pub(super) fn looked_up(&self, review: ReviewKind, had: CacheResult) {
         add(&self.cache[review as usize][had as usize]);
     }
 
+    /// Counts a lease that ended because a permission was revoked.
     pub(super) fn revoked(&self) {
         add(&self.revoked);
     }

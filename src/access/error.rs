@@ -93,6 +93,7 @@ impl Forbidden {
     }
 }
 
+/// The beginning of a Forbidden message of kube-apiserver: `RESOURCE.GROUP "NAME" is forbidden`.
 fn prefix(about: &ResourceAttributes) -> String {
     let ResourceAttributes { group, resource, name, .. } = about;
     if group.is_empty() && resource.is_empty() {

@@ -41,6 +41,7 @@ pub enum TokenClass {
 }
 
 impl TokenClass {
+    /// How many tokens of this class an address may try, and how fast the budget refills.
     fn budget(self) -> FailureBudget {
         match self {
             TokenClass::Failed | TokenClass::NewOpaque => FailureBudget { tries: TRIES, every: EVERY },

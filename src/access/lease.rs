@@ -162,7 +162,7 @@ impl Leases {
         &self.tokens
     }
 
-    /// Decides about permissions.
+    /// The authorizer, which decides about permissions.
     pub fn authorizer(&self) -> &Authorizer {
         &self.authorizer
     }
@@ -188,6 +188,7 @@ impl Leases {
         }
     }
 
+    /// The lease of a permission, shared by all requests that need the same one.
     fn permission(&self, identity: &Identity, attributes: &Attributes) -> Option<Arc<Lease>> {
         let request = self.authorizer.review_request(identity, attributes)?;
         let key = request.key;
@@ -199,6 +200,7 @@ impl Leases {
         Some(table.shared(key, |_| true, make))
     }
 
+    /// The lease of a credential, shared by all requests that use it.
     fn credential(&self, credential: &Credential, identity: &Arc<Identity>) -> Option<Arc<Lease>> {
         let check = self.check(credential, identity)?;
         match credential {
@@ -221,6 +223,7 @@ impl Leases {
         }
     }
 
+    /// How the validity of a credential is checked again.
     fn check(&self, credential: &Credential, identity: &Arc<Identity>) -> Option<Check> {
         let (config, identity) = (self.config.clone(), identity.clone());
         Some(match credential {
@@ -232,6 +235,7 @@ impl Leases {
     }
 }
 
+/// The time after `left`, or a far one if a clock cannot express it.
 fn after_now(left: Duration) -> Instant {
     let now = Instant::now();
     // A time beyond what a clock can hold never comes.
@@ -239,7 +243,7 @@ fn after_now(left: Duration) -> Instant {
 }
 
 impl AuthorizationLease {
-    /// One that needs no check.
+    /// A lease without checks, for servers without access control.
     pub fn forever() -> AuthorizationLease {
         AuthorizationLease([].into())
     }
@@ -249,7 +253,7 @@ impl AuthorizationLease {
         self.0.iter().map(|lease| lease.times().due).min()
     }
 
-    /// Whether it has to be renewed now. Another holder may have renewed it before.
+    /// Whether a part must be checked now. Another holder may have checked it before.
     pub fn is_due(&self) -> bool {
         self.0.iter().any(|lease| lease.is_due())
     }
@@ -259,7 +263,7 @@ impl AuthorizationLease {
         self.0.iter().map(|lease| lease.check.held_bytes()).sum()
     }
 
-    /// Checks what is due. False if a part does not hold, and from then on.
+    /// Checks the parts that are due. False if a part is not valid, and from then on.
     pub async fn renew(&self) -> bool {
         for lease in self.0.iter() {
             if lease.is_due() && !lease.renew().await {
@@ -299,10 +303,12 @@ impl Lease {
         }
     }
 
+    /// Whether the lease must be checked before it is used again.
     fn is_due(&self) -> bool {
         self.is_ended.load(Ordering::Relaxed) || self.times().due <= Instant::now()
     }
 
+    /// Checks the lease again if that is due; false when it has ended.
     async fn renew(&self) -> bool {
         let _turn = self.turn.lock().await;
         if self.is_ended.load(Ordering::Relaxed) {
@@ -333,6 +339,7 @@ impl Lease {
         next.is_some()
     }
 
+    /// Checks whether the credential or permission is still valid.
     async fn checked(&self) -> Checked {
         let is_over = || self.expires.is_some_and(|expires| expires <= Instant::now());
         match &self.check {
@@ -341,7 +348,7 @@ impl Lease {
             Check::Certificate { .. } | Check::FrontProxy { .. } => self.check.run().await,
             Check::Permission { .. } | Check::Token { .. } => {
                 let check = async {
-                    let _place = self.places.place(&self.check.flow()).await;
+                    let _place = self.places.acquire_one(&self.check.flow()).await;
                     self.check.run().await
                 };
                 timeout(LONGEST_CHECK, check).await.unwrap_or(Checked::Unknown)
@@ -349,12 +356,14 @@ impl Lease {
         }
     }
 
+    /// When the lease was checked last, and when the next check is due.
     fn times(&self) -> Times {
         *self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Check {
+    /// Memory of the check, in bytes.
     fn held_bytes(&self) -> usize {
         match self {
             Check::Permission { request, .. } => request.held_bytes(),
@@ -372,6 +381,7 @@ impl Check {
         }
     }
 
+    /// Decides again: with a review, or with the current certificate authorities.
     async fn run(&self) -> Checked {
         let held = |holds: bool| if holds { Checked::Valid } else { Checked::Invalid };
         match self {

@@ -128,6 +128,7 @@ fn requirement(key: &str, operator: &Operator) -> Option<Value> {
     Some(requirement)
 }
 
+/// The `resourceAttributes` of a SubjectAccessReview.
 fn resource_attributes(verb: &str, resource: &ResourceAttributes) -> Value {
     let mut about = Map::new();
     put(&mut about, "namespace", &resource.namespace);
@@ -155,6 +156,7 @@ fn put(map: &mut Map<String, Value>, key: &str, text: &str) {
     }
 }
 
+/// The strings of a list.
 fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }

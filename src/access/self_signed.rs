@@ -99,6 +99,7 @@ struct Facts {
 }
 
 impl Facts {
+    /// Reads a certificate and its key; `None` if they do not parse or do not belong together.
     fn read(pair: &Pair) -> Option<Facts> {
         use x509_parser::extensions::ParsedExtension;
         let certificate = CertificateDer::from_pem_slice(pair.certificate.as_bytes()).ok()?;
@@ -133,6 +134,7 @@ impl Facts {
         Some(facts)
     }
 
+    /// How long the certificate is valid, in seconds.
     fn life(&self) -> u64 {
         self.ends.saturating_sub(self.begins)
     }
@@ -142,6 +144,7 @@ impl Facts {
         self.ends.saturating_sub(self.life() / 6 * parts)
     }
 
+    /// Whether this authority issued that certificate, by subject and key identifiers.
     fn signed(&self, other: &Facts) -> bool {
         self.subject == other.issuer
             && self.key_identifier.is_some()
@@ -149,6 +152,7 @@ impl Facts {
     }
 }
 
+/// A DNS name or an IP address as text; `None` for other names.
 fn name(name: &GeneralName<'_>) -> Option<String> {
     match name {
         GeneralName::DNSName(name) => Some((*name).to_owned()),
@@ -187,7 +191,7 @@ pub fn due(now: u64, held: Option<&SelfSignedCertificate>, names: &[String]) -> 
     Due::Nothing { until: changes.into_iter().filter(|time| *time > now).min().unwrap_or(now) }
 }
 
-/// Does what is due. Returns the same state if nothing is.
+/// Renews what is due: the serving certificate, or the authority. Returns the same state if nothing is.
 ///
 /// # Errors
 /// [`SelfSignedError`].
@@ -255,6 +259,7 @@ fn blocks(text: &str) -> Vec<String> {
     ends.map(|end| text[std::mem::replace(&mut begun, end)..end].to_owned()).collect()
 }
 
+/// Parameters that authorities and serving certificates share. `now` is in seconds since 1970.
 fn parameters(now: u64, days: u64) -> CertificateParams {
     let mut parameters = CertificateParams::default();
     let at = |seconds: u64| date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds);
@@ -263,6 +268,7 @@ fn parameters(now: u64, days: u64) -> CertificateParams {
     parameters
 }
 
+/// Creates a certificate authority.
 fn authority(now: u64) -> Result<Pair, SelfSignedError> {
     let mut parameters = parameters(now, AUTHORITY_DAYS);
     // The name contains the time, so that two authorities in one bundle differ.
@@ -274,6 +280,7 @@ fn authority(now: u64) -> Result<Pair, SelfSignedError> {
     Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
+/// Creates a serving certificate for these names, signed by the authority.
 fn serving(now: u64, authority: &Pair, names: &[String]) -> Result<Pair, SelfSignedError> {
     let mut parameters = parameters(now, SERVING_DAYS);
     parameters.distinguished_name.push(DnType::CommonName, format!("fieldcache@{now}"));

@@ -66,7 +66,7 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
         Arc::new(SingleFlightCache { entries: Mutex::new(entries), most, keep })
     }
 
-    /// The cached answer.
+    /// The cached answer, if it has not expired.
     pub fn cached(&self, key: &CacheKey) -> Option<Answer> {
         let mut entries = self.entries();
         match entries.look(key)? {
@@ -91,6 +91,7 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
         self.get_or_ask(key, false, ask).await
     }
 
+    /// Returns a cached answer if `accepts_kept`, joins a request in progress, or starts one.
     async fn get_or_ask<Asking>(
         self: &Arc<Self>,
         key: CacheKey,
@@ -123,6 +124,7 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
         (flight.await, had)
     }
 
+    /// The shared request, which stores its answer when it completes.
     fn begin(
         self: &Arc<Self>,
         key: CacheKey,
@@ -159,6 +161,7 @@ impl<Answer: Clone> Entries<Answer> {
         Some(&entry.state)
     }
 
+    /// Stores an entry, and evicts the one that was used least recently when there are too many.
     fn put(&mut self, key: CacheKey, state: State<Answer>, most: usize) {
         self.uses += 1;
         let used = self.uses;

@@ -210,11 +210,12 @@ impl Tokens {
         self.key(&token.0)
     }
 
+    /// The key of a token in the cache. The token itself is not stored.
     fn key(&self, token: &str) -> CacheKey {
         self.hasher.key([token.as_bytes()])
     }
 
-    /// Whose tries a review takes; `None` for a token that was valid not long ago.
+    /// The class whose budget a review of this token uses; `None` for a token that was valid recently.
     fn class(&self, key: &CacheKey, token: &str) -> Option<TokenClass> {
         let now = Instant::now();
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -229,6 +230,7 @@ impl Tokens {
         Some(if could_be_valid { TokenClass::NewJwt } else { TokenClass::NewOpaque })
     }
 
+    /// Remembers that a token was accepted or rejected.
     fn note(&self, key: CacheKey, owner: &TokenReviewResult) {
         let now = Instant::now();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -257,7 +259,7 @@ impl Tokens {
         let places = is_new.then(|| self.new.clone());
         async move {
             let _place = match places {
-                Some(places) => match timeout(LONGEST, places.place(&flow)).await {
+                Some(places) => match timeout(LONGEST, places.acquire_one(&flow)).await {
                     Ok(place) => place,
                     Err(_) => return TokenReviewResult::Unavailable(ReviewError::Timeout(ReviewKind::Token.as_str())),
                 },
@@ -314,6 +316,7 @@ impl Claims {
         serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(claims).ok()?).ok()
     }
 
+    /// Whether the time in `exp` has passed, with some leeway for clocks.
     fn is_expired(&self, now: UnixTime) -> bool {
         self.exp.is_some_and(|expires| expires + LEEWAY.as_secs_f64() < now.as_secs() as f64)
     }

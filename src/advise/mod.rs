@@ -40,6 +40,7 @@ enum Part {
 impl Part {
     const ALL: [Part; 3] = [Part::Copies, Part::Events, Part::ListTime];
 
+    /// The amount of this part that a resource has.
     fn of(self, counts: &ResourceCounts) -> f64 {
         match self {
             Part::Copies => counts.copies(),
@@ -77,6 +78,7 @@ pub fn rank(scrape: &Scrape, cached: Option<&BTreeSet<ResourceName>>) -> Vec<Adv
     rows
 }
 
+/// Why a cache would help: the largest part of the load, as a sentence.
 fn reason(part: Option<Part>, counts: &ResourceCounts) -> String {
     let watches = plural(counts.watches, "watch", "watches");
     match part {
@@ -114,6 +116,7 @@ fn reason(part: Option<Part>, counts: &ResourceCounts) -> String {
     }
 }
 
+/// A count with the right form of its noun.
 fn plural(count: f64, one: &str, many: &str) -> String {
     let count = count.round();
     format!("{} {}", number(count), if count == 1.0 { one } else { many })

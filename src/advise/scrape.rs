@@ -28,7 +28,7 @@ pub struct ResourceName {
 }
 
 impl ResourceName {
-    /// From its two parts.
+    /// The resource with this plural name and group.
     pub fn new(resource: &str, group: &str) -> ResourceName {
         ResourceName { resource: resource.to_owned(), group: group.to_owned() }
     }
@@ -244,6 +244,7 @@ impl Scrape {
     }
 }
 
+/// Adds the value of a sample to the counts of its resource.
 fn add(counts: &mut ResourceCounts, target: Target, value: f64, is_single: bool) {
     match target {
         // Two metrics have the same number. Minus one means that counting failed.
@@ -264,6 +265,7 @@ fn add(counts: &mut ResourceCounts, target: Target, value: f64, is_single: bool)
     }
 }
 
+/// The resource that a sample is about, from its labels.
 fn named(sample: &MetricSample<'_>) -> Option<Named> {
     match (sample.label("group"), sample.label("resource"), sample.label("kind"), sample.label("resource_prefix")) {
         // Requests without a resource have an empty one.

@@ -265,10 +265,12 @@ pub fn uri(text: String) -> String {
     cut_after(LONGEST_URI, text)
 }
 
+/// Shortens a text to the longest one that an event may have.
 fn cut(text: String) -> String {
     cut_after(LONGEST, text)
 }
 
+/// Shortens a text to `longest` bytes, at the boundary of a character.
 fn cut_after(longest: usize, text: String) -> String {
     if text.len() <= longest {
         return text;
@@ -287,6 +289,7 @@ fn cut_texts(value: &mut Value, depth: usize) {
     }
 }
 
+/// A time as audit events write it: RFC 3339 with microseconds.
 fn time(timestamp: Timestamp) -> String {
     timestamp.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()
 }

@@ -124,7 +124,7 @@ impl Log {
         Log { write_wait, ..self }
     }
 
-    /// Which requests are audited.
+    /// The policy: which requests are audited.
     pub fn policy(&self) -> Policy {
         self.policy
     }
@@ -191,6 +191,7 @@ impl Log {
         }
     }
 
+    /// Counts and logs an event that was dropped.
     fn drop_event(&self, reason: &str) {
         self.counts.dropped.fetch_add(1, Ordering::Relaxed);
         if self.is_log_due() {
@@ -207,6 +208,7 @@ impl Log {
         }
     }
 
+    /// Counts and logs a request that was rejected because its event cannot be written.
     fn count_refused(&self, reason: &str) {
         self.counts.refused.fetch_add(1, Ordering::Relaxed);
         if self.is_log_due() {
@@ -214,6 +216,7 @@ impl Log {
         }
     }
 
+    /// Whether the problem may be logged again: only once in an interval.
     fn is_log_due(&self) -> bool {
         self.logged.lock().unwrap_or_else(PoisonError::into_inner).is_due()
     }

@@ -81,12 +81,14 @@ impl LogFile {
         std::fs::metadata(&self.path).is_ok_and(|named| identity(named) == identity(held))
     }
 
+    /// The length of the file; `None` when it is no regular file.
     fn regular_length(&self) -> Option<u64> {
         let metadata = self.file.as_ref()?.metadata().ok()?;
         metadata.is_file().then_some(metadata.len())
     }
 }
 
+/// Opens a file to append to. A FIFO is opened without waiting for a reader.
 fn open(path: &Path) -> io::Result<File> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let is_fifo = std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo());

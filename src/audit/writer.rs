@@ -66,7 +66,7 @@ struct Progress {
 }
 
 impl AuditCounters {
-    /// Events that were written.
+    /// The number of events that were written.
     pub fn written(&self) -> u64 {
         self.written.load(Ordering::Relaxed)
     }
@@ -184,7 +184,7 @@ impl AuditWriter {
         }
     }
 
-    /// Keeps a line; returns its length.
+    /// Queues a line and returns its length, or notes a request to finish.
     fn take(&mut self, message: AuditMessage) -> usize {
         match message {
             AuditMessage::Line { bytes, written } => {
@@ -252,6 +252,7 @@ impl AuditWriter {
         }
     }
 
+    /// Counts and logs a failed write. A full pipe is no failure.
     fn failed(&mut self, error: &io::Error) {
         // The reader of a pipe is slow; if it has stopped, time shows it.
         if error.kind() == io::ErrorKind::WouldBlock {

@@ -80,6 +80,7 @@ pub async fn run(arguments: AdviseArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Reads the metrics of kube-apiserver once.
 async fn reading(connection: &Connection) -> anyhow::Result<Scrape> {
     let url = connection.url();
     let body = match connection.bytes(METRICS, "text/plain").await {
@@ -121,12 +122,13 @@ async fn field_caches(connection: &Connection) -> Result<BTreeSet<ResourceName>,
     Ok(names.map(ResourceName::parse).collect())
 }
 
-/// `2026-07-28T09:30:00Z`.
+/// A time as text: `2026-07-28T09:30:00Z`.
 fn time(seconds: f64) -> String {
     jiff::Timestamp::from_second(seconds as i64)
         .map_or_else(|_| format!("{seconds} s after 1970"), |time| time.to_string())
 }
 
+/// The output in this format.
 pub(super) fn text(rows: &[Advice], output: OutputFormat) -> String {
     printed(&rows, output)
 }
@@ -178,11 +180,13 @@ fn table(rows: &[Advice], is_wide: bool) -> TextTable {
     table
 }
 
+/// A share as a percentage, `<1%` for a small one.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 1.0 { "<1%".to_owned() } else { format!("{percent:.0}%") }
 }
 
+/// A row as JSON.
 fn document(row: &Advice) -> Value {
     let counts = &row.counts;
     let rounded = |number: f64, digits: f64| (number * digits).round() / digits;

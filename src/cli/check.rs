@@ -54,6 +54,7 @@ impl Printed for Vec<Checked> {
     }
 }
 
+/// The names of the files, separated by commas.
 fn list(arguments: &CheckArguments) -> String {
     arguments.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
 }
@@ -69,6 +70,7 @@ struct Checked {
     validation: CrdValidation,
 }
 
+/// Checks every CustomResourceDefinition of a file; `-` is standard input.
 fn check_file(path: &Path) -> anyhow::Result<Vec<Checked>> {
     let file = path.display().to_string();
     let mut bytes = Vec::new();
@@ -111,6 +113,7 @@ fn check_file(path: &Path) -> anyhow::Result<Vec<Checked>> {
 }
 
 impl Checked {
+    /// The result as JSON.
     fn json(&self) -> Value {
         let cause =
             |cause: &StatusCause| json!({"reason": cause.reason, "field": cause.field, "message": cause.message});

@@ -34,9 +34,11 @@ pub(super) async fn answer(arguments: &FieldsArguments) -> anyhow::Result<String
             }
             found
         }
-        None => {
-            catalog.resources().filter(|resource| !resource.plan.fields().is_empty()).map(|found| &**found).collect()
-        }
+        None => catalog
+            .resources()
+            .filter(|resource| !resource.extractor.fields().is_empty())
+            .map(|found| &**found)
+            .collect(),
     };
     let rows: Vec<Row> = wanted.into_iter().flat_map(rows).collect();
     Ok(printed(&rows, arguments.output))
@@ -70,6 +72,7 @@ struct Row {
 }
 
 impl Row {
+    /// The row as JSON.
     fn json(&self) -> Value {
         let mut value = json!({
             "resource": self.resource, "fieldPath": self.field, "type": self.kind, "origin": self.origin,
@@ -90,6 +93,7 @@ impl Row {
     }
 }
 
+/// The rows of a resource: its metadata fields, then its own.
 fn rows(resource: &Resource) -> Vec<Row> {
     let name = resource.gvr.to_string();
     let metadata = |field: &str| Row {
@@ -104,10 +108,10 @@ fn rows(resource: &Resource) -> Vec<Row> {
         description: String::new(),
     };
     let mut rows = vec![metadata("metadata.name")];
-    if resource.plan.accepts_namespace() {
+    if resource.extractor.accepts_namespace() {
         rows.push(metadata("metadata.namespace"));
     }
-    rows.extend(resource.plan.fields().iter().map(|field| Row {
+    rows.extend(resource.extractor.fields().iter().map(|field| Row {
         resource: name.clone(),
         field: field.label.clone(),
         kind: field.kind.clone(),
@@ -125,6 +129,7 @@ fn rows(resource: &Resource) -> Vec<Row> {
     rows
 }
 
+/// The rows as a table.
 fn table(rows: &[Row], wide: bool) -> TextTable {
     let mut table = match wide {
         false => TextTable::new(&["RESOURCE", "FIELD", "TYPE", "DEFAULT", "VALUES", "ORIGIN"]),

@@ -54,7 +54,7 @@ pub async fn run(arguments: KubeconfigArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Reads the View.
+/// Reads the View from the cluster.
 async fn read(connection: &Connection, name: &str) -> anyhow::Result<View> {
     let is_name = |text: &str| {
         !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '-' || letter == '.')
@@ -137,6 +137,7 @@ impl ViewServer {
     }
 }
 
+/// Parses the URL of a server: http or https, with a host.
 fn parse(text: &str) -> anyhow::Result<Uri> {
     let url: Uri = text.parse()?;
     match (url.scheme_str(), url.host()) {
@@ -178,7 +179,7 @@ pub(super) fn credentials(mut user: Value, place: &ViewServer, allows_others: bo
     Ok(user)
 }
 
-/// The kubeconfig.
+/// Builds the kubeconfig as a document.
 pub(super) fn document(view: &str, place: &ViewServer, own: KubeconfigIdentity) -> Value {
     let name = format!("fieldcache-{view}");
     let mut cluster = json!({ "server": place.server });

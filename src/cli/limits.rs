@@ -58,6 +58,7 @@ pub struct LimitArguments {
     pub history_memory: Option<Bytes>,
 }
 
+/// Parses a count of 1 or more.
 fn at_least_one(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(count) if count > 0 => Ok(count),
@@ -122,6 +123,7 @@ impl LimitArguments {
     }
 }
 
+/// A count as `usize`; the largest one if it does not fit.
 fn count(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }

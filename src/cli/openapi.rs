@@ -110,6 +110,7 @@ impl Summary {
         serde_json::from_slice(json).context("the OpenAPI document cannot be read; -o json prints it as it is")
     }
 
+    /// The definitions of OpenAPI v2, or the schemas of v3.
     fn schemas(&self) -> Option<&BTreeMap<String, Schema>> {
         self.definitions.as_ref().or(self.components.as_ref().map(|components| &components.schemas))
     }

@@ -24,6 +24,7 @@ pub async fn run(arguments: OperatorArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// The options of `operator`, from its arguments.
 fn options(arguments: OperatorArguments) -> anyhow::Result<OperatorOptions> {
     let certificate = match (arguments.tls_cert_file, arguments.tls_private_key_file) {
         (Some(certificate), Some(key)) => CertificateOptions::Files {

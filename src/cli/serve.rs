@@ -65,6 +65,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// The options of `serve`, from its arguments.
 fn options(arguments: ServeArguments) -> ServeOptions {
     let certificate = match (arguments.tls_cert_file, arguments.tls_private_key_file) {
         (Some(certificate), Some(key)) => Some(CertificateFiles { certificate, key }),
@@ -124,6 +125,7 @@ impl Reached {
         self.with_authority(format!("kubectl --server {}{token}", self.url()), "--certificate-authority")
     }
 
+    /// Adds the option that names the certificate authority to a command, if there is one.
     fn with_authority(&self, command: String, option: &str) -> String {
         match &self.certificate {
             Some(file) => format!("{command} {option} {}", shell_word(&file.display().to_string())),
@@ -158,17 +160,17 @@ pub(super) async fn first_loaded(catalog: &Catalog, pinned: &[Gvr]) -> Option<(A
         .resources()
         .filter(|resource| {
             // A pinned one will be loaded.
-            let is_wanted = match resource.live.state() {
+            let is_wanted = match resource.state.load_state() {
                 LoadState::Gone(_) => false,
                 LoadState::Idle => pinned.contains(&resource.gvr),
                 _ => pinned.is_empty() || pinned.contains(&resource.gvr),
             };
-            is_wanted && !resource.plan.fields().is_empty()
+            is_wanted && !resource.extractor.fields().is_empty()
         })
         .collect();
     wanted.sort_by_key(|resource| resource.origin != ResourceOrigin::Custom);
     for resource in wanted {
-        let mut states = resource.live.subscribe();
+        let mut states = resource.state.subscribe();
         let found = states.wait_for(|state| matches!(state, LoadState::Ready(_))).await.ok().map(|state| state.clone());
         if let Some(LoadState::Ready(snapshot)) = found
             && !snapshot.is_empty()
@@ -183,7 +185,7 @@ pub(super) async fn first_loaded(catalog: &Catalog, pinned: &[Gvr]) -> Option<(A
 fn loaded(catalog: &Catalog) -> String {
     let (mut resources, mut objects, mut is_on_demand) = (0, 0, false);
     for resource in catalog.resources() {
-        match resource.live.state() {
+        match resource.state.load_state() {
             LoadState::Ready(snapshot) if snapshot.is_empty() => {}
             LoadState::Ready(snapshot) => {
                 resources += 1;
@@ -198,6 +200,7 @@ fn loaded(catalog: &Catalog) -> String {
     format!("loaded: {objects} object{} of {resources} resource{}{others}", plural(objects), plural(resources))
 }
 
+/// The text that `serve` prints when it is ready: URL, resources and examples.
 pub(super) fn greeting(
     catalog: &Catalog,
     (source, pinned): (&str, &[Gvr]),
@@ -205,7 +208,7 @@ pub(super) fn greeting(
     example: Option<(Arc<Resource>, Snapshot)>,
 ) -> String {
     let (url, curl, kubectl) = (reached.url(), reached.curl(), reached.kubectl());
-    let with_fields = catalog.resources().filter(|resource| !resource.plan.fields().is_empty()).count();
+    let with_fields = catalog.resources().filter(|resource| !resource.extractor.fields().is_empty()).count();
     let total = catalog.resources().count();
     let mut text = format!(
         "serving {source} at {url} (fieldcache {})\n{}\n{total} resources, {with_fields} of them with selectable fields: {kubectl} api-resources\n\n",
@@ -240,7 +243,7 @@ pub(super) fn greeting(
 /// A field and its most frequent value. Values that need quotes in a shell or a selector are skipped.
 pub(super) fn example_selector(resource: &Resource, snapshot: &Snapshot) -> Option<(String, String)> {
     let mut best: BTreeMap<u64, (String, String)> = BTreeMap::new();
-    for (index, field) in resource.plan.fields().iter().enumerate() {
+    for (index, field) in resource.extractor.fields().iter().enumerate() {
         let index = crate::model::FieldIndex(u16::try_from(index).ok()?);
         for (value, posting) in snapshot.postings().field_values(index) {
             let plain =
@@ -264,7 +267,7 @@ async fn show_progress(registry: &Registry) {
         ticks.tick().await;
         for resource in registry.catalog().resources() {
             let name = resource.gvr.to_string();
-            match resource.live.state() {
+            match resource.state.load_state() {
                 LoadState::Loading(progress) => {
                     if loading.get(&name) != Some(&progress) {
                         eprint!("\r\x1b[K{name}: {progress}");

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::{Crd, CrdNames, CrdVersion, Malformed, PrinterColumn, Schema};
 use crate::model::Scope;
 
+/// Reads a CustomResourceDefinition.
 pub(super) fn crd(document: &Value) -> Result<Crd, Malformed> {
     let root = Node { value: document, path: String::new() };
     let metadata = root.child("metadata");
@@ -59,6 +60,7 @@ pub(super) fn crd(document: &Value) -> Result<Crd, Malformed> {
     })
 }
 
+/// Reads an entry of `spec.versions`.
 fn version(node: &Node<'_>) -> Result<CrdVersion, Malformed> {
     let name = node.child("name").required_string()?;
     let deprecated = node.child("deprecated").boolean()?;
@@ -115,6 +117,7 @@ fn word_deprecations(versions: &mut [CrdVersion], group: &str, kind: &str) {
     }
 }
 
+/// Reads an entry of `additionalPrinterColumns`.
 fn column(node: &Node<'_>) -> Result<PrinterColumn, Malformed> {
     Ok(PrinterColumn {
         name: node.child("name").required_string()?,
@@ -126,6 +129,7 @@ fn column(node: &Node<'_>) -> Result<PrinterColumn, Malformed> {
     })
 }
 
+/// The sort key of a version name: GA before beta before alpha, then larger numbers, then other names.
 pub(super) fn version_priority(name: &str) -> (u8, u64, u64, Reverse<String>) {
     let parsed = (|| {
         let rest = name.strip_prefix('v')?;
@@ -163,11 +167,13 @@ struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
+    /// The member of this name, with its path; null if it is missing.
     fn child(&self, name: &str) -> Node<'a> {
         let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
         Node { value: self.value.get(name).unwrap_or(&Value::Null), path }
     }
 
+    /// The elements of a list; none for null.
     fn items(&self) -> Result<Vec<Node<'a>>, Malformed> {
         match self.value {
             Value::Null => Ok(Vec::new()),
@@ -215,6 +221,7 @@ impl<'a> Node<'a> {
         }
     }
 
+    /// The error for a value of another type.
     fn malformed(&self, expected: &str) -> Malformed {
         let found = match self.value {
             Value::Null => "nothing",

@@ -19,18 +19,18 @@ pub const DEFINITION_LEVELS: usize = 500;
 pub struct Schema(Arc<[u8]>);
 
 impl Schema {
-    /// Writes a schema.
+    /// Serializes a schema.
     pub fn of(schema: &Map<String, Value>) -> Schema {
         // Maps with texts as keys are always JSON.
         Schema(serde_json::to_vec(schema).unwrap_or_default().into())
     }
 
-    /// Its text.
+    /// The schema as JSON.
     pub fn json(&self) -> &Arc<[u8]> {
         &self.0
     }
 
-    /// Its value. The definition was read within [`DEFINITION_LEVELS`].
+    /// Parses the schema. The definition was read within [`DEFINITION_LEVELS`].
     pub fn to_value(&self) -> Value {
         tree::value(&self.0, DEFINITION_LEVELS).unwrap_or_default()
     }

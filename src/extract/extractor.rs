@@ -90,6 +90,7 @@ struct FieldSource {
 }
 
 impl Reading {
+    /// The paths that each object needs: key, version and labels, without fields.
     fn new(is_built_in: bool) -> Reading {
         let mut paths = Paths::default();
         let mut slot = |keys: &[&str]| {
@@ -167,6 +168,7 @@ impl Extractor {
         Extractor::of(labels, fields, reading)
     }
 
+    /// An extractor of these fields, with the paths of `reading` compiled into a trie.
     fn of(labels: Labels, fields: Vec<Field>, reading: Reading) -> Extractor {
         let trie = reading.paths.merge(usize::MAX).expect("any number of nodes must be allowed");
         Extractor { whole: Arc::new(Whole { labels, fields, reading, trie }), hidden: Arc::default() }
@@ -224,6 +226,7 @@ impl Extractor {
         Extractor { whole: self.whole.clone(), hidden: hidden.into() }
     }
 
+    /// Whether a View does not show the field of this index.
     fn is_hidden(&self, index: usize) -> bool {
         self.hidden.get(index).copied().unwrap_or_default()
     }
@@ -369,6 +372,7 @@ impl Extractor {
     }
 }
 
+/// An offset as 32 bits.
 fn short(offset: usize) -> u32 {
     u32::try_from(offset).expect("an object must be shorter than 4 GiB; `extract` checks it")
 }
@@ -408,6 +412,7 @@ fn several(bytes: &[u8], spans: impl Iterator<Item = Span>, shift: usize) -> Res
     Ok(values)
 }
 
+/// The unescaped string at a span, empty if the span is absent.
 fn text_at(bytes: &[u8], span: Span) -> Result<Cow<'_, str>, SyntaxError> {
     if span.is_absent() {
         return Ok(Cow::Borrowed(""));
@@ -415,6 +420,7 @@ fn text_at(bytes: &[u8], span: Span) -> Result<Cow<'_, str>, SyntaxError> {
     value::text(span.of(bytes)).ok_or(SyntaxError { offset: span.start, expected: "a value" })
 }
 
+/// The unescaped string at a span.
 fn required_text<'b>(bytes: &'b [u8], span: Span, path: &'static str) -> Result<Cow<'b, str>, InvalidObject> {
     let [b'"', inside @ .., b'"'] = span.of(bytes) else {
         return Err(InvalidObject::Missing { path });
@@ -457,6 +463,7 @@ fn labels(bytes: &[u8], span: Span, values: usize) -> Result<IndexedValues, Synt
     Ok(texts)
 }
 
+/// Calls `visit` with each label of a raw `metadata.labels` object.
 fn each_label<'b>(raw: &'b [u8], mut visit: impl FnMut(Cow<'b, str>, Cow<'b, str>)) -> Result<(), SyntaxError> {
     each_member(raw, |member| {
         let key = unescape(member.key);

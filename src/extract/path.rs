@@ -76,7 +76,7 @@ pub fn resolve<'s>(json_path: &str, schema: &'s Value) -> Result<Resolved<'s>, P
     Ok(resolved)
 }
 
-/// Goes one segment further.
+/// Resolves one more segment of a path.
 fn step(resolved: &mut Resolved<'_>, segment: &str) -> Result<(), PathError> {
     let properties = resolved.leaf.and_then(|node| node["properties"].as_object()).filter(|map| !map.is_empty());
     let additional = resolved.leaf.map_or(&Value::Null, |node| &node["additionalProperties"]);

@@ -32,7 +32,7 @@ pub enum PrunedPart {
 }
 
 impl Prune {
-    /// Of paths such as `.spec.secret`. With any path, copies of the object's data are left out too.
+    /// Parses paths such as `.spec.secret`. With any path, copies of the object's data are left out too.
     ///
     /// # Errors
     /// The first path that is not valid.
@@ -50,6 +50,7 @@ impl Prune {
         Ok(prune)
     }
 
+    /// Adds a path of member names.
     fn insert(&mut self, names: &[&str]) {
         let Some((first, rest)) = names.split_first() else { return };
         let place = self.place(first).unwrap_or_else(|place| {
@@ -65,6 +66,7 @@ impl Prune {
         }
     }
 
+    /// The index of a member, or where it would be inserted.
     fn place(&self, name: &str) -> Result<usize, usize> {
         self.0.binary_search_by(|(held, _)| (**held).cmp(name))
     }
@@ -79,12 +81,12 @@ impl Prune {
         self.place(name).ok().map(|place| &self.0[place].1)
     }
 
-    /// By member.
+    /// The pruned members, by name.
     pub fn parts(&self) -> impl Iterator<Item = (&str, &PrunedPart)> {
         self.0.iter().map(|(name, part)| (&**name, part))
     }
 
-    /// An object without it.
+    /// Prunes an object.
     ///
     /// # Errors
     /// Bytes that are no JSON object, or nest deeper than an API server stores.
@@ -162,6 +164,7 @@ impl Prune {
         self.names_part_of(steps) || (!self.is_empty() && copies::FIELDS.names_part_of(steps))
     }
 
+    /// Whether the pruned paths cover these steps, or something above them.
     fn names_part_of(&self, steps: &[PathStep]) -> bool {
         // All places in the pruned paths that the steps so far can lead to. Each occurs once, because wildcards can lead
         // to a place in many ways.
@@ -203,11 +206,12 @@ struct Loss<'p> {
 }
 
 impl<'p> Loss<'p> {
+    /// Whether the value stays as it is.
     fn is_nothing(self) -> bool {
         self.named.is_none() && matches!(self.copies, DataCopy::None)
     }
 
-    /// What a member loses; `None`: the member is lost.
+    /// What is pruned of a member; `None`: the whole member is pruned.
     fn of_member(self, name: &str) -> Option<Loss<'p>> {
         let named = match self.named.and_then(|prune| prune.part(name)) {
             Some(PrunedPart::Whole) => return None,
@@ -217,7 +221,7 @@ impl<'p> Loss<'p> {
         Some(Loss { named, copies: self.copies.of_member(name)? })
     }
 
-    /// What an element loses.
+    /// What is pruned of an element.
     fn of_element(self) -> Loss<'p> {
         Loss { named: self.named, copies: self.copies.of_element() }
     }

@@ -36,6 +36,7 @@ pub(super) struct FoundSpans {
 struct Replaced(BTreeMap<usize, Vec<Span>>);
 
 impl Replaced {
+    /// Notes a span whose values no longer count for this slot.
     fn note(&mut self, slot: usize, span: Span) {
         let spans = self.0.entry(slot).or_default();
         match spans.last_mut() {
@@ -45,7 +46,7 @@ impl Replaced {
         }
     }
 
-    /// Takes out what lies in them. What was found is sorted by slot and place.
+    /// Removes the values that lie in the noted spans. `many` is sorted by slot and place.
     fn take_out(self, many: &mut Vec<(usize, Span)>) {
         let mut sorted = self.0;
         sorted.values_mut().for_each(|spans| spans.sort_unstable_by_key(|span| span.start));
@@ -74,6 +75,7 @@ impl FoundSpans {
         self.many[start..].iter().take_while(move |(held, _)| *held == slot).map(|(_, span)| *span)
     }
 
+    /// Stores a span in each of these slots.
     fn set(&mut self, trie: &Trie, slots: &[usize], span: Span) {
         for &slot in slots {
             if trie.is_many(slot) {
@@ -109,7 +111,7 @@ struct Members<'b> {
 }
 
 impl<'b> Members<'b> {
-    /// Notes a member; answers where the bytes of the earlier one of the same name begin and end.
+    /// Notes a member, and returns the span of an earlier one with the same name.
     fn note(&mut self, key: &RawString<'b>, start: usize) -> Option<Span> {
         let unescaped = if key.is_escaped { unescape(key.raw) } else { None };
         let key = unescaped.map_or(Cow::Borrowed(key.raw), |text| Cow::Owned(text.into_owned().into_bytes()));
@@ -219,6 +221,7 @@ pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<FoundSpans, SyntaxErro
     Ok(found)
 }
 
+/// A frame of the scan for a container that begins at `start`.
 fn frame<'b>(trie: &Trie, node: TrieNodeId, start: usize, is_list: bool, found_before: usize) -> Frame<'b> {
     let members = (!is_list && trie.takes_any(node)).then(Box::default);
     Frame { node, start, is_list, met: 0, found_before, members }

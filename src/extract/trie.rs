@@ -67,11 +67,12 @@ impl Paths {
         self.slot(steps, || steps.into())
     }
 
-    /// The same for a shared path.
+    /// Like [`Paths::slot`], for a path that is already shared.
     pub(super) fn share(&mut self, steps: &Arc<[PathStep]>) -> usize {
         self.slot(steps, || steps.clone())
     }
 
+    /// The slot of a path, which is added if it is new.
     fn slot(&mut self, steps: &[PathStep], held: impl FnOnce() -> Arc<[PathStep]>) -> usize {
         if let Some(slot) = self.0.iter().position(|known| **known == *steps) {
             return slot;
@@ -85,7 +86,7 @@ impl Paths {
         self.0.get(slot).map(|steps| &**steps)
     }
 
-    /// Merges them. Without a wildcard there is no more than a node for each step.
+    /// Merges the paths into a trie. Without a wildcard it has at most one node for each step.
     ///
     /// # Errors
     /// [`TooManyNodes`] when more than `most` nodes are needed.

@@ -149,10 +149,12 @@ pub fn validate(new: &Crd, old: Option<&Crd>) -> CrdValidation {
     validation
 }
 
+/// Whether `same` holds for all neighbouring versions.
 fn all_equal(versions: &[CrdVersion], same: impl Fn(&CrdVersion, &CrdVersion) -> bool) -> bool {
     versions.windows(2).all(|pair| same(&pair[0], &pair[1]))
 }
 
+/// Whether all versions have the same selectable fields.
 fn fields_are_equal(crd: &Crd) -> bool {
     all_equal(&crd.versions, |left, right| left.selectable_fields == right.selectable_fields)
 }
@@ -173,6 +175,7 @@ fn may_exceed_in_version(version: &CrdVersion, new: &Crd, old: &Crd) -> bool {
         })
 }
 
+/// Validates `spec.selectableFields`, which all versions share.
 fn validate_once_for_all(crd: &Crd, may_exceed: bool, validation: &mut CrdValidation) {
     const LIST: &str = "spec.selectableFields";
     let Some(version) = crd.versions.first() else { return };
@@ -210,6 +213,7 @@ fn validate_once_for_all(crd: &Crd, may_exceed: bool, validation: &mut CrdValida
     }
 }
 
+/// Validates the selectable fields of each version.
 fn validate_each_version(crd: &Crd, old: Option<&Crd>, validation: &mut CrdValidation) {
     for (index, (version, outcome)) in crd.versions.iter().zip(&mut validation.versions).enumerate() {
         if version.selectable_fields.is_empty() {
@@ -233,6 +237,7 @@ fn validate_each_version(crd: &Crd, old: Option<&Crd>, validation: &mut CrdValid
     }
 }
 
+/// The cause for selectable fields of a version without a schema.
 fn without_schema(list: &str, text: &str, version: &str) -> StatusCause {
     StatusCause {
         reason: INVALID,
@@ -242,6 +247,7 @@ fn without_schema(list: &str, text: &str, version: &str) -> StatusCause {
     }
 }
 
+/// Rejects every selectable field of a version with this cause.
 fn reject_all(version: &CrdVersion, cause: &StatusCause) -> Vec<RejectedPath> {
     let rejected = |json_path: &String| RejectedPath {
         json_path: json_path.clone(),
@@ -283,6 +289,7 @@ impl List {
     }
 }
 
+/// Validates a list of paths against a schema, with upstream's errors and own warnings.
 fn validate_list(json_paths: &[String], schema: &Value, list_field: &str, may_exceed: bool) -> List {
     let mut list = List::default();
     let mut unique = BTreeSet::new();
@@ -354,6 +361,7 @@ fn validate_list(json_paths: &[String], schema: &Value, list_field: &str, may_ex
     list
 }
 
+/// The field for an accepted path; `leaf` is the schema of its value.
 fn field_of(json_path: &str, leaf: Option<&Value>) -> Field {
     let leaf = leaf.unwrap_or(&Value::Null);
     let word = |key: &str| leaf[key].as_str().unwrap_or_default().to_owned();
@@ -371,6 +379,7 @@ fn field_of(json_path: &str, leaf: Option<&Value>) -> Field {
     }
 }
 
+/// The warning for a path that makes kube-apiserver panic.
 fn crash_warning(error: &PathError) -> Option<String> {
     let why = match error {
         PathError::NotAField { crashes_upstream: true, .. } => "a path that goes below `additionalProperties: true`",
@@ -380,6 +389,7 @@ fn crash_warning(error: &PathError) -> Option<String> {
     Some(format!("Current API servers crash on {why} and close the connection instead of answering."))
 }
 
+/// What to do about an invalid path.
 fn path_hint(json_path: &str, error: &PathError) -> String {
     match error {
         PathError::ArrayNotation => "elements of lists and names in brackets are not selectable".to_owned(),
@@ -409,6 +419,7 @@ fn path_hint(json_path: &str, error: &PathError) -> String {
     }
 }
 
+/// What to do about a field whose type is not selectable.
 fn type_hint(kind: &str, leaf: Option<&Value>) -> String {
     let leaf = leaf.unwrap_or(&Value::Null);
     match kind {
@@ -512,6 +523,7 @@ pub(super) fn same_decoded(left: &Value, right: &Value) -> bool {
     }
 }
 
+/// Whether two schemas have the same value of a keyword.
 fn same_keyword(keyword: &str, left: &Value, right: &Value) -> bool {
     match (keyword, left, right) {
         ("properties" | "patternProperties" | "definitions", Value::Object(left), Value::Object(right)) => {
@@ -544,6 +556,7 @@ fn holds(keyword: &str, value: &Value) -> bool {
     }
 }
 
+/// Whether a keyword has a value other than the zero value.
 fn holds_something(value: &Value) -> bool {
     match value {
         Value::Null => false,

@@ -47,6 +47,7 @@ pub(super) fn text(raw: &[u8]) -> Option<Cow<'_, str>> {
     }
 }
 
+/// The text of a JSON scalar; `None` for null, lists and objects.
 fn scalar(raw: &[u8]) -> Option<Cow<'_, str>> {
     match raw {
         b"true" => Some(Cow::Borrowed("true")),

@@ -39,7 +39,7 @@ pub struct BodyPlace {
 }
 
 impl Bodies {
-    /// Nothing in memory.
+    /// No body is in memory.
     pub fn new(settings: &LimitSettings) -> Bodies {
         let (bodies, bytes) = (Shares::new(settings.bodies, 1), Shares::new(settings.body_bytes.0, FIRST_BYTES));
         Bodies { bodies: Arc::new(bodies), bytes: Arc::new(bytes) }
@@ -55,11 +55,12 @@ impl Bodies {
         Ok(BodyPlace { bodies: self.clone(), user: user.clone(), bytes, _body: body })
     }
 
-    /// What is in memory now.
+    /// The number of bodies in memory, and their bytes.
     pub fn in_memory(&self) -> InMemory {
         InMemory { bodies: self.bodies.total(), bytes: self.bytes.total() }
     }
 
+    /// The error of a body that does not fit into the limit.
     fn refused(&self, limit: Limit, user: &User) -> Limited {
         let InMemory { bodies, bytes } = self.in_memory();
         let maximum = match limit {

@@ -76,7 +76,7 @@ impl CloseReason {
         CloseReason::UserShare,
     ];
 
-    /// As a label of a metric.
+    /// The value of a metric label.
     pub fn as_str(self) -> &'static str {
         match self {
             CloseReason::NoRequest => "no-request",
@@ -268,10 +268,12 @@ impl ConnectionState {
         }
     }
 
+    /// A stored time as an `Instant`.
     fn at(&self, milliseconds: &AtomicU64) -> Instant {
         self.opened + Duration::from_millis(milliseconds.load(Ordering::Relaxed))
     }
 
+    /// Stores the current time.
     fn stamp(&self, milliseconds: &AtomicU64) {
         let elapsed = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
         milliseconds.store(elapsed, Ordering::Relaxed);

@@ -174,7 +174,7 @@ impl Table {
 }
 
 impl Connections {
-    /// None is open.
+    /// No connection is open.
     pub fn new(most: usize) -> Connections {
         Connections {
             most,
@@ -278,6 +278,7 @@ impl Connections {
         Some(CountedConnection { connections: self.clone(), number, origin })
     }
 
+    /// Moves a connection to those of a user. Evicts another connection if there is no place.
     fn promote(&self, place: &ConnectionHandle, user: &User) -> Result<(), Limited> {
         let mut table = self.table();
         if !table.unauthenticated.contains(&place.origin, place.number) {
@@ -323,12 +324,12 @@ impl Connections {
         (self.most / PART).max(LEAST_SHARE).min(self.most)
     }
 
-    /// How many are open.
+    /// The number of open connections.
     pub fn open(&self) -> usize {
         self.table().open
     }
 
-    /// How many of them are unauthenticated.
+    /// The number of unauthenticated connections.
     pub fn unauthenticated(&self) -> usize {
         self.table().unauthenticated.total()
     }
@@ -383,6 +384,7 @@ impl Connections {
         Limited { limit: Limit::Connections, message, retry_after: Some(1) }
     }
 
+    /// The error of a user who has too many connections.
     fn limited_user(&self, user: &User, own: usize) -> Limited {
         let message = format!(
             "too many connections: all {} places for authenticated connections are taken, {own} of them by user {user}, and no \

@@ -82,7 +82,7 @@ impl<Key: Clone + Eq + Hash + Ord, State: GroupMember> ConnectionGroups<Key, Sta
         self.idle_of(key).or_else(|| self.groups.get(key)?.keys().next().copied())
     }
 
-    /// The same of the largest group.
+    /// The oldest connection of the largest group. One without a request in progress comes first.
     pub(super) fn first_of_largest(&self) -> Option<(Key, u64)> {
         let (most, _, first) = self.ranking.last()?;
         let mut equals = self.ranking.iter().rev().take_while(|(count, ..)| count == most).take(MOST_CANDIDATES);

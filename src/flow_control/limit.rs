@@ -67,7 +67,7 @@ impl Limit {
         Limit::Memory,
     ];
 
-    /// As a label of a metric.
+    /// The value of a metric label.
     pub fn as_str(self) -> &'static str {
         match self {
             Limit::Connections => "connections",

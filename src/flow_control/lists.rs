@@ -59,7 +59,7 @@ pub enum ListAdmission {
 }
 
 impl Lists {
-    /// All places free.
+    /// All permits are free.
     pub fn new(settings: &LimitSettings) -> Lists {
         let waiting = settings.lists.saturating_mul(WAITING_FOR_EACH_PLACE);
         Lists(Arc::new(FairSemaphore::new(Bounds {
@@ -75,8 +75,8 @@ impl Lists {
     ///
     /// # Errors
     /// 429 when too many of this user wait already.
-    pub fn enter(&self, user: &User, bytes: u64) -> Result<ListAdmission, Limited> {
-        match self.0.enter(user, Cost { places: 1, bytes }) {
+    pub fn acquire(&self, user: &User, bytes: u64) -> Result<ListAdmission, Limited> {
+        match self.0.acquire(user, Cost { places: 1, bytes }) {
             Err(scarce) => Err(refused(&self.0, user, scarce)),
             Ok(fair_semaphore::Admission::Now(place)) => Ok(ListAdmission::Now(place)),
             Ok(fair_semaphore::Admission::Later(waiting)) => {
@@ -85,7 +85,7 @@ impl Lists {
         }
     }
 
-    /// What is in flight.
+    /// The lists in flight, for metrics.
     pub fn in_flight(&self) -> InFlight {
         let used = self.0.in_use();
         InFlight { lists: usize::try_from(used.places).unwrap_or(usize::MAX), bytes: used.bytes, waiting: used.waiting }
@@ -93,7 +93,7 @@ impl Lists {
 }
 
 impl QueuedList {
-    /// Waits for the turn.
+    /// Waits for a permit.
     ///
     /// # Errors
     /// 429 when it does not come in time.
@@ -105,6 +105,7 @@ impl QueuedList {
     }
 }
 
+/// The error of a list that cannot wait, or waited too long.
 fn refused(lists: &FairSemaphore<User>, user: &User, scarce: Scarce) -> Limited {
     let (bounds, (in_flight, waiting)) = (lists.bounds(), lists.of(user));
     let (limit, used) = match scarce {

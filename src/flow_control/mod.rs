@@ -70,14 +70,14 @@ const USUAL_HEADERS: u64 = 8 << 10;
 /// The share of the head of a request.
 #[derive(Debug)]
 pub struct HeadShare {
-    until_admitted: Option<UserShare>,
+    until_authorized: Option<UserShare>,
     _until_answered: Option<UserShare>,
 }
 
 impl HeadShare {
     /// The request waits no longer for authentication and authorization.
-    pub fn admitted(&mut self) {
-        self.until_admitted = None;
+    pub fn authorized(&mut self) {
+        self.until_authorized = None;
     }
 }
 
@@ -102,7 +102,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Nothing is used.
+    /// Nothing is in use.
     pub fn new(settings: LimitSettings) -> Limits {
         Limits {
             settings,
@@ -117,17 +117,17 @@ impl Limits {
         }
     }
 
-    /// How much there may be.
+    /// The configured limits.
     pub fn settings(&self) -> LimitSettings {
         self.settings
     }
 
-    /// Connections, for the listener.
+    /// The limits of connections, for the listener.
     pub fn connections(&self) -> &Arc<Connections> {
         &self.connections
     }
 
-    /// Watches of each user.
+    /// The limits of watches.
     pub fn watches(&self) -> &Arc<Watches> {
         &self.watches
     }
@@ -137,7 +137,7 @@ impl Limits {
         &self.seats
     }
 
-    /// Large lists in flight.
+    /// The limits of large lists.
     pub fn lists(&self) -> &Arc<Lists> {
         &self.lists
     }
@@ -156,9 +156,10 @@ impl Limits {
         let (usual, long) = (headers.min(USUAL_HEADERS), headers.saturating_sub(USUAL_HEADERS));
         let until_admitted = self.take_head(user, HEAD_BYTES + path as u64 * COPIES_OF_PATH + usual)?;
         let until_answered = if long > 0 { Some(self.take_head(user, long)?) } else { None };
-        Ok(HeadShare { until_admitted: Some(until_admitted), _until_answered: until_answered })
+        Ok(HeadShare { until_authorized: Some(until_admitted), _until_answered: until_answered })
     }
 
+    /// Takes memory for the head of a request.
     fn take_head(&self, user: &User, bytes: u64) -> Result<UserShare, Limited> {
         self.heads.take(user, bytes).ok_or_else(|| {
             self.count(Limit::BodyBytes);
@@ -172,7 +173,7 @@ impl Limits {
         })
     }
 
-    /// Request bodies in memory.
+    /// The limits of request bodies.
     pub fn bodies(&self) -> &Arc<Bodies> {
         &self.bodies
     }
@@ -182,7 +183,7 @@ impl Limits {
         self.refused[limit as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many have been.
+    /// The number of requests that this limit rejected.
     pub fn refused(&self, limit: Limit) -> u64 {
         match limit {
             Limit::Connections => self.connections.refused(),

@@ -107,7 +107,7 @@ enum Claim {
 }
 
 impl Seats {
-    /// All are free.
+    /// All seats are free.
     pub fn new(most: u64) -> Seats {
         let waiting = usize::try_from(most).unwrap_or(usize::MAX).saturating_mul(WAITING_FOR_EACH_SEAT);
         let most = most.saturating_mul(UNITS_PER_SEAT).min(CLOSED - 1);
@@ -136,20 +136,22 @@ impl Seats {
         if taken < CLOSED { 0 } else { (taken - CLOSED).min(self.most).div_ceil(UNITS_PER_SEAT) }
     }
 
-    /// Turns that wait.
+    /// The number of turns that wait.
     pub fn waiting(&self) -> usize {
         self.lock().queue.waiting()
     }
 
-    /// What a queued turn takes in advance.
+    /// The cost that a queued turn pays in advance.
     fn turn(&self) -> Cost {
         Cost { places: UNITS_PER_SEAT.min(self.most), bytes: 0 }
     }
 
+    /// Takes a unit of work, and returns whether a seat was free.
     fn has_room(&self) -> bool {
         self.taken.fetch_add(1, Ordering::Relaxed) < self.most
     }
 
+    /// Counts work that was done, also for the user while others wait.
     fn charge(&self, user: &User, units: u64) {
         // Far from an overflow into the flag: nothing runs for so long.
         let before = self.taken.fetch_add(units.min(CLOSED >> 8), Ordering::Relaxed);
@@ -204,6 +206,7 @@ impl Seats {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The error of a request that cannot wait, or waited too long.
     fn refused(&self, queue: &FairQueue<User>, user: &User) -> Limited {
         let (seats, waiting) = (self.most / UNITS_PER_SEAT, queue.of(user).1);
         let message = format!(
@@ -215,7 +218,7 @@ impl Seats {
     }
 }
 
-/// Whole units of this much work.
+/// Converts work to whole units.
 fn units_of(work: Duration) -> u64 {
     u64::try_from(work.as_micros() / UNIT_TIME.as_micros()).unwrap_or(u64::MAX)
 }
@@ -230,7 +233,7 @@ pub struct Unpaid {
 }
 
 impl Unpaid {
-    /// Nothing has been done yet.
+    /// No work has been done yet.
     pub fn new(seats: &Arc<Seats>, user: &User) -> Unpaid {
         Unpaid { seats: seats.clone(), user: user.clone(), time: Duration::ZERO }
     }
@@ -245,7 +248,7 @@ impl Unpaid {
         self.time >= UNIT_TIME
     }
 
-    /// What the next turn pays for.
+    /// Takes the work that the next turn pays for.
     pub fn take(&mut self) -> Duration {
         std::mem::take(&mut self.time)
     }
@@ -290,6 +293,7 @@ impl Worker {
         Box::pin(self.arrive_late()).await
     }
 
+    /// Waits in the queue for the first turn.
     async fn arrive_late(&mut self) -> Result<(), Limited> {
         match timeout(QUEUE_PATIENCE, poll_fn(|context| self.poll(context, Claim::Arrives))).await {
             Ok(turn) => turn,
@@ -301,7 +305,7 @@ impl Worker {
         }
     }
 
-    /// For whom it works.
+    /// The user for whom it works.
     pub fn user(&self) -> &User {
         &self.user
     }
@@ -341,6 +345,7 @@ impl Worker {
         .await
     }
 
+    /// Polls for a turn. Without a free seat it enters the queue, and is woken later.
     fn poll(&mut self, context: &mut Context<'_>, mut claim: Claim) -> Poll<Result<(), Limited>> {
         if let Some(ticket) = self.ticket {
             let mut shared = self.seats.lock();
@@ -372,7 +377,7 @@ impl Worker {
         match claim {
             Claim::Continues => shared.queue.go_on(&self.user, ticket, self.seats.turn()),
             Claim::Arrives => {
-                if let Entered::Refused(_) = shared.queue.wait(&self.user, ticket, self.seats.turn()) {
+                if let Entered::Rejected(_) = shared.queue.wait(&self.user, ticket, self.seats.turn()) {
                     return Poll::Ready(Err(self.seats.refused(&shared.queue, &self.user)));
                 }
             }
@@ -388,11 +393,12 @@ impl Worker {
         Poll::Pending
     }
 
+    /// Leaves the queue.
     fn give_up(&mut self) {
         if let Some(ticket) = self.ticket.take() {
             let mut shared = self.seats.lock();
             shared.sleeping.remove(&ticket);
-            shared.queue.give_up(&self.user, ticket);
+            shared.queue.cancel(&self.user, ticket);
         }
     }
 }

@@ -101,11 +101,13 @@ impl UserUnread {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Registers a waker that is called when the user has less unread.
     fn wait(&self, meter: u64, waker: Waker) {
         self.lock().insert(meter, waker);
         self.is_awaited.store(true, Ordering::SeqCst);
     }
 
+    /// Wakes all waiting watches of the user.
     fn wake(&self) {
         if self.is_awaited.load(Ordering::SeqCst) {
             let waiting = {
@@ -171,7 +173,7 @@ struct Piece {
 }
 
 impl Unread {
-    /// Nothing is unread.
+    /// No byte is unread.
     pub fn new(most: quantity::Bytes) -> Unread {
         Unread {
             most: most.0,
@@ -219,6 +221,7 @@ impl Unread {
         Meter { unread, user: user.clone(), watches, number, ahead, is_watch, has_waited, answer: None, share }
     }
 
+    /// The unread bytes of the watches of a user.
     fn watches_of(&self, user: &User) -> Arc<UserUnread> {
         let mut users = self.lock_users();
         if let Some(known) = users.known.get(user).and_then(Weak::upgrade) {
@@ -237,7 +240,7 @@ impl Unread {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Unread bytes of watches.
+    /// The unread bytes of all watches.
     pub fn bytes(&self) -> u64 {
         self.watches.load(Ordering::SeqCst)
     }
@@ -274,6 +277,7 @@ impl Unread {
         }
     }
 
+    /// Wakes the waiting watches of all users.
     fn wake_waiting(&self) {
         if self.is_awaited.swap(false, Ordering::SeqCst) {
             let users: Vec<Arc<UserUnread>> = self.lock_users().known.values().filter_map(Weak::upgrade).collect();
@@ -281,6 +285,7 @@ impl Unread {
         }
     }
 
+    /// Whether all responses together have more unread bytes than the limit, without those that are ending.
     fn is_too_much(&self) -> bool {
         self.bytes().saturating_sub(self.ending.load(Ordering::Relaxed)) > self.most
     }
@@ -398,13 +403,14 @@ impl Meter {
         Some(Bytes::from_owner(Piece { bytes, answer }))
     }
 
-    /// What was counted, if anything was: for the task that sends it, which ends when the answer is to.
+    /// The response that is counted, if any: the task that sends it asks here whether it must end.
     pub fn answer(&self) -> Option<&Arc<UnreadResponse>> {
         self.answer.as_ref()
     }
 }
 
 impl UnreadResponse {
+    /// Registers a response with unread bytes.
     fn new(meter: &Meter, share: Option<UserShare>, context: &Context<'_>) -> Arc<UnreadResponse> {
         let Meter { unread, user, watches, is_watch, .. } = meter;
         let mut answers = unread.lock();

@@ -41,7 +41,7 @@ impl Default for User {
     }
 }
 
-/// What counts as one address: a host usually has a whole /64 of IPv6.
+/// The address that limits apply to: a host usually has a whole /64 of IPv6.
 pub(super) fn origin_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -34,7 +34,7 @@ pub struct CountedWatch {
 }
 
 impl Watches {
-    /// None is open.
+    /// No watch is open.
     pub fn new(most: u64) -> Watches {
         Watches { most, held: Arc::new(Shares::new(most.saturating_mul(USERS), FIRST)) }
     }
@@ -57,6 +57,7 @@ impl Watches {
         self.take(user, 0, held_bytes, what)
     }
 
+    /// Takes the share of a user's watches. A large selector counts as several watches.
     fn take(&self, user: &User, watches: u64, held_bytes: usize, what: &str) -> Result<UserShare, Limited> {
         let more = (held_bytes / WATCH_BYTES) as u64;
         let weight = watches + more;
@@ -94,7 +95,7 @@ impl Watches {
 }
 
 impl CountedWatch {
-    /// Whose it is.
+    /// The user of the watch.
     pub fn user(&self) -> &User {
         &self.user
     }

@@ -119,12 +119,14 @@ impl<'b> Cursor<'b> {
         SyntaxError { offset: self.position, expected }
     }
 
+    /// Skips whitespace.
     pub(crate) fn space(&mut self) {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
             self.position += 1;
         }
     }
 
+    /// Consumes this byte, or fails.
     pub(crate) fn expect(&mut self, byte: u8, expected: &'static str) -> Result<(), SyntaxError> {
         if self.peek() != Some(byte) {
             return Err(self.error(expected));
@@ -148,6 +150,7 @@ impl<'b> Cursor<'b> {
         closes
     }
 
+    /// Reads a string, without unescaping it.
     pub(crate) fn string(&mut self, expected: &'static str) -> Result<RawString<'b>, SyntaxError> {
         self.expect(b'"', expected)?;
         let start = self.position;
@@ -297,6 +300,7 @@ struct Brackets {
 }
 
 impl Brackets {
+    /// Notes an opened list or object.
     fn open(&mut self, is_list: bool) {
         if self.depth > 0 && self.depth.is_multiple_of(64) {
             self.outer.push(self.innermost);

@@ -48,6 +48,7 @@ pub(crate) fn unescape(raw: &[u8]) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(text))
 }
 
+/// Appends bytes as UTF-8, with replacement characters for invalid ones.
 fn push_lossy(text: &mut String, bytes: &[u8]) {
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
@@ -55,6 +56,7 @@ fn push_lossy(text: &mut String, bytes: &[u8]) {
     }
 }
 
+/// The value of the first four hexadecimal digits.
 fn hexadecimal(bytes: &[u8]) -> Option<u32> {
     let digits = bytes.first_chunk::<4>()?;
     digits.iter().try_fold(0, |number, &digit| Some(number << 4 | char::from(digit).to_digit(16)?))

@@ -79,6 +79,7 @@ const PART: usize = 1 << 10;
 const BYTES_PER_VALUE: usize = 16;
 
 impl Nodes {
+    /// An empty arena, sized for a text of this length.
     fn for_bytes(length: usize) -> Nodes {
         Nodes { first: Vec::with_capacity((length / BYTES_PER_VALUE).clamp(1, PART)), parts: Vec::new() }
     }
@@ -249,7 +250,7 @@ impl<'b> Tree<'b> {
         rest.get(..end).unwrap_or(rest)
     }
 
-    /// The value itself.
+    /// The root of the tree.
     pub(crate) fn root(&self) -> NodeId {
         NodeId(0)
     }
@@ -259,7 +260,7 @@ impl<'b> Tree<'b> {
         kind_of(self.bytes.get(self.nodes[id].start as usize).copied())
     }
 
-    /// Its first element or member.
+    /// The first element or member of a node.
     pub(crate) fn first(&self, id: NodeId) -> Option<NodeId> {
         Some(NodeId(self.nodes[id].first)).filter(|first| *first != self.root())
     }
@@ -269,7 +270,7 @@ impl<'b> Tree<'b> {
         Some(NodeId(self.nodes[id].next)).filter(|next| *next != self.root())
     }
 
-    /// Its elements or members.
+    /// The elements or members of a node.
     pub(crate) fn children(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
         std::iter::successors(self.first(id), |id| self.next(*id))
     }
@@ -298,13 +299,14 @@ impl<'b> Tree<'b> {
         &self.bytes[self.range(id)]
     }
 
-    /// Where the bytes of a node are.
+    /// The range of the bytes of a node.
     pub(crate) fn range(&self, id: NodeId) -> Range<usize> {
         let Node { start, end, .. } = self.nodes[id];
         start as usize..end as usize
     }
 }
 
+/// The kind of a value, from its first byte.
 fn kind_of(first: Option<u8>) -> NodeKind {
     match first {
         Some(b'[') => NodeKind::List,
@@ -317,10 +319,12 @@ fn kind_at(cursor: &Cursor<'_>) -> NodeKind {
     kind_of(cursor.peek())
 }
 
+/// Skips a scalar.
 fn scalar(cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
     cursor.skip_value(0)
 }
 
+/// Checks that nothing but whitespace follows.
 fn end(cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
     cursor.space();
     if cursor.peek().is_some() { Err(cursor.error("the end of the value")) } else { Ok(()) }
@@ -382,6 +386,7 @@ enum Building {
     Map { members: Map<String, Value>, key: String },
 }
 
+/// Builds a value of at most `levels` levels; `below` decides about deeper ones.
 fn build(bytes: &[u8], levels: usize, below: Below) -> Result<Value, InvalidJson> {
     let mut cursor = Cursor::new(bytes);
     let mut open: Vec<Building> = Vec::new();

@@ -42,17 +42,17 @@ impl<'t> Json<'t> {
         self.children(NodeKind::Map).map(|(tree, id)| (tree.key(id), Json(Some((tree, id)))))
     }
 
-    /// How many items or members there are.
+    /// The number of elements or members.
     pub(crate) fn count(self) -> usize {
         self.0.map_or(0, |(tree, id)| tree.children(id).count())
     }
 
-    /// Whether there is nothing, or null.
+    /// Whether the value is missing or null.
     pub(crate) fn is_null(self) -> bool {
         self.bytes().is_none_or(|bytes| bytes == b"null")
     }
 
-    /// A text.
+    /// The value as a string.
     pub(crate) fn as_str(self) -> Option<Cow<'t, str>> {
         match self.bytes()? {
             [b'"', inside @ .., b'"'] => unescape(inside),
@@ -60,7 +60,7 @@ impl<'t> Json<'t> {
         }
     }
 
-    /// A boolean.
+    /// The value as a boolean.
     pub(crate) fn as_bool(self) -> Option<bool> {
         match self.bytes()? {
             b"true" => Some(true),
@@ -74,7 +74,7 @@ impl<'t> Json<'t> {
         self.as_number()?.as_i64()
     }
 
-    /// A number.
+    /// The value as a number.
     pub(crate) fn as_number(self) -> Option<serde_json::Number> {
         match self.bytes()? {
             bytes @ [b'-' | b'0'..=b'9', ..] => match scalar_value(bytes) {
@@ -85,6 +85,7 @@ impl<'t> Json<'t> {
         }
     }
 
+    /// The children of a container of this kind.
     fn children(self, kind: NodeKind) -> impl Iterator<Item = (&'t Tree<'t>, NodeId)> + Clone {
         let container = self.0.filter(|(tree, id)| tree.kind(*id) == kind);
         let first = container.and_then(|(tree, id)| tree.first(id).map(|first| (tree, first)));

@@ -110,7 +110,7 @@ pub fn json_bytes(value: &Value) -> Vec<u8> {
     out
 }
 
-/// The same as text.
+/// Serializes a value to a string.
 pub fn to_text(value: &Value) -> String {
     String::from_utf8(json_bytes(value)).expect("JSON that is written of texts must be UTF-8")
 }

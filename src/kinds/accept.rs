@@ -128,7 +128,7 @@ pub fn versions(spec: &FieldCacheSpec, kept: &[String], served: &[&str]) -> (Vec
     (spec.versions.iter().filter(is_served).cloned().collect(), unknown.collect())
 }
 
-/// A label selector, read; an absent one selects everything.
+/// Parses a label selector. A missing one selects everything.
 ///
 /// # Errors
 /// The first keys and values that can be none.
@@ -145,7 +145,7 @@ pub fn label_selector(
     }
 }
 
-/// A field selector, read; its fields are not looked at. An absent one has no requirements.
+/// Parses a field selector without looking up its fields. A missing one has no requirements.
 ///
 /// # Errors
 /// The first requirements that cannot be read.
@@ -158,6 +158,7 @@ pub fn field_selector(
     wire::field_expressions(&value, place, MOST_PROBLEMS).map_err(unreadable)
 }
 
+/// Errors of a selector as errors of the spec.
 fn unreadable(problems: Vec<selector::FieldError>) -> Vec<SpecError> {
     let read = |found: selector::FieldError| problem(found.field, SpecErrorReason::InvalidSelector, found.message);
     problems.into_iter().map(read).collect()

@@ -28,6 +28,7 @@ pub fn name(definition: &Value) -> &str {
     definition["metadata"]["name"].as_str().unwrap_or_default()
 }
 
+/// Adds labels and validation rules to a derived definition, and removes its empty members.
 fn as_an_api(mut definition: Value) -> Value {
     definition["metadata"]["labels"] =
         json!({"app.kubernetes.io/name": "fieldcache", "app.kubernetes.io/component": "definitions"});
@@ -64,6 +65,7 @@ fn rules_of(definition: &str) -> Option<Value> {
     }
 }
 
+/// Whether a member has no content.
 fn is_empty(member: &Value) -> bool {
     match member {
         Value::Object(members) => members.is_empty(),

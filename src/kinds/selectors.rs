@@ -24,6 +24,7 @@ pub struct LabelSelectorSpec {
     pub match_expressions: Vec<LabelRequirementSpec>,
 }
 
+/// The schema of matchLabels.
 fn match_labels(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "object",
@@ -107,15 +108,18 @@ mod operator_name {
     }
 }
 
+/// The schema of an operator, with the operators of a dialect.
 fn operators_of(dialect: Dialect) -> schemars::Schema {
     let names: Vec<&str> = OperatorName::all_in(dialect).map(OperatorName::as_str).collect();
     schemars::json_schema!({"type": "string", "enum": names})
 }
 
+/// The schema of an operator of labels.
 fn label_operators(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     operators_of(Dialect::Requirement)
 }
 
+/// The schema of an operator of fields.
 fn field_operators(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     operators_of(Dialect::View)
 }

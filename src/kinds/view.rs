@@ -256,6 +256,7 @@ pub struct Endpoint {
     pub ca_bundle: Option<ByteString>,
 }
 
+/// The schema of caBundle.
 fn ca_bundle(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({"type": "string", "format": "byte", "maxLength": 262_144})
 }

@@ -85,7 +85,7 @@ impl MemoryBudget {
         }
     }
 
-    /// One member of an object that has this many.
+    /// Charges a member of an object that has `before` members already.
     pub(super) fn member(&mut self, before: usize, name: &str) -> Result<(), String> {
         match before {
             0 => self.charge(MAP_NODE)?,
@@ -95,23 +95,23 @@ impl MemoryBudget {
         self.text(name)
     }
 
-    /// One text.
+    /// Charges a text.
     pub(super) fn text(&mut self, text: &str) -> Result<(), String> {
         if text.is_empty() { Ok(()) } else { self.charge(TEXT + text.len() + text.len() / 4) }
     }
 
-    /// One event that is logged for aliases.
+    /// Charges an event that is recorded for aliases.
     pub(super) fn event(&mut self, text: &str) -> Result<(), String> {
         self.charge(EVENT)?;
         self.text(text)
     }
 
-    /// One document, or one error.
+    /// Charges a document, or an error.
     pub(super) fn document(&mut self) -> Result<(), String> {
         self.charge(DOCUMENT)
     }
 
-    /// One node of the text itself.
+    /// Counts a node of the text itself, not of an alias.
     pub(super) fn node(&mut self) {
         self.decoded += 1;
     }
@@ -130,6 +130,7 @@ impl MemoryBudget {
         Ok(())
     }
 
+    /// Counts memory, and fails when there is too much.
     fn charge(&mut self, bytes: usize) -> Result<(), String> {
         let used = self.used.saturating_add(bytes);
         if used > self.limit {
@@ -141,6 +142,7 @@ impl MemoryBudget {
     }
 }
 
+/// The largest share of decoded nodes that may come from aliases, as in go-yaml.
 fn allowed_ratio(decoded: usize) -> f64 {
     match decoded {
         ..=RATIO_LOW => 0.99,

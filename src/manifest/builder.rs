@@ -67,6 +67,7 @@ impl Builder {
         Builder { line, ..Builder::default() }
     }
 
+    /// Takes the next event of the parser.
     pub(super) fn take(&mut self, event: Event<'_>, line: usize, budget: &mut MemoryBudget) -> Result<(), String> {
         if self.stack.is_empty() && self.root.is_none() {
             self.line = line;
@@ -110,6 +111,7 @@ impl Builder {
         Ok(())
     }
 
+    /// Records an event, to repeat it for aliases.
     fn record<Text: AsRef<str>>(&mut self, step: &Step<Text>, budget: &mut MemoryBudget) -> Result<(), String> {
         let kept = match step {
             Step::Scalar { text, style, tag } => {
@@ -131,6 +133,7 @@ impl Builder {
         Ok(())
     }
 
+    /// Ends the recording for an anchor.
     fn close_anchor(&mut self, anchor: usize, budget: &MemoryBudget) {
         if anchor > 0
             && let Some(found) = self.anchors.get_mut(&anchor)
@@ -176,6 +179,7 @@ impl Builder {
         Ok(())
     }
 
+    /// Takes a scalar, as a key or as a value.
     fn scalar(
         &mut self,
         text: &str,
@@ -194,7 +198,7 @@ impl Builder {
         self.complete(value, line, budget)
     }
 
-    /// Ends the innermost container; its anchor.
+    /// Ends the innermost container and returns its anchor.
     fn end(&mut self, line: usize, budget: &mut MemoryBudget) -> Result<usize, String> {
         let Some(frame) = self.stack.pop() else { return Ok(0) };
         let value = match frame.content {
@@ -205,6 +209,7 @@ impl Builder {
         Ok(frame.anchor)
     }
 
+    /// Whether the next event is the key of a mapping.
     fn expects_key(&self) -> bool {
         matches!(self.stack.last(), Some(Frame { content: Content::Mapping { key: None, .. }, .. }))
     }
@@ -228,6 +233,7 @@ impl Builder {
         self.set_key(Key::Name(name), budget)
     }
 
+    /// Stores the key of the next member, which must be new.
     fn set_key(&mut self, new: Key, budget: &mut MemoryBudget) -> Result<(), String> {
         if let Some(Frame { content: Content::Mapping { members, merged, key }, .. }) = self.stack.last_mut() {
             match &new {
@@ -242,6 +248,7 @@ impl Builder {
         Ok(())
     }
 
+    /// Begins a mapping or a list.
     fn open(&mut self, is_mapping: bool, anchor: usize, line: usize) -> Result<(), String> {
         if self.expects_key() {
             return Err("a key is a mapping or a list".to_owned());
@@ -271,6 +278,7 @@ impl Builder {
         }
     }
 
+    /// Adds a finished value to its container, or makes it the document.
     fn complete(&mut self, value: Value, line: usize, budget: &mut MemoryBudget) -> Result<(), String> {
         self.note_item(line);
         let Some(frame) = self.stack.last_mut() else {
@@ -311,6 +319,7 @@ fn merge(mut members: Map<String, Value>, merged: Vec<Value>, budget: &mut Memor
     Ok(Value::Object(members))
 }
 
+/// The value of a scalar, by its tag and style.
 fn scalar_value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, String> {
     let core = tag.filter(|tag| tag.is_yaml_core_schema()).map(|tag| tag.suffix.as_str());
     match core {

@@ -68,6 +68,7 @@ impl Reader<'_> {
         found
     }
 
+    /// The error for what is at the current position.
     fn unexpected(&self, expected: &str) -> String {
         match self.text.get(self.offset..).and_then(|rest| rest.chars().next()) {
             Some(found) => format!("invalid JSON: expected {expected}, found {found:?}"),
@@ -75,6 +76,7 @@ impl Reader<'_> {
         }
     }
 
+    /// Parses a value.
     fn value(&mut self, depth: usize, place: Place) -> Result<Value, String> {
         if depth > MAX_DEPTH {
             return Err(format!("nested deeper than {MAX_DEPTH} levels"));
@@ -102,6 +104,7 @@ impl Reader<'_> {
         }
     }
 
+    /// Parses an object; the position is at its brace.
     fn object(&mut self, depth: usize, place: Place) -> Result<Value, String> {
         self.offset += 1;
         let mut members = Map::new();
@@ -133,6 +136,7 @@ impl Reader<'_> {
         }
     }
 
+    /// Parses a list; the position is at its bracket.
     fn array(&mut self, depth: usize, place: Place) -> Result<Value, String> {
         self.offset += 1;
         let mut items = Vec::new();
@@ -171,6 +175,7 @@ impl Reader<'_> {
         serde_json::from_slice(&self.bytes[start..self.offset]).map_err(|error| format!("invalid JSON text: {error}"))
     }
 
+    /// Parses a number.
     fn number(&mut self) -> Result<Value, String> {
         let start = self.offset;
         while self.peek().is_some_and(|byte| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9')) {

@@ -21,6 +21,7 @@ pub(super) fn resolve(text: &str) -> Result<Value, String> {
     })
 }
 
+/// Parses a number of YAML 1.1; `None` for other texts.
 fn number(text: &str) -> Result<Option<Number>, String> {
     if !text.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '+' | '-' | '.')) {
         return Ok(None);

@@ -82,6 +82,7 @@ pub fn settle(value: &mut Value, shape: DocumentShape, path: &str, found: &mut S
     }
 }
 
+/// The type of a value, for messages.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

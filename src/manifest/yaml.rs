@@ -113,6 +113,7 @@ fn read(
     }
 }
 
+/// Parses the documents of a text, up to the first invalid one.
 fn trees(
     text: &str,
     first_line: usize,
@@ -145,6 +146,7 @@ struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
+    /// The chunks of a text: documents of YAML, or the whole of JSON.
     fn of(bytes: &'a [u8], form: Syntax) -> Chunks<'a> {
         let rest = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
         Chunks { rest, line: 1, form }
@@ -191,6 +193,7 @@ fn is_empty(chunk: &[u8]) -> bool {
     })
 }
 
+/// Adds a document, or the items of a List one by one.
 fn flatten(tree: ParsedDocument, documents: &mut Vec<Document>, broken: &mut Vec<InvalidDocument>) {
     let ParsedDocument { value, line, item_lines } = tree;
     let Value::Object(mut members) = value else {
@@ -218,6 +221,7 @@ fn flatten(tree: ParsedDocument, documents: &mut Vec<Document>, broken: &mut Vec
     }
 }
 
+/// Parses the YAML documents of a text, up to the first invalid one.
 fn yaml(text: &str, first_line: usize, budget: &mut MemoryBudget) -> (Vec<ParsedDocument>, Option<InvalidDocument>) {
     let mut trees = Vec::new();
     let mut builder = Builder::default();

@@ -26,6 +26,7 @@ impl AccessCollector {
 /// One counter of a family: its labels and its value.
 type Series<'a> = (Vec<(&'a str, &'a str)>, u64);
 
+/// Encodes a family of counters.
 fn counters(
     encoder: &mut DescriptorEncoder<'_>,
     (name, help): (&str, &str),

@@ -83,11 +83,12 @@ impl Metrics {
         Metrics { families: Arc::new(families), scrapers, turn: Mutex::new(()) }
     }
 
-    /// All metrics as text. Walks stores, so it must not run on a thread that answers requests.
+    /// Encodes all metrics. Walks stores, so it must not run on a thread that answers requests.
     pub fn text(&self, format: ExpositionFormat) -> String {
         encode(&self.families, format)
     }
 
+    /// Encodes all metrics, in the format and encoding that the scraper accepts.
     async fn scraped(&self, headers: &HeaderMap) -> Response<Body> {
         let format = ExpositionFormat::negotiate(headers);
         let _turn = self.turn.lock().await;
@@ -134,7 +135,7 @@ impl Metrics {
             let user = || User::named(&access.connection_user(arrived.peer, identity));
             connection.authenticate(user).map_err(ApiError::Limited)?;
         }
-        admitted.map(|_| ()).map_err(ApiError::Refused)
+        admitted.map(|_| ()).map_err(ApiError::Access)
     }
 
     /// Answers a request without a connection.
@@ -193,6 +194,7 @@ impl Answers for Metrics {
     fn drain(&self) {}
 }
 
+/// A plain text response.
 fn plain(code: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::whole(text));
     *response.status_mut() = code;

@@ -33,7 +33,7 @@ impl ExpositionFormat {
         if is_named { ExpositionFormat::OpenMetrics } else { ExpositionFormat::Plain }
     }
 
-    /// Its Content-Type.
+    /// The Content-Type of the format.
     pub fn media_type(self) -> &'static str {
         match self {
             ExpositionFormat::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",

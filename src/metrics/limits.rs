@@ -28,7 +28,7 @@ impl LimitsCollector {
         LimitsCollector { limits, registry }
     }
 
-    /// The current use of a limit, and its maximum.
+    /// The current use and the maximum of a limit.
     fn of(&self, limit: Limit) -> (u64, Option<u64>) {
         let (lists, settings) = (self.limits.lists().in_flight(), self.limits.settings());
         match limit {

@@ -39,9 +39,9 @@ const GAUGES: [Gauge; 9] = [
     }),
     ("history_changes", "Changes from which watches can resume", |store| store.usage.history_changes),
     ("history_bytes", "Bytes held only by history", |store| store.usage.history_bytes),
-    ("open_watches", "Open watches of clients", |store| store.resource.live.open_watches()),
+    ("open_watches", "Open watches of clients", |store| store.resource.state.open_watches()),
     ("unreadable_objects", "Objects of the source that cannot be read and are not served, the first 1000", |store| {
-        store.resource.live.unreadable().names.len() as u64
+        store.resource.state.unreadable().names.len() as u64
     }),
     (
         "unselectable_objects",
@@ -56,9 +56,10 @@ impl StoresCollector {
         StoresCollector { registry }
     }
 
+    /// The stores that are ready, with their snapshots.
     fn loaded(&self) -> Vec<Loaded> {
         let catalog = self.registry.catalog();
-        let loaded = catalog.stores().filter_map(|resource| match resource.live.state() {
+        let loaded = catalog.stores().filter_map(|resource| match resource.state.load_state() {
             LoadState::Ready(snapshot) => {
                 let usage = snapshot.usage();
                 Some(Loaded { resource: resource.clone(), usage })
@@ -78,7 +79,8 @@ impl Loaded {
         labels(&self.resource)
     }
 
-    /// Its indexes as (index, field, values, bytes): one for each field, one for all labels, one for namespaces.
+    /// The indexes of the store as (index, field, values, bytes): one for each field, one for all labels, one for
+    /// namespaces.
     fn indexes(&self) -> Vec<(&str, &str, u64, u64)> {
         let sum = |belongs: &dyn Fn(&Attribute) -> bool| {
             let matching = self.usage.attributes.iter().filter(|index| belongs(&index.attribute));
@@ -86,7 +88,7 @@ impl Loaded {
         };
         let mut indexes = Vec::new();
         // A field that no object has keeps its series.
-        for (number, field) in self.resource.plan.fields().iter().enumerate() {
+        for (number, field) in self.resource.extractor.fields().iter().enumerate() {
             let (values, bytes) =
                 sum(&|attribute| matches!(attribute, Attribute::Field(index) if usize::from(index.0) == number));
             indexes.push(("field", &*field.label, values, bytes));
@@ -124,7 +126,7 @@ impl Collector for StoresCollector {
                     watches ended with 410), skipped (not comparable this time) and failed (the source returned no list)";
         let mut family = encoder.encode_descriptor("fieldcache_self_check", help, None, MetricType::Counter)?;
         for store in &stores {
-            let checks = store.resource.live.checks();
+            let checks = store.resource.state.checks();
             // All results from the first check on; a folder is never checked and has none.
             if checks.is_empty() {
                 continue;
@@ -139,8 +141,8 @@ impl Collector for StoresCollector {
         let mut family = encoder.encode_descriptor("fieldcache_feed_panics", help, None, MetricType::Counter)?;
         // A resource that cannot be loaded because of an internal error must have a series too.
         for resource in self.registry.catalog().stores() {
-            let panics = resource.live.panics();
-            if panics > 0 || matches!(resource.live.state(), LoadState::Ready(_)) {
+            let panics = resource.state.panics();
+            if panics > 0 || matches!(resource.state.load_state(), LoadState::Ready(_)) {
                 let labels = labels(resource);
                 family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&panics, None)?;
             }
@@ -148,20 +150,20 @@ impl Collector for StoresCollector {
         let help = "Seconds since the source last confirmed progress (event or bookmark); 0 for folders";
         let mut family = encoder.encode_descriptor("fieldcache_store_lag_seconds", help, None, MetricType::Gauge)?;
         for store in &stores {
-            let lag = store.resource.live.freshness().lag().as_secs_f64();
+            let lag = store.resource.state.freshness().lag().as_secs_f64();
             family.encode_family(&store.labels())?.encode_gauge(&lag)?;
         }
         let help = "Relists that replaced a complete store";
         let mut family = encoder.encode_descriptor("fieldcache_store_relists", help, None, MetricType::Counter)?;
         for store in &stores {
-            let relists = store.resource.live.relists();
+            let relists = store.resource.state.relists();
             family.encode_family(&store.labels())?.encode_counter::<NoLabelSet, _, u64>(&relists, None)?;
         }
         let help = "Responses that were not sent in protobuf although the client prefers it, because its messages are not known";
         let mut family =
             encoder.encode_descriptor("fieldcache_store_missed_protobuf", help, None, MetricType::Counter)?;
         for store in &stores {
-            let missed = store.resource.live.missed_protobuf();
+            let missed = store.resource.state.missed_protobuf();
             family.encode_family(&store.labels())?.encode_counter::<NoLabelSet, _, u64>(&missed, None)?;
         }
         for (name, help, of_bytes) in [

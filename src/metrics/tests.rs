@@ -69,8 +69,8 @@ fn resource(plural: &str) -> Resource {
         printer_columns: Arc::new([]),
         deprecation_warning: None,
         definition: String::new(),
-        plan: Extractor::custom_resource(&crd, "v1"),
-        live: Arc::default(),
+        extractor: Extractor::custom_resource(&crd, "v1"),
+        state: Arc::default(),
         partial_store: None,
         view_restriction: None,
     }
@@ -83,7 +83,7 @@ fn store(resource: &Resource) -> Store {
             "{{\"metadata\":{{\"labels\":{{\"app\":\"secret-{name}\",\"tier\":\"web\"}},\"name\":\"{name}\",\"namespace\":\
              \"a\",\"resourceVersion\":\"{version}\"}},\"spec\":{{\"color\":\"{color}\",\"size\":{size}}}}}"
         );
-        resource.plan.extract(Bytes::from(text)).unwrap()
+        resource.extractor.extract(Bytes::from(text)).unwrap()
     };
     let mut store = Store::new(HistoryLimits::default());
     let records = vec![shirt("x", 1, "blue", 7), shirt("y", 2, "blue", 8), shirt("z", 3, "red", 8)];
@@ -100,15 +100,15 @@ fn metrics(guard: Option<Guard>) -> (Metrics, Arc<Resource>, Arc<Resource>) {
 /// The same, for these.
 fn metrics_with(scrapers: Scrapers) -> (Metrics, Arc<Resource>, Arc<Resource>) {
     let shirts = Arc::new(resource("shirts"));
-    shirts.live.publish(LoadState::Ready(store(&shirts).snapshot()));
-    shirts.live.count_relist();
+    shirts.state.publish(LoadState::Ready(store(&shirts).snapshot()));
+    shirts.state.count_relist();
     let names = ["a/broken", "a/worse"].map(str::to_owned).into();
-    shirts.live.tell_unreadable(UnreadableNames { names, are_all: true });
+    shirts.state.publish_unreadable(UnreadableNames { names, are_all: true });
     for outcome in [CheckOutcome::Ok, CheckOutcome::Ok, CheckOutcome::Mismatch, CheckOutcome::Failed] {
-        shirts.live.checks().count(outcome);
+        shirts.state.checks().count(outcome);
     }
     let hats = Arc::new(resource("hats"));
-    hats.live.publish(LoadState::Loading("reading".to_owned()));
+    hats.state.publish(LoadState::Loading("reading".to_owned()));
     let catalog = Catalog::new(Vec::new(), [shirts.clone(), hats.clone()], VersionInfo::default());
     let tally = Arc::new(RequestMetrics::default());
     let list = RequestOutcome {
@@ -177,7 +177,7 @@ fn lasting(text: &str) -> String {
 #[test]
 fn a_scrape_reads_as_written() {
     let (metrics, shirts, _) = metrics(None);
-    let _open = shirts.live.open_watch();
+    let _open = shirts.state.open_watch();
     for (format, name) in [(ExpositionFormat::Plain, "plain.txt"), (ExpositionFormat::OpenMetrics, "openmetrics.txt")] {
         let text = lasting(&metrics.text(format));
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/metrics/testdata").join(name);
@@ -203,11 +203,11 @@ fn no_label_carries_what_users_wrote() {
 fn what_is_not_loaded_or_gone_has_no_series() {
     let (metrics, shirts, hats) = metrics(None);
     assert!(!metrics.text(ExpositionFormat::Plain).contains("hats"), "it is still loading");
-    hats.live.count_panic();
+    hats.state.count_panic();
     let panicked = "fieldcache_feed_panics_total{group=\"stable.example.com\",version=\"v1\",resource=\"hats\"} 1";
     let text = metrics.text(ExpositionFormat::Plain);
     assert!(text.contains(panicked), "what keeps it from loading is shown: {text}");
-    shirts.live.end(crate::registry::GoneReason::NotServed);
+    shirts.state.end(crate::registry::GoneReason::NotServed);
     let text = metrics.text(ExpositionFormat::Plain);
     assert!(!text.lines().any(|line| line.starts_with("fieldcache_store_") && line.contains("shirts")), "{text}");
     assert!(text.contains("fieldcache_request_total{verb=\"LIST\""), "what was answered stays counted: {text}");
@@ -216,7 +216,7 @@ fn what_is_not_loaded_or_gone_has_no_series() {
 #[test]
 fn a_field_that_no_object_has_keeps_its_series() {
     let (metrics, shirts, _) = metrics(None);
-    shirts.live.publish(LoadState::Ready(Store::new(HistoryLimits::default()).snapshot()));
+    shirts.state.publish(LoadState::Ready(Store::new(HistoryLimits::default()).snapshot()));
     let text = metrics.text(ExpositionFormat::Plain);
     let labels = "group=\"stable.example.com\",version=\"v1\",resource=\"shirts\"";
     for (index, field) in [("field", "spec.color"), ("field", "spec.size"), ("label", ""), ("namespace", "")] {

@@ -58,9 +58,9 @@ pub enum Entered {
     /// The request has its place.
     Now,
     /// The request waits, until [`FairQueue::leave`], [`FairQueue::give_up`] or [`FairQueue::next_round`] returns its ticket.
-    Waits,
+    Queued,
     /// Too many requests wait already.
-    Refused(Scarce),
+    Rejected(Scarce),
 }
 
 /// What there is too little of.
@@ -105,24 +105,25 @@ struct Share {
 }
 
 impl Share {
+    /// The order of users: who has less comes first.
     fn rank(&self) -> Rank {
         (self.places, self.used)
     }
 }
 
 impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
-    /// Everything is free.
+    /// An empty queue.
     pub fn new(kind: Places, bounds: Bounds) -> FairQueue<User> {
         let (users, order) = (HashMap::new(), BTreeSet::new());
         FairQueue { kind, bounds, places: 0, bytes: 0, users, order, now: 0, waiting: 0 }
     }
 
-    /// How much there is.
+    /// The bounds of the queue.
     pub fn bounds(&self) -> Bounds {
         self.bounds
     }
 
-    /// Places taken.
+    /// The number of places in use.
     pub fn places(&self) -> u64 {
         self.places
     }
@@ -132,12 +133,12 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         self.bytes
     }
 
-    /// Requests that wait.
+    /// The number of waiting requests.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Users that are known.
+    /// The number of known users.
     pub fn users(&self) -> usize {
         self.users.len()
     }
@@ -163,10 +164,10 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         let waiting = self.of(user).1;
         let is_full = self.waiting >= self.bounds.waiting_together && waiting > 0;
         if is_full || waiting >= self.bounds.waiting {
-            return Entered::Refused(self.scarce());
+            return Entered::Rejected(self.scarce());
         }
         self.go_on(user, ticket, cost);
-        Entered::Waits
+        Entered::Queued
     }
 
     /// A request that was let in before waits for a further place. It is never rejected: the bounds counted it when it came.
@@ -192,7 +193,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
     }
 
     /// A request leaves its place; returns whose turn it is now.
-    pub fn leave(&mut self, user: &User, cost: Cost) -> Vec<Ticket> {
+    pub fn release(&mut self, user: &User, cost: Cost) -> Vec<Ticket> {
         if self.users.contains_key(user) {
             self.change(user, |share| share.places = share.places.saturating_sub(cost.places));
             self.places = self.places.saturating_sub(cost.places);
@@ -201,7 +202,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         self.next_turns()
     }
 
-    /// All places come back; returns whose turn it is now.
+    /// Ends a round: all places are free again. Returns the tickets whose turn it is.
     pub fn next_round(&mut self) -> Vec<Ticket> {
         (self.places, self.bytes) = (0, 0);
         let turns = self.next_turns();
@@ -212,7 +213,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
     }
 
     /// A request does not wait any longer; `None` if it did not wait. Returns whose turn it is now.
-    pub fn give_up(&mut self, user: &User, ticket: Ticket) -> Option<Vec<Ticket>> {
+    pub fn cancel(&mut self, user: &User, ticket: Ticket) -> Option<Vec<Ticket>> {
         let share = self.users.get(user)?;
         let place = share.waiting.iter().position(|(waiting, _)| *waiting == ticket)?;
         self.change(user, |share| _ = share.waiting.remove(place));
@@ -221,11 +222,12 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         Some(if self.kind == Places::UntilLeft { self.next_turns() } else { Vec::new() })
     }
 
-    /// What is used up.
+    /// Which of places and bytes is used up.
     pub fn scarce(&self) -> Scarce {
         if self.places >= self.bounds.places { Scarce::Places } else { Scarce::Bytes }
     }
 
+    /// Whether these costs fit into the bounds now. A single request always fits.
     fn fits(&self, cost: Cost) -> bool {
         let is_alone = self.places == 0;
         let has_place = self.places.saturating_add(cost.places) <= self.bounds.places;
@@ -243,6 +245,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         Cost { places: cost.places.saturating_add(beyond), ..cost }
     }
 
+    /// Counts the costs of a request that may run.
     fn grant(&mut self, user: &User, cost: Cost) {
         self.places = self.places.saturating_add(self.expected(user, cost).places);
         self.bytes = self.bytes.saturating_add(cost.bytes);
@@ -264,7 +267,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         }
     }
 
-    /// Gives out what is free.
+    /// Grants free places to waiting requests, and returns their tickets.
     fn next_turns(&mut self) -> Vec<Ticket> {
         let mut turns = Vec::new();
         while let Some((rank, user)) = self.order.first() {

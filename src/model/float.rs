@@ -5,7 +5,8 @@ pub fn general(float: f64) -> String {
     with_exponent(float, -4..6)
 }
 
-/// As encoding/json prints a float: with an exponent below 1e-6 and from 1e+21 on, which has no leading zero if it is negative.
+/// Formats a float as Go's encoding/json: with an exponent below 1e-6 and from 1e+21 on, without a leading zero in a
+/// negative exponent.
 pub fn json(float: f64) -> String {
     let text = with_exponent(float, -6..21);
     match text.split_once("e-0") {

@@ -22,12 +22,12 @@ pub struct GroupVersion {
 }
 
 impl GroupVersion {
-    /// From its two parts.
+    /// A group and a version.
     pub fn new(group: impl Into<String>, version: impl Into<String>) -> GroupVersion {
         GroupVersion { group: group.into(), version: version.into() }
     }
 
-    /// From an `apiVersion`: `v1` or `apps/v1`. `None` when it has more than one slash or an empty part.
+    /// Parses an `apiVersion`: `v1` or `apps/v1`. `None` when it has more than one slash or an empty part.
     pub fn parse(api_version: &str) -> Option<GroupVersion> {
         match api_version.split_once('/') {
             None if !api_version.is_empty() => Some(GroupVersion::new("", api_version)),
@@ -68,17 +68,17 @@ pub struct Gvr {
 }
 
 impl Gvr {
-    /// From its three parts.
+    /// A group, a version and a plural name.
     pub fn new(group: impl Into<String>, version: impl Into<String>, resource: impl Into<String>) -> Gvr {
         Gvr { group: group.into(), version: version.into(), resource: resource.into() }
     }
 
-    /// As `apiVersion` of its objects: `v1` or `GROUP/VERSION`.
+    /// The `apiVersion` of its objects: `v1` or `GROUP/VERSION`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { [&*self.group, "/", &*self.version].concat() }
     }
 
-    /// Its group and version.
+    /// The group and the version.
     pub fn group_version(&self) -> GroupVersion {
         GroupVersion::new(&*self.group, &*self.version)
     }
@@ -94,7 +94,7 @@ impl Gvr {
         !matches!(&*self.resource, "watch" | "proxy")
     }
 
-    /// From `PLURAL.VERSION.GROUP` (core: `PLURAL.VERSION`), the form of `--resource` and of kubectl.
+    /// Parses `PLURAL.VERSION.GROUP` (core: `PLURAL.VERSION`), the form of `--resource` and of kubectl.
     pub fn parse(text: &str) -> Option<Gvr> {
         let (resource, rest) = text.split_once('.')?;
         let (version, group) = rest.split_once('.').unwrap_or((rest, ""));

@@ -17,7 +17,7 @@ impl Key {
         if namespace.is_empty() { Key(Arc::from(name)) } else { Key(Arc::from(format!("{namespace}/{name}"))) }
     }
 
-    /// The joined text.
+    /// The key as text: `NAMESPACE/NAME` or `NAME`.
     pub fn as_str(&self) -> &str {
         &self.0
     }

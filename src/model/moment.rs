@@ -16,7 +16,7 @@ pub const SECONDS_OF_ZERO: i64 = -62_135_596_800;
 const LONGEST_YEAR: usize = 12;
 
 impl Moment {
-    /// From microseconds since 1970.
+    /// A moment in microseconds since 1970.
     pub fn of_microseconds(microseconds: i64) -> Moment {
         Moment(microseconds)
     }
@@ -106,7 +106,7 @@ fn number(rest: &mut &[u8], digits: usize) -> Option<i64> {
     number.iter().try_fold(0, |sum, digit| digit.is_ascii_digit().then(|| sum * 10 + i64::from(digit - b'0')))
 }
 
-/// Takes a separator off.
+/// Consumes a separator and returns the rest; `None` if another byte comes first.
 fn after<'r, 't>(rest: &'r mut &'t [u8], separator: u8) -> Option<&'r mut &'t [u8]> {
     let (first, behind) = rest.split_first()?;
     (*first == separator).then_some(())?;
@@ -114,7 +114,7 @@ fn after<'r, 't>(rest: &'r mut &'t [u8], separator: u8) -> Option<&'r mut &'t [u
     Some(rest)
 }
 
-/// How many days a month has.
+/// The number of days of a month.
 fn days_in(year: i64, month: i64) -> i64 {
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     match month {

@@ -59,7 +59,7 @@ impl Bytes {
     }
 }
 
-/// What a suffix multiplies by; the inner `None`: too much for a number.
+/// The factor of a suffix; the inner `None`: it is too large for a number.
 fn multiplier(suffix: &str) -> Option<Option<u128>> {
     if let Some((_, power)) = BINARY.iter().find(|(name, _)| *name == suffix) {
         return Some(Some(1 << power));

@@ -37,7 +37,7 @@ pub struct Share<User: Clone + Eq + Hash> {
 }
 
 impl<User: Clone + Eq + Hash> Shares<User> {
-    /// Everything is free. `first`: what a user may have even if the others hold everything else.
+    /// Nothing is in use. `first`: what a user may take even if the others hold everything else.
     pub fn new(most: u64, first: u64) -> Shares<User> {
         Shares { most, first, held: Mutex::new(Held { total: 0, users: HashMap::new() }) }
     }
@@ -47,12 +47,12 @@ impl<User: Clone + Eq + Hash> Shares<User> {
         self.most
     }
 
-    /// What all users hold.
+    /// The amount that all users hold.
     pub fn total(&self) -> u64 {
         self.lock().total
     }
 
-    /// What a user holds.
+    /// The amount that a user holds.
     pub fn of(&self, user: &User) -> u64 {
         self.lock().users.get(user).copied().unwrap_or_default()
     }
@@ -65,7 +65,7 @@ impl<User: Clone + Eq + Hash> Shares<User> {
         (held.total, of_user)
     }
 
-    /// What the user with most holds.
+    /// The amount that the user with the most holds.
     pub fn of_heaviest(&self) -> u64 {
         self.lock().users.values().copied().max().unwrap_or_default()
     }

@@ -12,12 +12,12 @@ impl Version {
     /// Before every real version.
     pub const ZERO: Version = Version(0);
 
-    /// From its number.
+    /// The version of this number.
     pub const fn new(number: u64) -> Version {
         Version(number)
     }
 
-    /// Its number.
+    /// The number of the version.
     pub const fn number(self) -> u64 {
         self.0
     }
@@ -30,7 +30,7 @@ impl Version {
         text.parse().ok().map(Version)
     }
 
-    /// The next version; used by folder mode, which counts on its own.
+    /// The next version, for folder mode, which counts its own versions.
     #[must_use]
     pub const fn next(self) -> Version {
         Version(self.0 + 1)

@@ -27,6 +27,7 @@ pub fn of_version(crd: &Crd, version: &CrdVersion, form: OpenApiVersion, shared:
     )
 }
 
+/// The definition of a custom resource's kind.
 fn kind(crd: &Crd, version: &CrdVersion, form: OpenApiVersion, shared: &Shared<'_>) -> Map<String, Value> {
     let bare = || Map::from_iter([("type".to_owned(), Value::from("object"))]);
     let schema = version.schema.as_ref().map(Schema::to_value);
@@ -48,6 +49,7 @@ fn kind(crd: &Crd, version: &CrdVersion, form: OpenApiVersion, shared: &Shared<'
     published
 }
 
+/// The definition of its list.
 fn list(crd: &Crd, version: &CrdVersion, form: OpenApiVersion, shared: &Shared<'_>) -> Map<String, Value> {
     list_of(
         &crd.names.kind,
@@ -88,7 +90,7 @@ fn object_meta_description() -> String {
     format!("Standard object's metadata. More info: {CONVENTIONS}#metadata")
 }
 
-/// A described reference. OpenAPI 3.0 ignores siblings of `$ref`, hence the `allOf`.
+/// A reference with a description. OpenAPI 3.0 ignores siblings of `$ref`, hence the `allOf`.
 fn meta(form: OpenApiVersion, name: &str, description: &str) -> Value {
     let reference = form.reference(&format!("{META_V1}.{name}"));
     match form {

@@ -24,7 +24,7 @@ pub struct FilteredResource {
     /// The paths that are pruned from its objects.
     pub prune: Arc<Prune>,
     /// The fields that can be selected by. All Views of a resource share its large parts.
-    pub plan: Extractor,
+    pub extractor: Extractor,
 }
 
 /// The resources of a View.
@@ -32,7 +32,7 @@ pub struct FilteredResource {
 pub struct DocumentFilter(Vec<FilteredResource>);
 
 impl DocumentFilter {
-    /// These resources.
+    /// A filter that lets the documents of these resources pass.
     pub fn new(resources: impl IntoIterator<Item = FilteredResource>) -> DocumentFilter {
         DocumentFilter(resources.into_iter().collect())
     }
@@ -85,6 +85,7 @@ impl DocumentFilter {
 }
 
 impl FilteredResource {
+    /// The key of the document that publishes the resource.
     fn document(&self) -> String {
         match &*self.group {
             "" => format!("api/{}", self.version),
@@ -105,12 +106,13 @@ impl FilteredResource {
         matches!(rest, "" | "/{name}" | "/{name}/status")
     }
 
+    /// Removes selectable fields that the View does not show.
     fn keep_shown_fields(&self, definition: &mut Value) {
         let Some(Value::Array(entries)) = definition.get_mut(SELECTABLE_FIELDS) else { return };
         entries.retain(|entry| {
             let path = entry.get("fieldPath").and_then(Value::as_str).unwrap_or_default();
             matches!(path, "metadata.name" | "metadata.namespace")
-                || self.plan.offered().any(|field| field.label == path)
+                || self.extractor.offered().any(|field| field.label == path)
         });
         if entries.is_empty()
             && let Some(members) = definition.as_object_mut()

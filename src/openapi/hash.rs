@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha512};
 
-/// Upper-case hexadecimal SHA-512.
+/// The SHA-512 hash as upper-case hexadecimal text.
 pub fn of(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(128);
     for byte in Sha512::digest(bytes) {
@@ -25,7 +25,7 @@ pub fn index<'a>(documents: impl IntoIterator<Item = (&'a str, &'a str)>) -> Val
     json!({"paths": paths})
 }
 
-/// Where one document is found: the URL of the index, and of the redirect from a stale hash.
+/// The URL of a document: in the index, and in the redirect from a stale hash.
 pub fn url(key: &str, hash: &str) -> String {
     let mut path = String::from("/openapi/v3/");
     for byte in key.bytes() {

@@ -88,7 +88,7 @@ pub struct OpenApiDocument {
 }
 
 impl OpenApiDocument {
-    /// Serializes; keys are in alphabetical order, so equal documents have equal bytes.
+    /// Serializes a document with its keys in alphabetical order, so that equal documents have equal bytes.
     pub fn new(value: &Value) -> OpenApiDocument {
         let json = Bytes::from(value.to_string());
         OpenApiDocument { hash: hash::of(&json), json }

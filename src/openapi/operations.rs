@@ -190,6 +190,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    /// The paths of a collection: in a namespace, and in all namespaces.
     fn collections(&self, verbs: &[Verb], everywhere: &[Verb]) -> Vec<Path> {
         let mut paths = vec![self.path(Target::Collection, verbs)];
         if self.resource.scope == Scope::Namespaced {
@@ -198,6 +199,7 @@ impl Writer<'_> {
         paths
     }
 
+    /// A path of the document, with its operations.
     fn path(&self, target: Target, verbs: &[Verb]) -> Path {
         let PublishedResource { group, version, plural, .. } = *self.resource;
         let root = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
@@ -224,6 +226,7 @@ impl Writer<'_> {
         Path { path: format!("{root}{namespace}/{plural}{rest}"), parameters, operations }
     }
 
+    /// One operation of a path.
     fn operation(&self, target: Target, verb: &Verb) -> Operation {
         let PublishedResource { group, version, kind, definition, list_definition, .. } = *self.resource;
         let (method, action, word, parameters) = *verb;
@@ -264,6 +267,7 @@ impl Writer<'_> {
         }
     }
 
+    /// The operationId of kube-apiserver.
     fn id(&self, target: Target, word: &str, subresource: &str) -> String {
         let PublishedResource { group, version, kind, scope, .. } = *self.resource;
         let verb = word.split_once(' ').map_or(word, |(verb, _)| verb);
@@ -277,6 +281,7 @@ impl Writer<'_> {
         camel_case(&format!("{verb}{group}{version}{collection}{namespaced}{kind}{subresource}{everywhere}"), false)
     }
 
+    /// The parameters of an operation.
     fn parameters(&self, target: Target, action: &str, own: &[(&'static str, &'static str)]) -> Vec<Parameter> {
         let mut parameters: Vec<Parameter> =
             own.iter().map(|(name, kind)| self.query_parameter(action, name, kind)).collect();
@@ -293,6 +298,7 @@ impl Writer<'_> {
         parameters
     }
 
+    /// A query parameter with upstream's description.
     fn query_parameter(&self, action: &str, name: &'static str, kind: &'static str) -> Parameter {
         let own = if action == "patch" { self.descriptions.get(&format!("patch/{name}")) } else { None };
         let description = own.or_else(|| self.descriptions.get(name)).and_then(Value::as_str).unwrap_or_default();
@@ -308,6 +314,7 @@ pub(super) fn operation_extensions(operation: &Operation) -> [(String, Value); 2
     ]
 }
 
+/// The description of an operation, in upstream's words.
 fn describe(action: &str, word: &str, subresource: &str, kind: &str) -> String {
     let of = if subresource.is_empty() { String::new() } else { format!(" {subresource} of") };
     match action {
@@ -330,12 +337,13 @@ fn article(noun: &str) -> &'static str {
     }
 }
 
+/// The tag of a group version, such as `apps_v1`.
 fn tag(group: &str, version: &str) -> String {
     let trimmed = if group.is_empty() { "core" } else { group.strip_suffix(".k8s.io").unwrap_or(group) };
     format!("{}_{}", camel_case(trimmed, false), camel_case(version, false))
 }
 
-/// Letters, digits and underscores; any other character makes the next letter a capital.
+/// The text in camel case: a character that is no letter, digit or underscore makes the next letter a capital.
 fn camel_case(text: &str, first_is_capital: bool) -> String {
     let mut capital = first_is_capital;
     let mut joined = String::with_capacity(text.len());

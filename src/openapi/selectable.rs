@@ -68,6 +68,7 @@ pub fn append(document: &mut Value, lookup: &Lookup<'_>) -> usize {
     changed
 }
 
+/// The selectable fields of a definition that has exactly one kind.
 fn entries_of(definition: &Map<String, Value>, lookup: &Lookup<'_>) -> Option<Vec<SelectableEntry>> {
     let Some([kinds]) = definition.get(GROUP_VERSION_KIND).and_then(Value::as_array).map(Vec::as_slice) else {
         return None;

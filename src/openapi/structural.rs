@@ -69,6 +69,7 @@ pub fn publish(schema: &Object, form: OpenApiVersion) -> Object {
     published
 }
 
+/// Publishes a schema inside of another one.
 fn publish_child(child: &Value, form: OpenApiVersion) -> Value {
     child.as_object().map_or_else(|| json!({}), |child| Value::Object(publish(child, form)))
 }
@@ -83,6 +84,7 @@ struct Losses {
 }
 
 impl Losses {
+    /// What a schema loses in this version of OpenAPI.
     fn of(schema: &Object, form: OpenApiVersion) -> Losses {
         if form == OpenApiVersion::V3 {
             return Losses { children: false, kind: false };
@@ -170,6 +172,7 @@ fn generics(schema: &Object, published: &mut Object) {
     }
 }
 
+/// Copies the validations of values.
 fn value_validations(schema: &Object, published: &mut Object) {
     for key in ["format", "pattern"] {
         copy_text(schema, key, published);
@@ -194,6 +197,7 @@ fn value_validations(schema: &Object, published: &mut Object) {
     }
 }
 
+/// Copies the extensions `x-kubernetes-*`.
 fn extensions(schema: &Object, published: &mut Object) {
     for key in [PRESERVE_UNKNOWN_FIELDS, EMBEDDED_RESOURCE, INT_OR_STRING] {
         if is_true(schema, key) {
@@ -214,6 +218,7 @@ fn extensions(schema: &Object, published: &mut Object) {
     }
 }
 
+/// An entry of x-kubernetes-validations.
 fn validation_rule(rule: &Object) -> Value {
     let mut copied = Object::from_iter([("rule".to_owned(), rule.get("rule").cloned().unwrap_or_else(|| json!("")))]);
     for key in ["message", "messageExpression", "fieldPath"] {
@@ -227,6 +232,7 @@ fn validation_rule(rule: &Object) -> Value {
     Value::Object(copied)
 }
 
+/// Copies allOf, anyOf, oneOf and not.
 fn junctors(schema: &Object, published: &mut Object) {
     for key in JUNCTORS {
         if let Some(Value::Array(branches)) = schema.get(key)
@@ -290,7 +296,7 @@ pub(super) fn first_all_of(schema: &Object) -> &Value {
     schema.get("allOf").and_then(|all_of| all_of.get(0)).unwrap_or(&Value::Null)
 }
 
-/// Declared properties; `None` when there are none.
+/// The declared properties; `None` when there are none.
 pub(super) fn properties(schema: &Object) -> Option<&Object> {
     schema.get("properties").and_then(Value::as_object).filter(|properties| !properties.is_empty())
 }
@@ -299,6 +305,7 @@ pub(super) fn is_true(schema: &Object, key: &str) -> bool {
     schema.get(key) == Some(&Value::Bool(true))
 }
 
+/// Copies a member that is a non-empty string.
 fn copy_text(from: &Object, key: &str, into: &mut Object) {
     if let Some(Value::String(text)) = from.get(key)
         && !text.is_empty()
@@ -307,6 +314,7 @@ fn copy_text(from: &Object, key: &str, into: &mut Object) {
     }
 }
 
+/// Copies a member that is a non-empty list.
 fn copy_list(from: &Object, key: &str, into: &mut Object) {
     if let Some(Value::Array(items)) = from.get(key)
         && !items.is_empty()

@@ -140,6 +140,7 @@ fn junctors_are_complete(branch: &Object, declared: &Object) -> bool {
     nested.into_iter().all(|nested| is_declared(nested, declared))
 }
 
+/// Whether everything that a branch of a junctor names is declared outside of it.
 fn is_declared(branch: &Object, declared: &Object) -> bool {
     let within = |child: &Value, place: Option<&Value>| match (child.as_object(), place.and_then(Value::as_object)) {
         (Some(child), Some(place)) => is_declared(child, place),
@@ -154,10 +155,12 @@ fn is_declared(branch: &Object, declared: &Object) -> bool {
             .all(|(name, property)| within(property, properties(declared).and_then(|declared| declared.get(name))))
 }
 
+/// The schemas of a junctor.
 fn branches<'a>(schema: &'a Object, key: &str) -> impl Iterator<Item = &'a Value> {
     schema.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 
+/// A string member; empty if missing.
 fn text<'a>(schema: &'a Object, key: &str) -> &'a str {
     schema.get(key).and_then(Value::as_str).unwrap_or_default()
 }

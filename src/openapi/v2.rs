@@ -83,6 +83,7 @@ fn free_name(name: &str, definition: &Value, known: &Map<String, Value>) -> Stri
     candidate
 }
 
+/// Whether two definitions are equal apart from their group-version-kinds.
 fn equal_but_for_kinds(left: &Value, right: &Value) -> bool {
     let bare = |value: &Value| {
         let mut value = value.clone();
@@ -94,6 +95,7 @@ fn equal_but_for_kinds(left: &Value, right: &Value) -> bool {
     bare(left) == bare(right)
 }
 
+/// Adds the group-version-kinds of an equal definition.
 fn unite_kinds(present: &mut Value, added: &Value) {
     let Some(Value::Array(more)) = added.get(GROUP_VERSION_KIND) else { return };
     let Value::Object(present) = present else { return };
@@ -106,6 +108,7 @@ fn unite_kinds(present: &mut Value, added: &Value) {
     }
 }
 
+/// Replaces references to renamed definitions.
 fn rename(value: &mut Value, renamed: &BTreeMap<String, String>) {
     match value {
         Value::Object(object) => {
@@ -171,7 +174,7 @@ pub fn from_v3(definition: &Value) -> Value {
     }
 }
 
-/// One path item.
+/// A path item as JSON.
 pub fn path_item(path: &Path) -> Value {
     let mut item = Map::new();
     item.insert("parameters".to_owned(), path.parameters.iter().map(parameter).collect());
@@ -179,6 +182,7 @@ pub fn path_item(path: &Path) -> Value {
     Value::Object(item)
 }
 
+/// An operation as JSON.
 fn write(operation: &Operation) -> Value {
     let responses: Map<String, Value> = operation
         .responses
@@ -211,6 +215,7 @@ fn write(operation: &Operation) -> Value {
     written
 }
 
+/// The body as a parameter.
 fn body_parameter(body: &RequestBody) -> Value {
     let mut written =
         json!({"in": "body", "name": "body", "schema": {"$ref": OpenApiVersion::V2.reference(&body.definition)}});
@@ -220,6 +225,7 @@ fn body_parameter(body: &RequestBody) -> Value {
     written
 }
 
+/// A parameter as JSON.
 fn parameter(parameter: &Parameter) -> Value {
     let mut written =
         json!({"name": parameter.name, "in": parameter.place, "type": parameter.kind, "uniqueItems": true});

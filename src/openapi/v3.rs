@@ -56,7 +56,7 @@ pub fn document(
     json!({"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}})
 }
 
-/// One path item.
+/// A path item as JSON.
 pub fn path_item(path: &Path) -> Value {
     let mut item = Map::new();
     if !path.parameters.is_empty() {
@@ -66,6 +66,7 @@ pub fn path_item(path: &Path) -> Value {
     Value::Object(item)
 }
 
+/// An operation as JSON.
 fn write(operation: &Operation) -> Value {
     let content = |types: &[&str], definition: &str| -> Value {
         let media = json!({"schema": {"$ref": OpenApiVersion::V3.reference(definition)}});
@@ -104,6 +105,7 @@ fn write(operation: &Operation) -> Value {
     written
 }
 
+/// A parameter as JSON.
 fn parameter(parameter: &Parameter) -> Value {
     let mut written = json!({
         "name": parameter.name,

@@ -114,6 +114,7 @@ impl RequiredPolicy {
     }
 }
 
+/// A document as a typed object.
 fn typed<Kind: DeserializeOwned>(document: Value) -> Result<Kind, String> {
     serde_json::from_value(document).map_err(|error| error.to_string())
 }
@@ -176,7 +177,8 @@ impl FollowedPolicy {
     }
 }
 
-/// In force if all are; otherwise the first problem. `None` if there is no problem and one of them has not been read yet.
+/// The state of several policies: in force if all are, otherwise the first problem. `None` if one of them has not been
+/// read yet.
 fn together(states: impl IntoIterator<Item = Option<PolicyState>>) -> Option<PolicyState> {
     let mut all = Some(Ok(()));
     for state in states {

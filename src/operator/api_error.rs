@@ -10,7 +10,7 @@ pub fn described(error: &kube::Error) -> String {
     }
 }
 
-/// The same for errors of a watch.
+/// Describes the error of a watch.
 pub fn described_watch(error: &watcher::Error) -> String {
     match error {
         watcher::Error::InitialListFailed(error)

@@ -107,6 +107,7 @@ pub(super) fn bounded<K: Replaceable + Send + 'static>(
     })
 }
 
+/// The name of an object.
 fn name<K: Replaceable>(object: &K) -> String {
     object.meta().name.clone().unwrap_or_default()
 }

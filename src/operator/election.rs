@@ -185,7 +185,7 @@ async fn step(
     }
 }
 
-/// Somebody else was faster: no failure.
+/// Whether the write succeeded. A conflict is no failure: another replica was faster.
 fn took(written: Result<Lease, kube::Error>) -> Result<bool, kube::Error> {
     match written {
         Ok(_) => Ok(true),

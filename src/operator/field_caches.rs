@@ -63,6 +63,7 @@ pub async fn run(
         .await;
 }
 
+/// Logs a failed write, and returns when to try again.
 fn after(error: &kube::Error, context: &Context) -> Action {
     let problem = described(error);
     if context.logged.lock().unwrap_or_else(PoisonError::into_inner).is_new(&problem) {
@@ -71,6 +72,7 @@ fn after(error: &kube::Error, context: &Context) -> Action {
     Action::requeue(AFTER_FAILURE)
 }
 
+/// Writes the status of a FieldCache.
 async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Result<Action, kube::Error> {
     let name = field_cache.name_any();
     let result = context.replica.results.borrow().get(&name).cloned();
@@ -146,11 +148,12 @@ struct Stores {
 }
 
 impl Stores {
+    /// The state of the stores of a FieldCache: objects, bytes, and the first that is not ready.
     fn of(replica: &ReplicaState, wanted: &[&Gvr]) -> Stores {
         let catalog = replica.registry.catalog();
         let mut stores = Stores { objects: 0, bytes: 0, waiting: None };
         for gvr in wanted {
-            let state = catalog.store(gvr).map(|resource| resource.live.state());
+            let state = catalog.store(gvr).map(|resource| resource.state.load_state());
             let waiting = match state {
                 Some(LoadState::Ready(snapshot)) => {
                     let usage = snapshot.usage();

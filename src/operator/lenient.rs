@@ -48,6 +48,7 @@ pub trait Replaceable: Resource<DynamicType = ()> + DeserializeOwned + Default {
 /// Bytes that a name of a pruned path counts beside its text.
 const NAME_BYTES: usize = 48;
 
+/// The length of a spec as JSON.
 fn length<Spec: Serialize>(spec: &Spec) -> usize {
     serde_json::to_vec(spec).map_or(usize::MAX, |spec| spec.len())
 }
@@ -276,7 +277,7 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 }
 
-/// What identifies an object: all of it is chosen or checked by the API server.
+/// The parts of metadata that identify an object: the API server chose or checked all of them.
 fn known(metadata: &Value) -> ObjectMeta {
     let text = |name: &str| metadata[name].as_str().map(str::to_owned);
     ObjectMeta {

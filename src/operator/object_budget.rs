@@ -49,6 +49,7 @@ impl ObjectLimits {
 /// The order of objects. Those without a creation time, which kube-apiserver always sets, are the newest.
 type Age = (bool, Option<Time>, String);
 
+/// The sort key of an object: its creation time and its name.
 fn age(metadata: &ObjectMeta) -> Age {
     let created = metadata.creation_timestamp.clone();
     (created.is_none(), created, metadata.name.clone().unwrap_or_default())
@@ -139,7 +140,7 @@ impl ObjectBudget {
         admitted
     }
 
-    /// Inserts an object by its age.
+    /// Inserts an object at the position of its age. `excess`: the bytes that it has too many.
     fn place(&mut self, age: Age, metadata: ObjectMeta, excess: usize) {
         if self.named.first().is_some_and(|oldest| *oldest < age) {
             self.named.insert(age);
@@ -243,7 +244,7 @@ mod tests {
         (whole, budget.has_space())
     }
 
-    /// All orders of what there is.
+    /// All orders of these Views.
     fn orders(views: &[View]) -> Vec<Vec<View>> {
         let Some((first, others)) = views.split_first() else { return vec![Vec::new()] };
         let put = |order: Vec<View>| {

@@ -13,7 +13,7 @@ pub async fn follow(registry: Arc<Registry>, changed: watch::Sender<u64>) {
     while !changed.is_closed() {
         let catalog = catalogs.borrow_and_update().clone();
         changed.send_modify(|count| *count += 1);
-        let mut phases: Vec<_> = catalog.stores().map(|resource| resource.live.phases()).collect();
+        let mut phases: Vec<_> = catalog.stores().map(|resource| resource.state.phases()).collect();
         loop {
             let waits = phases.iter_mut().map(|phase| Box::pin(phase.changed()));
             let any = async {

@@ -53,6 +53,7 @@ where
     (store, followed)
 }
 
+/// Watches all objects of a kind, within a budget of memory.
 fn watched<K>(
     client: Client,
     selected: watcher::Config,
@@ -85,6 +86,7 @@ pub(super) fn shorten_metadata(metadata: &mut ObjectMeta) {
     }
 }
 
+/// Logs a failed list or watch, once until it succeeds again.
 fn log<K: Resource<DynamicType = ()>>(event: &Result<watcher::Event<K>, watcher::Error>, logged: &mut LastProblem) {
     match event {
         Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => {}
@@ -171,6 +173,7 @@ where
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotPermitted;
 
+/// Whether the API server denied the request.
 fn is_forbidden(error: &watcher::Error) -> bool {
     use kube::Error::Api;
     let code = match error {

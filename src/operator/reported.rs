@@ -34,6 +34,7 @@ pub struct ReportedConditions {
 }
 
 impl ReportedConditions {
+    /// The conditions of this kind.
     fn of(&self, kind: ReportedKind) -> &Mutex<Objects> {
         match kind {
             ReportedKind::FieldCache => &self.field_caches,

@@ -79,7 +79,7 @@ pub fn describe(
             .take(MAX_LISTED)
             .map(|(gvr, definition)| {
                 let store = stores.iter().find(|store| store.gvr == *gvr);
-                version(&gvr.version, definition.plan.fields(), store, validation.as_deref())
+                version(&gvr.version, definition.extractor.fields(), store, validation.as_deref())
             })
             .collect();
         let has_fields = versions.iter().any(|version| !version.fields.is_empty() || !version.rejected.is_empty());
@@ -103,6 +103,7 @@ pub fn describe(
     described.collect()
 }
 
+/// The owner reference to a definition, so that both are deleted together.
 fn owner(crd: &Crd) -> OwnerReference {
     OwnerReference {
         api_version: "apiextensions.k8s.io/v1".to_owned(),
@@ -113,6 +114,7 @@ fn owner(crd: &Crd) -> OwnerReference {
     }
 }
 
+/// The status of one version: its fields, and those that were rejected.
 fn version(
     name: &str,
     fields: &[Field],
@@ -146,6 +148,7 @@ fn version(
     }
 }
 
+/// A field for the status.
 fn field(field: &Field) -> SelectableField {
     let some = |text: &str, most| (!text.is_empty()).then(|| shortened(text, most));
     SelectableField {
@@ -164,10 +167,12 @@ fn field(field: &Field) -> SelectableField {
     }
 }
 
+/// The first `most` characters of a text.
 fn shortened(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
 
+/// The condition Accepted.
 fn accepted(versions: &[ResourceVersion]) -> Finding {
     let rejected = || versions.iter().flat_map(|version| version.rejected.iter().map(move |field| (version, field)));
     match rejected().next() {
@@ -341,6 +346,7 @@ pub(super) fn summary(paths: &[String]) -> String {
     }
 }
 
+/// The status of a SelectableResource. Conditions that did not change stay as they were.
 fn status(
     described: &Described,
     before: &SelectableResourceStatus,

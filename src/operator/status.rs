@@ -26,7 +26,7 @@ pub enum ConditionStatus {
 }
 
 impl ConditionStatus {
-    /// Its text in a condition.
+    /// The status as it is in a condition.
     pub fn as_str(self) -> &'static str {
         match self {
             ConditionStatus::True => "True",
@@ -61,7 +61,7 @@ impl Finding {
     }
 }
 
-/// Conditions of findings. Each keeps the time of its last transition while its status is the same.
+/// Builds conditions from findings. A condition with the same status has the same time of its last transition.
 pub fn conditions(
     previous: &[Condition],
     findings: &[Finding],

@@ -39,7 +39,7 @@ pub struct DesiredStore {
     /// Its valid extra fields.
     pub fields: ExtraFields,
     /// The extractor of the resource with these fields.
-    pub plan: Extractor,
+    pub extractor: Extractor,
     /// Problems of invalid extra fields.
     pub rejected: Vec<extra::ExtraFieldError>,
     /// The selection of its objects; `None`: all.
@@ -78,10 +78,12 @@ pub struct EvaluationInputs {
 }
 
 impl EvaluationInputs {
+    /// The parts of a FieldCache, and of the definitions, that its result depends on.
     fn of(field_cache: &Arc<FieldCache>, definitions: &Definitions) -> EvaluationInputs {
         let (spec, name) = (&field_cache.spec, field_cache.spec.object_name());
         let served = definitions.versions(&spec.group, &spec.resource);
-        let served = served.into_iter().map(|(gvr, found)| (gvr, found.kind.clone(), found.plan.clone())).collect();
+        let served =
+            served.into_iter().map(|(gvr, found)| (gvr, found.kind.clone(), found.extractor.clone())).collect();
         EvaluationInputs {
             field_cache: field_cache.clone(),
             unreadable: definitions.unreadable.get(&name).cloned(),
@@ -255,8 +257,14 @@ fn stores(
             problem.message = accept::shortened(std::mem::take(&mut problem.message));
         }
         // The fields were accepted for this plan.
-        let plan = outcome.fields.extend(&definition.plan).unwrap_or_else(|_| definition.plan.clone());
-        stores.push(DesiredStore { gvr: gvr.clone(), fields: outcome.fields, plan, rejected: outcome.problems, scope });
+        let plan = outcome.fields.extend(&definition.extractor).unwrap_or_else(|_| definition.extractor.clone());
+        stores.push(DesiredStore {
+            gvr: gvr.clone(),
+            fields: outcome.fields,
+            extractor: plan,
+            rejected: outcome.problems,
+            scope,
+        });
     }
     Ok((stores, problems))
 }
@@ -266,12 +274,13 @@ fn store_scope(spec: &FieldCacheSpec, definition: &Definition) -> Result<Option<
     if spec.scope.is_none() {
         return Ok(None);
     }
-    let selected = accept::scope(spec, &definition.plan);
+    let selected = accept::scope(spec, &definition.extractor);
     let (label_selector, field_selector) =
         selected.map_err(|problems| problems.into_iter().map(SpecProblem::from).collect::<Vec<_>>())?;
     Ok(Some(Arc::new(PartialStore { label_selector, field_selector })))
 }
 
+/// Validates the extra fields of a FieldCache.
 fn accept_fields(
     requests: &[extra::FieldRequest],
     gvr: &Gvr,
@@ -285,7 +294,7 @@ fn accept_fields(
         let version = crd.version(&gvr.version);
         let schema = version.and_then(|version| version.schema.as_ref()).map(Schema::to_value);
         let subject = TargetResource {
-            plan: &definition.plan,
+            extractor: &definition.extractor,
             schema: schema.as_ref(),
             columns: version.map_or(&[], |version| &version.printer_columns),
         };
@@ -293,5 +302,5 @@ fn accept_fields(
     }
     // The schemas of the Kubernetes version that this program was built with. Newer fields are unknown.
     let schema = schemas::structural_schema(&gvr.group, &gvr.version, &definition.kind);
-    extra::accept(requests, &TargetResource { plan: &definition.plan, schema: schema.as_ref(), columns: &[] })
+    extra::accept(requests, &TargetResource { extractor: &definition.extractor, schema: schema.as_ref(), columns: &[] })
 }

@@ -58,7 +58,7 @@ impl Progress {
         Progress { began: now, read: (0, now) }
     }
 
-    /// Whether it still gates readiness.
+    /// Whether the loading makes progress, and still gates readiness.
     fn goes_on(&mut self, read: u64, now: Instant) -> bool {
         if read > self.read.0 {
             self.read = (read, now);
@@ -83,6 +83,7 @@ impl Synced {
         self.views.store(true, Ordering::Release);
     }
 
+    /// The stores that must be ready; `None` before the FieldCaches were read.
     fn expected(&self) -> Option<Arc<BTreeSet<Gvr>>> {
         self.stores.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|expected| expected.stores.clone())
     }
@@ -94,7 +95,7 @@ impl Synced {
         let Some(Expected { stores, gating }) = held.as_mut() else { return Vec::new() };
         let has_some = stores.iter().any(|gvr| catalog.readiness(gvr) == Readiness::Ready);
         let store = |gvr: &Gvr| {
-            let read = catalog.store(gvr).map_or(0, |resource| resource.live.read());
+            let read = catalog.store(gvr).map_or(0, |resource| resource.state.read());
             let gates = gating.get_mut(gvr).is_some_and(|progress| progress.goes_on(read, now) || !has_some);
             let readiness = match catalog.readiness(gvr) {
                 Readiness::NotReady(progress) if gates => return (gvr.clone(), Readiness::NotReady(progress)),

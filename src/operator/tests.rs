@@ -80,7 +80,7 @@ fn definitions() -> Definitions {
             kind: "Shirt".to_owned(),
             scope: Scope::Namespaced,
             origin: ResourceOrigin::Custom,
-            plan: Extractor::custom_resource(&crd, version),
+            extractor: Extractor::custom_resource(&crd, version),
         };
         definitions.resources.insert(crd.gvr(version), definition);
     }
@@ -89,7 +89,7 @@ fn definitions() -> Definitions {
             kind: kind.to_owned(),
             scope: Scope::Namespaced,
             origin: ResourceOrigin::BuiltIn,
-            plan: Extractor::built_in("", "v1", kind, Scope::Namespaced),
+            extractor: Extractor::built_in("", "v1", kind, Scope::Namespaced),
         };
         definitions.resources.insert(Gvr::new("", "v1", plural), definition);
     }
@@ -365,7 +365,7 @@ fn a_replica_knows_what_there_is_to_serve_once_its_stores_are_in_the_catalog_and
     registry.replace(catalog(&[&pods]), |_| None);
     assert_eq!((failing(), synced.knows(&registry)), (vec!["store/pods.v1".to_owned()], true), "known, and not read");
     let message = "no permission".to_owned();
-    pods.live.publish(LoadState::Refused { code: 403, message: message.clone() });
+    pods.state.publish(LoadState::Refused { code: 403, message: message.clone() });
     let store = synced.probe(&registry).pop().unwrap();
     assert_eq!(store, ("store/pods.v1".to_owned(), Readiness::Unavailable(message)), "never told to be ready");
     registry.replace(catalog(&[]), |_| None);
@@ -386,15 +386,15 @@ fn a_store_that_is_added_later_leaves_a_replica_ready() {
     };
     let progress = || "7 objects read".to_owned();
     let loading = || LoadState::Loading(progress());
-    pods.live.publish(loading());
-    hats.live.publish(loading());
+    pods.state.publish(loading());
+    hats.state.publish(loading());
     expect(&[&pods]);
     expect(&[&pods, &hats]);
     assert_eq!(readiness("pods"), Some(Readiness::NotReady(progress())), "it was there at the start");
     assert_eq!(readiness("hats"), Some(Readiness::Loading(progress())), "it was added while the first one is read");
-    pods.live.publish(LoadState::Refused { code: 403, message: "no permission".to_owned() });
+    pods.state.publish(LoadState::Refused { code: 403, message: "no permission".to_owned() });
     assert_eq!(readiness("pods"), Some(Readiness::Unavailable("no permission".to_owned())));
-    pods.live.publish(loading());
+    pods.state.publish(loading());
     assert_eq!(readiness("pods"), Some(Readiness::Loading(progress())), "others were served meanwhile");
 
     let synced_later = Synced::default();
@@ -421,11 +421,11 @@ async fn a_store_without_progress_leaves_a_replica_ready_that_has_others() {
     };
     let busy = || "storage is (re)initializing".to_owned();
     synced.expect(Arc::new([pods.gvr.clone(), hats.gvr.clone()].into()));
-    pods.live.loading(0);
-    hats.live.publish(LoadState::Loading(busy()));
+    pods.state.loading(0);
+    hats.state.publish(LoadState::Loading(busy()));
     sleep(Duration::from_secs(3_600)).await;
     assert_eq!(readiness(), Readiness::NotReady(busy()), "there is nothing else to serve");
-    pods.live.publish(LoadState::Ready(Store::new(HistoryLimits::default()).snapshot()));
+    pods.state.publish(LoadState::Ready(Store::new(HistoryLimits::default()).snapshot()));
     assert_eq!(readiness(), Readiness::Loading(busy()), "there is now");
 
     let synced = Synced::default();
@@ -436,13 +436,13 @@ async fn a_store_without_progress_leaves_a_replica_ready_that_has_others() {
     synced.expect(Arc::new([pods.gvr.clone(), hats.gvr.clone()].into()));
     let progress = |read: usize| Readiness::NotReady(format!("{read} objects read"));
     for read in 1..10 {
-        hats.live.loading(read * 1_000);
+        hats.state.loading(read * 1_000);
         sleep(Duration::from_secs(59)).await;
         assert_eq!(readiness(), progress(read * 1_000), "it goes on");
     }
     sleep(Duration::from_secs(60)).await;
     assert_eq!(readiness(), Readiness::Loading("9000 objects read".to_owned()), "nothing more in a minute");
-    hats.live.loading(10_000);
+    hats.state.loading(10_000);
     assert_eq!(readiness(), Readiness::Loading("10000 objects read".to_owned()), "others are served meanwhile");
 }
 

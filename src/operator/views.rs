@@ -74,6 +74,7 @@ pub struct Address {
 }
 
 impl Address {
+    /// The URL of a View and the authorities of its certificate.
     fn endpoint(&self, name: &str) -> Endpoint {
         let bundle = self.authorities.borrow().clone();
         Endpoint {
@@ -100,8 +101,8 @@ pub(super) struct LastEvaluation {
     pub(super) view_results: Arc<ViewResults>,
 }
 
-/// Judges all of them. A View that is what it was keeps its result, unless the FieldCaches of what it shows are other ones, or the
-/// cluster's resources are and no FieldCache keeps what it shows. Other tasks go on between one and the next.
+/// Evaluates all Views. An unchanged View has its previous result, unless the FieldCaches or resources that it uses
+/// have changed.
 pub(super) async fn evaluate_all(
     all: Vec<Arc<View>>,
     results: &Arc<FieldCacheResults>,
@@ -114,7 +115,7 @@ pub(super) async fn evaluate_all(
         let kept = last.as_ref().and_then(|last| {
             let is_known = last.views.get(&name).is_some_and(|known| Arc::ptr_eq(known, view));
             // What is kept is known by the results on FieldCaches alone.
-            let is_of_these = Arc::ptr_eq(&last.definitions, definitions) || shows_only_kept(view, results);
+            let is_of_these = Arc::ptr_eq(&last.definitions, definitions) || shows_only_cached(view, results);
             let is_alike = is_known && is_of_these && evaluates_alike(view, &last.results, results);
             last.view_results.get(&name).filter(|_| is_alike)
         });
@@ -146,17 +147,20 @@ fn evaluates_alike(view: &View, last: &Arc<FieldCacheResults>, results: &Arc<Fie
 }
 
 /// Whether FieldCaches keep all that a View shows.
-fn shows_only_kept(view: &View, results: &FieldCacheResults) -> bool {
-    view.spec.resources.iter().all(|shown| kept(&object_name(&shown.group, &shown.resource), results).is_some())
+fn shows_only_cached(view: &View, results: &FieldCacheResults) -> bool {
+    view.spec
+        .resources
+        .iter()
+        .all(|shown| store_extractor(&object_name(&shown.group, &shown.resource), results).is_some())
 }
 
 /// The plan of a resource that a FieldCache keeps, in the version that is shown first; another one without a field of the View shows
 /// nothing.
-fn kept<'v>(name: &str, results: &'v FieldCacheResults) -> Option<&'v Extractor> {
-    results.get(name)?.stores.first().map(|store| &store.plan)
+fn store_extractor<'v>(name: &str, results: &'v FieldCacheResults) -> Option<&'v Extractor> {
+    results.get(name)?.stores.first().map(|store| &store.extractor)
 }
 
-/// Judges one.
+/// Evaluates one View.
 pub fn evaluate(view: &View, results: &FieldCacheResults, definitions: &Definitions) -> ViewResult {
     let spec = &view.spec;
     if let Some(why) = &spec.absent {
@@ -164,7 +168,7 @@ pub fn evaluate(view: &View, results: &FieldCacheResults, definitions: &Definiti
         return ViewResult { generation: view.metadata.generation.unwrap_or_default(), outcome };
     }
     let shown_of = |group: &str, resource: &str| -> CacheLookup {
-        if let Some(plan) = kept(&object_name(group, resource), results) {
+        if let Some(plan) = store_extractor(&object_name(group, resource), results) {
             return CacheLookup::Cached(plan.clone());
         }
         if !definitions.versions(group, resource).is_empty() {
@@ -228,6 +232,7 @@ pub fn evaluate(view: &View, results: &FieldCacheResults, definitions: &Definiti
     ViewResult { generation, outcome: Ok(Arc::new(definition)) }
 }
 
+/// The claim of a caller, as the registry names it.
 fn taken(value: ConsumerValue) -> Taken {
     match value {
         ConsumerValue::NodeName => Taken::NodeName,
@@ -328,6 +333,7 @@ pub async fn run(
         .await;
 }
 
+/// Logs a failed write, and returns when to try again.
 fn after(error: &kube::Error, context: &Context) -> Action {
     let problem = described(error);
     if context.logged.lock().unwrap_or_else(PoisonError::into_inner).is_new(&problem) {
@@ -336,6 +342,7 @@ fn after(error: &kube::Error, context: &Context) -> Action {
     Action::requeue(AFTER_FAILURE)
 }
 
+/// Writes the status of a View.
 async fn reconcile(view: Arc<View>, context: Arc<Context>) -> Result<Action, kube::Error> {
     let name = view.name_any();
     let result = context.view_results.borrow().get(&name).cloned();
@@ -364,7 +371,7 @@ async fn reconcile(view: Arc<View>, context: Arc<Context>) -> Result<Action, kub
     Ok(Action::requeue(COMPARE_EVERY))
 }
 
-/// What a View's conditions say.
+/// The findings for the conditions of a View.
 fn findings(result: &ViewResult, replica: &ReplicaState) -> Vec<Finding> {
     let definition = match &result.outcome {
         Ok(definition) => definition,
@@ -392,7 +399,7 @@ fn findings(result: &ViewResult, replica: &ReplicaState) -> Vec<Finding> {
         let mut states = catalog
             .stores()
             .filter(|resource| resource.gvr.group == part.group && resource.gvr.resource == part.resource)
-            .map(|resource| resource.live.state())
+            .map(|resource| resource.state.load_state())
             .peekable();
         states.peek().is_none() || states.any(|state| !matches!(state, LoadState::Ready(_)))
     };

@@ -80,8 +80,8 @@ pub fn admit(mut pod: Pod, runtime: Option<&RuntimeScheduling>, options: &Option
     Ok(pod)
 }
 
-/// DefaultTolerationSeconds. Operator and value of the tolerations that are there are not looked at, so that one
-/// which covers nothing suppresses the default too.
+/// The admission plugin DefaultTolerationSeconds. Ignores operator and value of existing tolerations, as upstream does,
+/// so that one which covers nothing suppresses the default.
 pub fn add_default_tolerations(tolerations: &mut Vec<Toleration>, options: &Options) {
     let defaults = [
         (NOT_READY, options.default_not_ready_toleration_seconds),
@@ -106,6 +106,7 @@ pub fn add_default_tolerations(tolerations: &mut Vec<Toleration>, options: &Opti
     }
 }
 
+/// Adds the node selector and tolerations of a RuntimeClass, as the admission plugin does.
 fn merge_runtime_class(pod: &mut Pod, runtime: &RuntimeScheduling) -> Result<(), AdmissionError> {
     for (key, value) in &runtime.node_selector {
         match pod.spec.node_selector.get(key) {
@@ -163,6 +164,7 @@ fn covers(wide: &Toleration, narrow: &Toleration) -> bool {
     }
 }
 
+/// All terms of pod affinity and anti-affinity, required and preferred.
 fn terms_of(pod: &mut Pod) -> impl Iterator<Item = &mut PodAffinityTerm> {
     let affinity = pod.spec.affinity.as_mut();
     let both = affinity.map(|affinity| [affinity.pod_affinity.as_mut(), affinity.pod_anti_affinity.as_mut()]);
@@ -199,6 +201,7 @@ fn drop_label_keys(pod: &mut Pod) {
     }
 }
 
+/// Rejects required anti-affinity with other topology keys than the host name, as LimitPodHardAntiAffinityTopology does.
 fn limit_hard_anti_affinity(pod: &Pod) -> Result<(), AdmissionError> {
     let terms = pod.spec.pod_anti_affinity().into_iter().flat_map(|affinity| &affinity.required);
     match terms.map(|term| &term.topology_key).find(|key| *key != HOSTNAME) {

@@ -66,12 +66,12 @@ impl PlacementResult {
         verdict.map(|verdict| answer.rejection_reports(verdict, &mut reporter)).unwrap_or_default()
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub fn total(&self) -> u64 {
         self.evaluation.verdicts.len() as u64
     }
 
-    /// How many nodes the pod fits.
+    /// The number of nodes that the Pod fits.
     pub fn feasible(&self) -> u64 {
         self.evaluation.verdicts.iter().filter(|verdict| verdict.fits()).count() as u64
     }
@@ -102,6 +102,7 @@ impl PlacementResult {
         self.message_with(&self.reasons())
     }
 
+    /// The message of the scheduler for these counts of reasons.
     fn message_with(&self, reasons: &[ReasonCount]) -> String {
         if let Some(gated) = self.gates() {
             return gated;
@@ -120,6 +121,7 @@ impl PlacementResult {
         format!("{feasible}/{total} nodes are available{separator}{}.", parts.join(", "))
     }
 
+    /// The message about scheduling gates, if the Pod has any.
     fn gates(&self) -> Option<String> {
         let gates = &self.pod().spec.scheduling_gates;
         let names: Vec<&str> = gates.iter().map(|gate| gate.name.as_str()).collect();
@@ -136,10 +138,12 @@ impl PlacementResult {
         is_conflict || self.evaluation.incoming.unparsable.is_some()
     }
 
+    /// The labels and taints of a node; `None` if only Pods refer to it.
     fn facts(&self, verdict: &NodeVerdict) -> Option<&NodeFacts> {
         self.cluster.nodes.get(verdict.node as usize)?.facts.as_deref()
     }
 
+    /// A rejection in the words of the scheduler.
     pub(super) fn message_of(&self, verdict: &NodeVerdict, rejection: &NodeRejection) -> Cow<'static, str> {
         let taint = match rejection.cause {
             Cause::Taint(index) => self.facts(verdict).and_then(|facts| facts.taints.get(index as usize)),
@@ -173,12 +177,13 @@ impl PlacementResult {
         ordered.into_iter().map(|(_, verdict)| verdict).collect()
     }
 
-    /// Reports of nodes: of all, or of those named.
+    /// Reports of the nodes with these names, or of all nodes.
     pub fn nodes(&self, names: &[String]) -> Vec<NodeReport> {
         let mut reporter = self.reporter();
         self.listed(names).into_iter().map(|verdict| self.report(verdict, &mut reporter)).collect()
     }
 
+    /// A writer of reports that share terms.
     pub(super) fn reporter(&self) -> Reporter<'_> {
         Reporter::new(&self.cluster, &self.evaluation.incoming)
     }
@@ -194,6 +199,7 @@ impl PlacementResult {
         self.ordered(slots.into_iter().filter_map(find).map(|index| &verdicts[index]))
     }
 
+    /// The report of a node: its scores and rejections.
     fn report<'answer>(&'answer self, verdict: &NodeVerdict, reporter: &mut Reporter<'answer>) -> NodeReport {
         let scores = self.evaluation.scores(verdict).map(|score| ScoreReport {
             plugin: score.plugin.as_str().into(),
@@ -210,6 +216,7 @@ impl PlacementResult {
         }
     }
 
+    /// The rejections of a node, with the objects that cause them.
     fn rejection_reports<'answer>(
         &'answer self,
         verdict: &NodeVerdict,
@@ -232,6 +239,7 @@ impl PlacementResult {
         self.evaluation.rejections(verdict).iter().map(report).collect()
     }
 
+    /// What causes a rejection: a term, a label or another Pod.
     pub(super) fn behind<'answer>(
         &'answer self,
         verdict: &NodeVerdict,
@@ -294,7 +302,7 @@ impl PlacementResult {
         (pods, samples)
     }
 
-    /// Notes for the user.
+    /// Warnings for the user.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let incoming = &self.evaluation.incoming;

@@ -68,6 +68,7 @@ pub(super) fn carried_by(pod: &Pod) -> Vec<CarriedTerm> {
     carried
 }
 
+/// The text of an anchor, under which a term is found.
 fn anchor_text(key: &str, value: &str) -> String {
     format!("{key}={value}")
 }
@@ -142,6 +143,7 @@ impl CarriedTerms {
         positions.min_by_key(crowd)
     }
 
+    /// Changes the list of terms that have this anchor.
     fn list(&mut self, carried: &CarriedTerm, anchor: Option<usize>, change: impl Fn(&mut Vec<u32>)) {
         let Some(position) = anchor else {
             // What selects nothing never matches: it needs no place.
@@ -179,6 +181,7 @@ impl CarriedTerms {
         }
     }
 
+    /// Removes a term that no group carries any more.
     fn remove(&mut self, number: u32) {
         let Some(entry) = self.entries.set(number as usize, None) else { return };
         self.numbers.remove(&*entry.carried);

@@ -71,7 +71,7 @@ pub(super) struct PodEntry {
 }
 
 impl PodEntry {
-    /// Namespace and name.
+    /// The namespace and the name of the Pod.
     pub(super) fn names(&self) -> (&str, &str) {
         self.key.split_once('/').unwrap_or(("", &self.key))
     }
@@ -84,6 +84,7 @@ impl PodEntry {
         self.wishes.affinity.as_ref()
     }
 
+    /// Whether the entry describes this Pod already.
     fn is_as(&self, pod: &Pod, node: Option<u32>) -> bool {
         *self.uid == *pod.metadata.uid
             && self.node == node
@@ -94,10 +95,12 @@ impl PodEntry {
     }
 }
 
+/// Whether the Pod has terminated.
 fn is_over(pod: &Pod) -> bool {
     matches!(&*pod.status.phase, "Succeeded" | "Failed")
 }
 
+/// What a Pod requires of nodes and of other Pods.
 fn wishes(pod: &Pod) -> Wishes {
     Wishes {
         node_selector: pod.spec.node_selector.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
@@ -151,7 +154,7 @@ impl ClusterCounts {
 }
 
 impl ClusterIndex {
-    /// How much is indexed.
+    /// The number of indexed objects, for metrics.
     pub fn counts(&self) -> ClusterCounts {
         ClusterCounts {
             nodes: self.known_nodes,
@@ -162,7 +165,7 @@ impl ClusterIndex {
         }
     }
 
-    /// Puts a node in, new or changed; false if placement sees no difference.
+    /// Adds or replaces a node; false if nothing that matters for placement changed.
     pub fn upsert_node(&mut self, node: &Node) -> bool {
         let facts = NodeFacts {
             labels: PackedLabels::new(&node.metadata.labels),
@@ -210,7 +213,7 @@ impl ClusterIndex {
         was_known
     }
 
-    /// Puts a pod in, new or changed; false if placement sees no difference.
+    /// Adds or replaces a Pod; false if nothing that matters for placement changed.
     pub fn upsert_pod(&mut self, pod: &Pod) -> bool {
         let key = pod.key();
         let held = self.pod_slots.get(&*key).copied();
@@ -248,6 +251,7 @@ impl ClusterIndex {
         true
     }
 
+    /// Adds a Pod to its group, which is created if needed; returns the number of the group.
     fn join(&mut self, pod: &Pod, labels: &Arc<PackedLabels>, node: u32) -> u32 {
         let terms: Box<[u32]> = carried_by(pod).into_iter().map(|carried| self.carried.number(carried)).collect();
         let key = PodGroupKey { namespace: pod.metadata.namespace.as_str().into(), labels: Arc::clone(labels), terms };
@@ -270,6 +274,7 @@ impl ClusterIndex {
         }
     }
 
+    /// Removes the Pod of a slot.
     fn remove_pod_in(&mut self, slot: u32) {
         let Some(entry) = self.pods.get_mut(slot as usize).and_then(Option::take) else { return };
         self.pod_slots.remove(&*entry.key);
@@ -291,7 +296,7 @@ impl ClusterIndex {
         self.labels.release(&entry.labels);
     }
 
-    /// The same cluster without a pod: without the one of its namespace and name, and the one of its uid.
+    /// The cluster without a Pod: without the one of its namespace and name, and the one of its uid.
     pub(super) fn without(&self, pod: &Pod) -> ClusterIndex {
         let metadata = &pod.metadata;
         let mut cluster = self.clone();
@@ -310,7 +315,7 @@ impl ClusterIndex {
         cluster
     }
 
-    /// Puts a namespace in, new or changed; false if its labels are the same.
+    /// Adds or replaces a namespace; false if its labels are the same.
     pub fn upsert_namespace(&mut self, namespace: &Namespace) -> bool {
         let namespace = namespace.clone().with_name_label();
         let labels = Arc::new(PackedLabels::new(&namespace.metadata.labels));
@@ -327,6 +332,7 @@ impl ClusterIndex {
         self.namespaces.remove(name).is_some()
     }
 
+    /// The slot of a node, which is created if needed.
     fn node_slot(&mut self, name: &str) -> u32 {
         if let Some(slot) = self.node_slots.get(name) {
             return *slot;
@@ -347,6 +353,7 @@ impl ClusterIndex {
         slot
     }
 
+    /// Frees the slot of a node that does not exist and has no Pods.
     fn forget_node_if_bare(&mut self, slot: u32) {
         let Some(place) = self.nodes.get(slot as usize) else { return };
         if place.facts.is_none() && place.pods.is_empty() {
@@ -406,6 +413,7 @@ impl ClusterIndex {
         self.topologies.keys(&self.nodes).contains(key)
     }
 
+    /// The domains of a topology key, from the cache.
     pub(super) fn topology(&self, key: &str) -> Arc<Topology> {
         self.topologies.get(key, || Topology::new(&self.nodes, key))
     }

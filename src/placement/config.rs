@@ -42,10 +42,12 @@ pub enum ConfigError {
     },
 }
 
+/// A list member; empty if missing.
 fn list<'a>(value: &'a Value, member: &str) -> &'a [Value] {
     value.get(member).and_then(Value::as_array).map_or(&[], |items| items)
 }
 
+/// A string member; empty if missing.
 fn text<'a>(value: &'a Value, member: &str) -> &'a str {
     value.get(member).and_then(Value::as_str).unwrap_or_default()
 }
@@ -93,7 +95,8 @@ enum Said {
     Enabled(Option<i64>),
 }
 
-fn said(plugins: &Value, point: &str, name: &str) -> Said {
+/// How a profile configures a plugin at an extension point.
+fn setting_of(plugins: &Value, point: &str, name: &str) -> Said {
     let Some(set) = plugins.get(point) else { return Said::Nothing };
     // Enabling wins over disabling, so that a plugin can be disabled and enabled again with another weight.
     if let Some(entry) = list(set, "enabled").iter().find(|entry| text(entry, "name") == name) {
@@ -104,12 +107,13 @@ fn said(plugins: &Value, point: &str, name: &str) -> Said {
     if list(set, "disabled").iter().any(is_disabled) { Said::Disabled } else { Said::Nothing }
 }
 
+/// Reads which plugins are enabled, and their weights.
 fn plugins(plugins: &Value, options: &mut Options) {
     for plugin in Plugin::ALL {
-        let multi_point = said(plugins, "multiPoint", plugin.as_str());
+        let multi_point = setting_of(plugins, "multiPoint", plugin.as_str());
         // Gates are checked before a pod enters the queue, all others for each node.
         let point = if plugin == Plugin::SchedulingGates { "preEnqueue" } else { "filter" };
-        let runs = |point: &str| match (said(plugins, point, plugin.as_str()), multi_point) {
+        let runs = |point: &str| match (setting_of(plugins, point, plugin.as_str()), multi_point) {
             (Said::Enabled(_), _) | (Said::Nothing, Said::Enabled(_) | Said::Nothing) => true,
             (Said::Disabled, _) | (Said::Nothing, Said::Disabled) => false,
         };
@@ -122,7 +126,7 @@ fn plugins(plugins: &Value, options: &mut Options) {
             Plugin::InterPodAffinity => &mut options.weights.inter_pod_affinity,
             Plugin::SchedulingGates | Plugin::NodeUnschedulable | Plugin::NodeName => continue,
         };
-        *weight = match (said(plugins, "score", plugin.as_str()), multi_point) {
+        *weight = match (setting_of(plugins, "score", plugin.as_str()), multi_point) {
             // A plugin that is enabled without a weight counts once.
             (Said::Enabled(given), _) => given.unwrap_or(1),
             (Said::Disabled, _) | (Said::Nothing, Said::Disabled) => 0,
@@ -132,6 +136,7 @@ fn plugins(plugins: &Value, options: &mut Options) {
     }
 }
 
+/// Reads the arguments of a plugin.
 fn arguments(name: &str, args: &Value, path: &str, options: &mut Options) -> Result<(), ConfigError> {
     let invalid = |member: &str, message: String| ConfigError::Invalid { path: format!("{path}.{member}"), message };
     match name {

@@ -41,6 +41,7 @@ pub(super) struct DomainTable {
 }
 
 impl DomainTable {
+    /// An empty table for the domains of a topology key.
     fn new(cluster: &ClusterIndex, key: &str) -> DomainTable {
         let topology = cluster.topology(key);
         let domains = topology.domains();
@@ -63,14 +64,17 @@ impl DomainTable {
         self.topology.domain(node).is_some_and(|domain| self.has_affinity[domain])
     }
 
+    /// A Pod in the domain of the node that the incoming Pod's anti-affinity rejects.
     pub(super) fn anti_affinity(&self, node: u32) -> Option<Witness> {
         self.anti_affinity[self.topology.domain(node)?]
     }
 
+    /// A Pod in the domain of the node whose own anti-affinity rejects the incoming Pod.
     pub(super) fn existing(&self, node: u32) -> Option<Witness> {
         self.existing[self.topology.domain(node)?]
     }
 
+    /// The score of the node's domain.
     pub(super) fn score(&self, node: u32) -> i64 {
         self.topology.domain(node).map_or(0, |domain| self.score[domain])
     }
@@ -124,6 +128,7 @@ impl Domains {
         })
     }
 
+    /// Caches the groups that a term selects, up to a bound.
     fn remember(&mut self, term: (TermList, usize), groups: &[u32]) {
         if self.held + groups.len() <= MOST_SELECTED {
             self.held += groups.len();
@@ -136,6 +141,7 @@ impl Domains {
         self.tables.iter().any(|table| table.is_scored)
     }
 
+    /// Evaluates all pod affinity terms of a Pod over the topology domains.
     pub(super) fn new(cluster: &ClusterIndex, incoming: &Incoming, options: &Options) -> Domains {
         let mut domains = Domains::default();
         if options.filters_with(Plugin::InterPodAffinity) {
@@ -149,6 +155,7 @@ impl Domains {
         domains
     }
 
+    /// Marks the domains that satisfy all required affinity terms.
     fn meet_required_affinity(&mut self, cluster: &ClusterIndex, incoming: &Incoming) {
         let terms: Vec<&PodTerm> = incoming.required_affinity.iter().map(|(term, _)| term).collect();
         let positions: Vec<usize> = terms.iter().map(|term| self.table_position(cluster, &term.topology_key)).collect();
@@ -178,6 +185,7 @@ impl Domains {
         }
     }
 
+    /// Marks the domains that violate a required anti-affinity term.
     fn meet_required_anti_affinity(&mut self, cluster: &ClusterIndex, incoming: &Incoming) {
         for ((term, _), index) in incoming.required_anti_affinity.iter().zip(0..) {
             let position = self.table_position(cluster, &term.topology_key);
@@ -191,6 +199,7 @@ impl Domains {
         }
     }
 
+    /// Adds the weights of preferred terms to the scores.
     fn meet_preferences(&mut self, cluster: &ClusterIndex, incoming: &Incoming) {
         let (affinity, anti_affinity) = (&incoming.preferred_affinity, &incoming.preferred_anti_affinity);
         let lists = [(TermList::PreferredAffinity, 1, affinity), (TermList::PreferredAntiAffinity, -1, anti_affinity)];
@@ -208,6 +217,7 @@ impl Domains {
         }
     }
 
+    /// Evaluates the terms of existing Pods that select the incoming Pod.
     fn meet_carried_terms(&mut self, cluster: &ClusterIndex, incoming: &Incoming, options: &Options) {
         let namespace = &incoming.pod.metadata.namespace;
         let filters = options.filters_with(Plugin::InterPodAffinity);

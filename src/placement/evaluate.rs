@@ -71,12 +71,13 @@ impl Listed {
         Listed { rejections: Vec::new(), most_of_a_kind, last: None, unlisted: 0 }
     }
 
-    /// The next node.
+    /// Begins with the next node.
     fn begin(&mut self) -> usize {
         self.last = None;
         self.rejections.len()
     }
 
+    /// Adds a rejection, unless there are too many of this reason.
     fn push(&mut self, reason: RejectionReason, cause: Cause) {
         let before = self.last.filter(|(last, _)| *last == reason).map_or(0, |(_, count)| count);
         self.last = Some((reason, before + 1));
@@ -270,6 +271,7 @@ impl<'review> Rules<'review> {
         }
     }
 
+    /// Reports the rules about other Pods that reject the node.
     fn pod_rejections(&self, node: u32, reject: &mut impl FnMut(RejectionReason, Cause)) {
         let Rules { incoming, domains, .. } = self;
         if incoming.unparsable.is_some() {
@@ -296,6 +298,7 @@ impl<'review> Rules<'review> {
         }
     }
 
+    /// Whether the configuration enables the plugin.
     fn runs(&self, plugin: Plugin) -> bool {
         self.options.filters_with(plugin)
     }
@@ -327,6 +330,7 @@ struct Scored {
     normalize: Normalize,
 }
 
+/// The raw score of TaintToleration: PreferNoSchedule taints that the Pod does not tolerate.
 fn avoided_taints(rules: &Rules<'_>, _: u32, _: &str, facts: &NodeFacts) -> i64 {
     let tolerations = &rules.incoming.pod.spec.tolerations;
     let comparison = rules.options.toleration_comparison;
@@ -334,16 +338,18 @@ fn avoided_taints(rules: &Rules<'_>, _: u32, _: &str, facts: &NodeFacts) -> i64 
     i64::try_from(facts.taints.iter().filter(counts).count()).unwrap_or(i64::MAX)
 }
 
+/// The raw score of NodeAffinity: the weights of the preferred terms that match.
 fn preferred_nodes(rules: &Rules<'_>, _: u32, name: &str, facts: &NodeFacts) -> i64 {
     let preferred = rules.incoming.preferred.iter().chain(&rules.incoming.added_preferred);
     preferred.filter(|(_, term)| term.matches(name, &facts.labels)).map(|(weight, _)| weight).sum()
 }
 
+/// The raw score of InterPodAffinity: the scores of the node's domains.
 fn preferred_pods(rules: &Rules<'_>, node: u32, _: &str, _: &NodeFacts) -> i64 {
     rules.domains.tables().iter().map(|table| table.score(node)).sum()
 }
 
-/// Reports the terms of required node affinity if none of them matches: each is a reason of its own.
+/// Reports the terms of required node affinity if none of them matches. Each term is a reason of its own.
 fn unmatched(terms: Option<&[NodeTerm]>, name: &str, facts: &NodeFacts, mut tell: impl FnMut(Option<u32>)) {
     let Some(terms) = terms else { return };
     if terms.iter().any(|term| term.matches(name, &facts.labels)) {
@@ -358,6 +364,7 @@ fn unmatched(terms: Option<&[NodeTerm]>, name: &str, facts: &NodeFacts, mut tell
 }
 
 impl Incoming {
+    /// Whether matchFields restrict the Pod to nodes, and name this one.
     fn narrowing_names(&self, name: &str) -> bool {
         matches!(&self.narrowing, Narrowing::Names(names) if names.contains(name))
     }
@@ -375,7 +382,7 @@ pub(super) fn most_is_best(raws: &[i64]) -> Vec<i64> {
     }
 }
 
-/// The same, reversed.
+/// Normalizes raw scores so that the lowest one is the best.
 pub(super) fn fewest_is_best(raws: &[i64]) -> Vec<i64> {
     match raws.iter().copied().max().filter(|most| *most > 0) {
         Some(most) => raws.iter().map(|raw| MOST - MOST * raw / most).collect(),

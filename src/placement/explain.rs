@@ -56,6 +56,7 @@ pub(super) struct Behind<'answer> {
     pub(super) pod: Option<&'answer Arc<str>>,
 }
 
+/// A pod affinity term in words.
 fn pod_term_text(term: &PodTerm) -> String {
     let pods = match selection_text(&term.selection) {
         None => "no pod (its labelSelector is null)".to_owned(),
@@ -85,6 +86,7 @@ fn reference(field_path: String, mut text: String) -> Arc<TermReference> {
     Arc::new(TermReference { field_path, text })
 }
 
+/// References to the terms of the incoming Pod.
 fn own_terms(list: TermList, terms: &[(PodTerm, i32)]) -> Vec<Arc<TermReference>> {
     let written = |(index, (term, _)): (usize, &(PodTerm, i32))| {
         reference(format!("spec.{}", list.path(index)), pod_term_text(term))
@@ -151,6 +153,7 @@ impl<'answer> Reporter<'answer> {
         }
     }
 
+    /// What rejected the node in a required term of node affinity.
     fn node_term(&mut self, index: Option<u32>, name: &'answer str, facts: &'answer NodeFacts) -> Behind<'answer> {
         let terms = self.incoming.required.as_deref().unwrap_or_default();
         let found = index.and_then(|index| {
@@ -170,6 +173,7 @@ impl<'answer> Reporter<'answer> {
         Behind { term: Some(Arc::clone(written)), label, ..Behind::default() }
     }
 
+    /// What rejected the node in the affinity that the configuration adds.
     fn enforced(&mut self, name: &'answer str, facts: &'answer NodeFacts) -> Behind<'answer> {
         let terms = self.incoming.enforced.as_deref().unwrap_or_default();
         let faults: Vec<TermFault> = terms.iter().filter_map(|term| term.fault(name, &facts.labels)).collect();
@@ -184,6 +188,7 @@ impl<'answer> Reporter<'answer> {
         Behind { term: Some(Arc::clone(written)), label, ..Behind::default() }
     }
 
+    /// The existing Pod and its term that reject the incoming Pod.
     fn existing(&mut self, witness: Witness, facts: &'answer NodeFacts) -> Behind<'answer> {
         let entry = self.cluster.witness(witness.group, witness.node);
         let pod = entry.map(|entry| &entry.key);
@@ -202,6 +207,7 @@ impl<'answer> Reporter<'answer> {
     }
 }
 
+/// A term of the incoming Pod, and the label of the node.
 fn own<'answer>(
     written: &[Arc<TermReference>],
     terms: &'answer [(PodTerm, i32)],
@@ -212,6 +218,7 @@ fn own<'answer>(
     Behind { term: written.get(index as usize).cloned(), label, ..Behind::default() }
 }
 
+/// The label or field that a term did not find on the node.
 fn fault_label<'answer>(
     term: &'answer NodeTerm,
     fault: TermFault,
@@ -244,8 +251,8 @@ pub fn derived(term: &PodAffinityTerm) -> Vec<String> {
     expressions.filter(is_derived).map(text).collect()
 }
 
-/// Where kube-scheduler 1.34 to 1.36 answers differently: it lets a namespaceSelector of the incoming pod that only
-/// excludes cover the namespaces it excludes too (kubernetes/kubernetes#141526).
+/// Terms about which kube-scheduler 1.34 to 1.36 decides differently: there a namespaceSelector of the incoming Pod
+/// that only excludes also covers the namespaces that it excludes.
 pub(super) fn negative_namespace_selectors(incoming: &Incoming, options: &Options) -> Vec<String> {
     if !(34..=36).contains(&options.target_minor) {
         return Vec::new();

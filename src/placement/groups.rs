@@ -67,7 +67,7 @@ pub(super) struct PodCountReader<'groups> {
 }
 
 impl PodCountReader<'_> {
-    /// Of one group.
+    /// The nodes of a group, with the number of its Pods on each.
     pub(super) fn of(&mut self, number: u32) -> &[NodePodCount] {
         let group = self.entries.get(number as usize).and_then(Option::as_ref);
         group.map(PodGroup::places).unwrap_or_default()
@@ -156,7 +156,7 @@ impl PodGroups {
         Membership::Turned(number)
     }
 
-    /// Takes a pod from a node.
+    /// Removes a Pod of a group from a node.
     pub(super) fn leave(&mut self, number: u32, slot: u32) -> Membership {
         self.count(number, slot, -1);
         let Some(key) = self.get(number).filter(|group| group.places().is_empty()).map(|group| Arc::clone(&group.key))
@@ -172,6 +172,7 @@ impl PodGroups {
         Membership::Turned(number)
     }
 
+    /// Changes the number of Pods that a group has on a node.
     fn count(&mut self, number: u32, slot: u32, change: i32) {
         let Some(Some(group)) = self.entries.get_mut(number as usize) else { return };
         if let NodePodCounts::One(place) = group.places {

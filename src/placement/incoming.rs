@@ -40,12 +40,14 @@ pub(super) struct Incoming {
     pub(super) unparsable: Option<Unparsable>,
 }
 
+/// Parses the terms of a node selector.
 fn node_terms(selector: &NodeSelector) -> Vec<NodeTerm> {
     let terms = selector.node_selector_terms.iter().enumerate();
     terms.map(|(index, term)| NodeTerm::new(term, &required_term_path(index))).collect()
 }
 
 impl Incoming {
+    /// Parses a Pod's requirements. An unparsable term makes it unschedulable.
     pub(super) fn new(pod: &Pod, options: &Options) -> Incoming {
         let mut unparsable = None;
         let mut terms = |list: TermList| {
@@ -81,7 +83,7 @@ impl Incoming {
         }
     }
 
-    /// Whether it has preferred pod terms.
+    /// Whether the Pod has preferred terms of pod affinity or anti-affinity.
     pub(super) fn prefers_pods(&self) -> bool {
         !self.preferred_affinity.is_empty() || !self.preferred_anti_affinity.is_empty()
     }

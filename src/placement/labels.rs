@@ -16,7 +16,7 @@ pub(super) struct PackedLabels {
 }
 
 impl PackedLabels {
-    /// From a map.
+    /// Packs a map of labels.
     pub(super) fn new(labels: &BTreeMap<String, String>) -> PackedLabels {
         let mut text = String::new();
         let mut ends = Vec::with_capacity(labels.len() * 2);
@@ -54,6 +54,7 @@ impl PackedLabels {
         })
     }
 
+    /// A part of the text.
     fn part(&self, start: usize, end: usize) -> &str {
         self.text.get(start..end).unwrap_or_default()
     }

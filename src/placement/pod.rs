@@ -25,6 +25,7 @@ pub(super) fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + D
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
+/// Parses an object. Unknown fields are ignored.
 pub(super) fn read<'de, T: Deserialize<'de>>(kind: &'static str, json: &'de [u8]) -> Result<T, ReadError> {
     serde_json::from_slice(json).map_err(|error| ReadError { kind, message: error.to_string() })
 }
@@ -284,7 +285,7 @@ impl Pod {
         read("Pod", json)
     }
 
-    /// `namespace/name`.
+    /// The key of the Pod: `namespace/name`.
     pub fn key(&self) -> String {
         format!("{}/{}", self.metadata.namespace, self.metadata.name)
     }
@@ -302,12 +303,12 @@ impl PodSpec {
         node_affinity.map_or(&[], |affinity| &affinity.preferred)
     }
 
-    /// Affinity to pods.
+    /// Pod affinity.
     pub fn pod_affinity(&self) -> Option<&PodAffinity> {
         self.affinity.as_ref()?.pod_affinity.as_ref()
     }
 
-    /// Anti-affinity to pods.
+    /// Pod anti-affinity.
     pub fn pod_anti_affinity(&self) -> Option<&PodAffinity> {
         self.affinity.as_ref()?.pod_anti_affinity.as_ref()
     }

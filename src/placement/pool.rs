@@ -20,6 +20,7 @@ impl<T: Eq + Hash> Default for Pool<T> {
 }
 
 impl<T: Eq + Hash> Pool<T> {
+    /// The shared copy of a value, which is added if it is new.
     pub(super) fn share(&mut self, value: T) -> Arc<T> {
         if let Some((held, _)) = self.held.get_key_value(&value) {
             let held = Arc::clone(held);
@@ -36,6 +37,7 @@ impl<T: Eq + Hash> Pool<T> {
         self.held.len()
     }
 
+    /// Gives up one use of a shared value.
     pub(super) fn release(&mut self, value: &Arc<T>) {
         match self.held.get_mut(&**value) {
             Some(count) if *count > 1 => *count -= 1,

@@ -40,7 +40,7 @@ pub struct Reviewed {
 }
 
 impl PlacementReviewSpec {
-    /// Answers.
+    /// Evaluates the review.
     ///
     /// # Errors
     /// The review is invalid, or the Pod could not be created.
@@ -200,15 +200,18 @@ fn in_order(containers: Vec<FieldError>, mut problems: Vec<FieldError>) -> Vec<F
     problems
 }
 
+/// An error about a field.
 fn invalid(field: &str, detail: &str) -> FieldError {
     FieldError { reason: FieldErrorType::Invalid, field: field.to_owned(), message: format!("Invalid value: {detail}") }
 }
 
+/// Parses the Pod of a review.
 fn read_pod(document: &Value) -> Result<Pod, AdmissionError> {
     use serde::Deserialize;
     Pod::deserialize(document).map_err(|error| AdmissionError::Invalid(vec![invalid("spec.pod", &error.to_string())]))
 }
 
+/// The taint that a review assumes.
 fn taint_of(taint: &super::review::NodeTaint) -> Taint {
     Taint { key: taint.key.clone(), value: taint.value.clone(), effect: taint.effect.clone(), time_added: None }
 }

@@ -12,7 +12,7 @@ pub enum RejectionKind {
 }
 
 impl RejectionKind {
-    /// As documents write it.
+    /// The kind as it is in a document.
     pub fn as_str(self) -> &'static str {
         match self {
             RejectionKind::Unresolvable => "Unresolvable",
@@ -77,7 +77,7 @@ impl RejectionReason {
         }
     }
 
-    /// Who rejects.
+    /// The plugin of the scheduler that rejects.
     pub fn plugin(self) -> Plugin {
         match self {
             RejectionReason::SchedulingGated => Plugin::SchedulingGates,

@@ -38,6 +38,7 @@ pub(super) fn all_hold(requirements: &[LabelRequirement], labels: &PackedLabels)
     requirements.iter().all(|requirement| requirement.matches(labels.get(&requirement.key)))
 }
 
+/// Parses a requirement in a dialect.
 fn requirement(written: &pod::Requirement, dialect: Dialect, path: &str) -> Result<LabelRequirement, Unparsable> {
     let refused = |member: &str, message: String| Err(Unparsable { path: format!("{path}.{member}"), message });
     let pod::Requirement { key, operator, values } = written;
@@ -82,7 +83,7 @@ fn requirement(written: &pod::Requirement, dialect: Dialect, path: &str) -> Resu
     Ok(LabelRequirement { key: key.clone(), operator })
 }
 
-/// A metav1.LabelSelector: null selects nothing.
+/// Parses a metav1.LabelSelector. Null selects nothing.
 pub(super) fn selection(written: Option<&pod::MetaV1LabelSelector>, path: &str) -> Result<LabelSelection, Unparsable> {
     let Some(written) = written else { return Ok(LabelSelection::Nothing) };
     let mut requirements = Vec::new();
@@ -113,7 +114,7 @@ pub(super) struct NodeFieldRequirement {
 }
 
 impl NodeFieldRequirement {
-    /// A field that nodes do not have is empty.
+    /// Whether a node of this name satisfies the requirement. Fields other than the name are empty.
     fn holds(&self, name: &str) -> bool {
         let value = if self.key == NAME_FIELD { name } else { "" };
         (value == self.value) == self.is_equal
@@ -153,6 +154,7 @@ impl NodeTerm {
         }
     }
 
+    /// Parses a term; errors name the path.
     fn parse(written: &pod::NodeSelectorTerm, path: &str) -> Result<NodeTerm, Unparsable> {
         let mut labels = Vec::new();
         for (index, expression) in written.match_expressions.iter().enumerate() {
@@ -180,6 +182,7 @@ impl NodeTerm {
         Ok(NodeTerm::Parsed { labels, fields })
     }
 
+    /// Whether a node has the labels and the name that the term requires.
     pub(super) fn matches(&self, name: &str, node_labels: &PackedLabels) -> bool {
         match self {
             NodeTerm::Empty | NodeTerm::Unparsable(_) => false,
@@ -363,7 +366,7 @@ impl TermList {
         }
     }
 
-    /// Its terms, parsed, with their weights.
+    /// Parses the terms of a Pod, with their weights.
     ///
     /// # Errors
     /// The first that cannot be parsed: the scheduler then knows none of the list.

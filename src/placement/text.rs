@@ -57,6 +57,7 @@ struct Writer<'answer> {
 }
 
 impl<'answer> Writer<'answer> {
+    /// Appends text as it is.
     fn raw(&mut self, text: &str) {
         self.text.extend_from_slice(text.as_bytes());
     }
@@ -92,6 +93,7 @@ impl<'answer> Writer<'answer> {
         Ok(())
     }
 
+    /// Writes the report of a node.
     fn node(&mut self, verdict: &&'answer NodeVerdict) -> Result<(), serde_json::Error> {
         let answer = self.answer;
         let name = answer.cluster.nodes.get(verdict.node as usize).map_or("", |place| &place.name);
@@ -122,6 +124,7 @@ impl<'answer> Writer<'answer> {
         Ok(())
     }
 
+    /// Writes a rejection.
     fn rejection(&mut self, verdict: &NodeVerdict, rejection: &NodeRejection) -> Result<(), serde_json::Error> {
         let behind = self.answer.behind(verdict, rejection, &mut self.reporter);
         self.beginning(verdict, rejection, behind.term)?;
@@ -141,6 +144,7 @@ impl<'answer> Writer<'answer> {
         Ok(())
     }
 
+    /// Writes the members that rejections of one reason and term share.
     fn beginning(
         &mut self,
         verdict: &NodeVerdict,

@@ -37,6 +37,7 @@ pub(super) fn canonical_integer(text: &str) -> Option<i64> {
     is_canonical_integer(text).then(|| text.parse().ok()).flatten()
 }
 
+/// Whether a text is an integer without plus sign and leading zeros.
 pub(super) fn is_canonical_integer(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let starts_well = text == "0" || digits.bytes().next().is_some_and(|first| matches!(first, b'1'..=b'9'));

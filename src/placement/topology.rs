@@ -21,6 +21,7 @@ pub(super) struct Topology {
 }
 
 impl Topology {
+    /// Numbers the domains of a topology key.
     pub(super) fn new(nodes: &Vector<NodeSlot>, key: &str) -> Topology {
         let mut numbers: HashMap<&str, u32> = HashMap::new();
         let domain_of = nodes.iter().map(|place| {
@@ -34,7 +35,7 @@ impl Topology {
         Topology { domain_of, domains: numbers.len() }
     }
 
-    /// How many domains there are.
+    /// The number of domains.
     pub(super) fn domains(&self) -> usize {
         self.domains
     }
@@ -60,6 +61,7 @@ pub(super) struct Topologies {
 }
 
 impl Topologies {
+    /// The topology of a key, which is created if needed.
     pub(super) fn get(&self, key: &str, make: impl FnOnce() -> Topology) -> Arc<Topology> {
         // Nothing can be half-done in the map, so that a poisoned lock is as good as another.
         if let Some(topology) = self.made.lock().unwrap_or_else(PoisonError::into_inner).get(key) {
@@ -87,7 +89,7 @@ impl Topologies {
         })
     }
 
-    /// By slot of a node: its place in the order of their names.
+    /// The rank of each node's name in alphabetical order, by slot.
     pub(super) fn name_ranks(&self, nodes: &Vector<NodeSlot>) -> &[u32] {
         self.name_ranks.get_or_init(|| {
             let mut slots: Vec<(&str, usize)> = nodes.iter().map(|place| &*place.name).zip(0..).collect();

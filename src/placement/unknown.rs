@@ -219,12 +219,12 @@ pub struct PodShapeErrors {
     pub misshapen: Vec<FieldError>,
 }
 
-/// Looks through a Pod.
+/// Checks the shape of a Pod.
 pub(super) fn of_pod(document: &Value) -> PodShapeErrors {
     misfits(document, POD)
 }
 
-/// Looks through a workload; of a kind that has no pod template nothing is known.
+/// Checks the shape of a workload. A kind without Pod template has no known shape.
 pub(super) fn of_workload(document: &Value) -> PodShapeErrors {
     let shape = match document.get("kind").and_then(Value::as_str).unwrap_or_default() {
         "Deployment" => workload!(DEPLOYMENT_SPEC),
@@ -240,12 +240,14 @@ pub(super) fn of_workload(document: &Value) -> PodShapeErrors {
     misfits(document, shape)
 }
 
+/// Compares a document with a shape.
 fn misfits(document: &Value, shape: Shape) -> PodShapeErrors {
     let mut found = PodShapeErrors::default();
     walk(document, shape, "", &mut found);
     found
 }
 
+/// Compares a value with a shape, and its members with theirs.
 fn walk(value: &Value, shape: Shape, path: &str, found: &mut PodShapeErrors) {
     let expected = match (shape, value) {
         (_, Value::Null)
@@ -278,7 +280,7 @@ fn walk(value: &Value, shape: Shape, path: &str, found: &mut PodShapeErrors) {
     }
 }
 
-/// What a proposal's field became.
+/// What a field of the KEP's proposal is called now.
 fn hint(name: &str) -> &'static str {
     match name {
         "requiredDuringSchedulingRequiredDuringExecution" => {

@@ -38,7 +38,7 @@ impl Problems {
         self.extend([problem]);
     }
 
-    /// How many are still taken.
+    /// How many more problems are reported.
     fn left(&self) -> usize {
         MOST_PROBLEMS.saturating_sub(self.0.len())
     }
@@ -50,24 +50,29 @@ impl Extend<FieldError> for Problems {
     }
 }
 
+/// An error about a value that breaks a rule.
 fn invalid(field: impl Into<String>, value: &str, detail: impl std::fmt::Display) -> FieldError {
     FieldError::with_text(FieldErrorType::Invalid, field, &quote(value), detail)
 }
 
+/// An error about a value that is none of a list.
 fn unsupported(field: impl Into<String>, value: &str, supported: &[&str]) -> FieldError {
     let supported: Vec<String> = supported.iter().map(|one| quote(one)).collect();
     let detail = format!("supported values: {}", supported.join(", "));
     FieldError::with_text(FieldErrorType::NotSupported, field, &quote(value), detail)
 }
 
+/// A warning about a field.
 fn warning(field: String, message: impl Into<String>) -> Warning {
     Warning::OfField { field, message: message.into() }
 }
 
+/// Errors about a label key.
 fn key_problems(field: &str, key: &str) -> impl Iterator<Item = FieldError> {
     label_key_faults(key).into_iter().map(move |fault| invalid(field, key, fault))
 }
 
+/// Validates keys and values of labels.
 fn labels(labels: &BTreeMap<String, String>, path: &str, problems: &mut Problems) {
     for (key, value) in labels {
         if problems.left() == 0 {
@@ -146,6 +151,7 @@ pub fn template(template: &Pod, path: &str, options: &Options) -> Vec<FieldError
     problems.0
 }
 
+/// Validates the parts of a PodSpec that decide about placement.
 fn pod_spec(spec: &PodSpec, path: &str, options: &Options) -> Vec<FieldError> {
     let mut problems = Problems::default();
     labels(&spec.node_selector, &format!("{path}.nodeSelector"), &mut problems);
@@ -176,6 +182,7 @@ fn pod_spec(spec: &PodSpec, path: &str, options: &Options) -> Vec<FieldError> {
     problems.0
 }
 
+/// Validates node affinity, pod affinity and anti-affinity.
 fn affinities(affinity: &Affinity, path: &str, problems: &mut Problems) {
     if let Some(node_affinity) = &affinity.node_affinity {
         let path = format!("{path}.nodeAffinity");
@@ -204,6 +211,7 @@ fn affinities(affinity: &Affinity, path: &str, problems: &mut Problems) {
     }
 }
 
+/// Validates the weight of a preference.
 fn weight(weight: i32, path: &str, problems: &mut Problems) {
     if !(1..=100).contains(&weight) {
         let value = Value::from(weight);
@@ -212,6 +220,7 @@ fn weight(weight: i32, path: &str, problems: &mut Problems) {
     }
 }
 
+/// Validates a term of a node selector.
 fn node_term(term: &NodeSelectorTerm, judges_values: bool, path: &str, problems: &mut Problems) {
     for (index, requirement) in term.match_expressions.iter().enumerate() {
         if problems.left() == 0 {
@@ -227,6 +236,7 @@ fn node_term(term: &NodeSelectorTerm, judges_values: bool, path: &str, problems:
     }
 }
 
+/// Validates a requirement on a node's labels.
 fn node_requirement(requirement: &Requirement, judges_values: bool, path: &str, problems: &mut Problems) {
     let Requirement { key, operator, values } = requirement;
     let wrong_values =
@@ -258,6 +268,7 @@ fn node_requirement(requirement: &Requirement, judges_values: bool, path: &str, 
     }
 }
 
+/// Validates a requirement on a node's fields.
 fn field_requirement(requirement: &Requirement, path: &str, problems: &mut Problems) {
     let Requirement { key, operator, values } = requirement;
     match &**operator {
@@ -281,6 +292,7 @@ fn field_requirement(requirement: &Requirement, path: &str, problems: &mut Probl
     }
 }
 
+/// Validates pod affinity or anti-affinity.
 fn pod_affinity(affinity: &PodAffinity, path: &str, problems: &mut Problems) {
     for (index, term) in affinity.required.iter().enumerate() {
         if problems.left() == 0 {
@@ -298,6 +310,7 @@ fn pod_affinity(affinity: &PodAffinity, path: &str, problems: &mut Problems) {
     }
 }
 
+/// Validates a label selector.
 fn selector(selector: Option<&MetaV1LabelSelector>, path: &str, problems: &mut Problems) {
     let written = selector.map(|selector| serde_json::to_value(selector).unwrap_or_default()).unwrap_or_default();
     if let Err(found) = label_selector(&written, path, problems.left()) {
@@ -305,6 +318,7 @@ fn selector(selector: Option<&MetaV1LabelSelector>, path: &str, problems: &mut P
     }
 }
 
+/// Validates a pod affinity term.
 fn pod_term(term: &PodAffinityTerm, path: &str, problems: &mut Problems) {
     selector(term.label_selector.as_ref(), &format!("{path}.labelSelector"), problems);
     selector(term.namespace_selector.as_ref(), &format!("{path}.namespaceSelector"), problems);
@@ -362,6 +376,7 @@ fn label_keys(term: &PodAffinityTerm, path: &str, problems: &mut Problems) {
     }
 }
 
+/// Validates a toleration.
 fn tolerations(toleration: &Toleration, path: &str, options: &Options, problems: &mut Problems) {
     let Toleration { key, operator, value, effect, toleration_seconds } = toleration;
     let operator_path = format!("{path}.operator");
@@ -415,6 +430,7 @@ fn integer_faults(value: &str) -> impl Iterator<Item = String> {
     form.into_iter().chain(range)
 }
 
+/// An error if this is no effect of a taint.
 fn effect_problem(effect: &str, path: &str) -> Option<FieldError> {
     let supported = [NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE];
     (!supported.contains(&effect)).then(|| unsupported(path, effect, &supported))
@@ -499,6 +515,7 @@ pub fn warnings(spec: &PodSpec, path: &str) -> Vec<Warning> {
     warnings
 }
 
+/// Warns of values that no label can have.
 fn warn_of_node_term(term: &NodeSelectorTerm, judges_values: bool, path: &str, warnings: &mut Vec<Warning>) {
     for (index, Requirement { key, values, .. }) in term.match_expressions.iter().enumerate() {
         if warnings.len() >= MOST_PROBLEMS {

@@ -60,6 +60,7 @@ struct Document {
     metadata: Metadata,
 }
 
+/// The path of the Pod template in a workload of this kind.
 fn template_path(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" | "Job" | "ReplicationController" => "spec.template",
@@ -96,7 +97,7 @@ impl Workload {
     }
 }
 
-/// What the controller adds.
+/// Adds what the controller adds to a Pod.
 fn complete(pod: &mut Pod, kind: &str, owner: &Metadata, document: &Value) {
     let labels = &mut pod.metadata.labels;
     let mut set = |key: &str, value: &str| labels.insert(key.to_owned(), value.to_owned());

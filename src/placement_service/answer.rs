@@ -64,7 +64,7 @@ impl Runtime {
         let Some(resource) = catalog.resource(&Gvr::new("node.k8s.io", "v1", "runtimeclasses")) else {
             return Runtime::NotKept(name);
         };
-        let Ok(snapshot) = resource.live.snapshot(patience).await else { return Runtime::NotKept(name) };
+        let Ok(snapshot) = resource.state.snapshot(patience).await else { return Runtime::NotKept(name) };
         match snapshot.get(&name).map(|object| serde_json::from_slice::<RuntimeClass>(&object.json())) {
             None => Runtime::Absent(name),
             Some(Ok(class)) => Runtime::Known(class.scheduling.unwrap_or_default()),
@@ -106,10 +106,10 @@ pub struct ReviewOutcome {
     pub status: PlacementReviewStatus,
     /// Of its warnings those that an API server would send, with paths in the review: but for fields that do not exist,
     /// which are known before there is an answer.
-    pub told: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
-/// Answers.
+/// Evaluates a review over a snapshot of the index.
 ///
 /// # Errors
 /// [`Unanswered`].
@@ -169,7 +169,7 @@ pub fn answer(
     let is_sent = |warning: &&Warning| warning.is_upstream() && !warning.is_unknown_field();
     let told = reviewed.warnings.iter().filter(is_sent).map(|warning| warning.within(outer).to_string());
     let told = told.collect();
-    Ok(ReviewOutcome { answer: reviewed.answer, status, told })
+    Ok(ReviewOutcome { answer: reviewed.answer, status, warnings: told })
 }
 
 /// Faults of the Pod that is asked about have paths within it; here they get those within the review.

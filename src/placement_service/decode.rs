@@ -92,6 +92,7 @@ pub fn review(bytes: &[u8], form: Syntax, validation: FieldValidation) -> Result
     of_document(document::document(bytes, form).map_err(|cause| unreadable(&cause))?, validation)
 }
 
+/// Reads a review from a parsed document.
 fn of_document(mut value: Value, validation: FieldValidation) -> Result<DecodedPlacementReview, DecodeError> {
     EXPECTED.check(&mut value).map_err(DecodeError::Malformed)?;
     let mut found = ShapeErrors::default();
@@ -135,6 +136,7 @@ fn unknown_within(spec: &PlacementReviewSpec) -> Vec<Warning> {
     spec.misfits().unknown.iter().map(|warning| warning.within(outer)).collect()
 }
 
+/// The error for a body that does not parse.
 fn unreadable(cause: &str) -> DecodeError {
     DecodeError::Malformed(EXPECTED.unreadable(cause))
 }

@@ -115,14 +115,15 @@ impl PlacementStores {
         [&self.nodes, &self.pods, &self.namespaces]
     }
 
-    /// The three.
+    /// The states of the three resources.
     pub fn lives(&self) -> [&ResourceState; 3] {
-        self.all().map(|held| &*held.resource.live)
+        self.all().map(|held| &*held.resource.state)
     }
 }
 
 type Found = (&'static str, Arc<Resource>);
 
+/// The store of a resource, or why there is none.
 fn find(catalog: &Catalog, resource: &'static str) -> Result<Found, MissingCopy> {
     let gvr = Gvr::new("", "v1", resource);
     match (catalog.resource(&gvr), catalog.store(&gvr)) {
@@ -132,8 +133,9 @@ fn find(catalog: &Catalog, resource: &'static str) -> Result<Found, MissingCopy>
     }
 }
 
+/// A snapshot of a store, after waiting for it at most this long.
 async fn hold((name, resource): Found, patience: Duration) -> Result<StoreSnapshot, MissingCopy> {
-    match resource.live.snapshot(patience).await {
+    match resource.state.snapshot(patience).await {
         Ok(snapshot) => Ok(StoreSnapshot { resource, snapshot }),
         Err(error) => Err(MissingCopy::NotReady { resource: name, error }),
     }
@@ -162,7 +164,7 @@ pub struct PlacementIndex {
 #[derive(Debug, Default)]
 struct State {
     index: Option<Index>,
-    last_asked: Option<Instant>,
+    last_used: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -190,6 +192,7 @@ struct LongParts {
 
 /// A part of an object that can be written as JSON.
 trait Measured {
+    /// The value as JSON.
     fn json(&self) -> serde_json::Result<Vec<u8>>;
 }
 
@@ -269,9 +272,10 @@ struct Place {
 }
 
 impl Place {
+    /// The position of a snapshot.
     fn of(held: &StoreSnapshot) -> Place {
         Place {
-            live: held.resource.live.clone(),
+            live: held.resource.state.clone(),
             epoch: held.snapshot.epoch(),
             end: held.snapshot.end(),
             version: held.snapshot.version(),
@@ -285,14 +289,14 @@ impl PlacementIndex {
         PlacementIndex { memory, ..PlacementIndex::default() }
     }
 
-    /// The index, not older than the copies. Takes as long as what has changed since it was last asked for; the first time
+    /// The index, not older than the stores. Takes as long as what has changed since it was last used; the first time
     /// it reads every object, which is no work for a thread that answers requests.
     ///
     /// # Errors
     /// There is no index yet, and no room for one.
     pub fn at(&self, copies: &PlacementStores) -> Result<IndexSnapshot, OverMemory> {
         let mut state = self.lock();
-        state.last_asked = Some(Instant::now());
+        state.last_used = Some(Instant::now());
         let indexed = state.caught_up(copies, &self.memory).map(Index::indexed);
         drop(state);
         self.questions.notify_one();
@@ -308,7 +312,7 @@ impl PlacementIndex {
                 let found: Vec<Arc<Resource>> =
                     NEEDED.iter().filter_map(|name| find(&catalog, name).ok()).map(|(_, found)| found).collect();
                 let [nodes, pods, namespaces] = &found[..] else { break };
-                let mut states = [nodes, pods, namespaces].map(|resource| resource.live.subscribe());
+                let mut states = [nodes, pods, namespaces].map(|resource| resource.state.subscribe());
                 let held = [nodes, pods, namespaces].map(ready);
                 let [Some(nodes), Some(pods), Some(namespaces)] = held else { break };
                 let copies = PlacementStores { nodes, pods, namespaces };
@@ -323,7 +327,7 @@ impl PlacementIndex {
                 }
                 sleep(GATHERED).await;
                 let [nodes, pods, namespaces] = &mut states;
-                let until = self.lock().last_asked.unwrap_or_else(Instant::now) + KEPT;
+                let until = self.lock().last_used.unwrap_or_else(Instant::now) + KEPT;
                 let change = async {
                     tokio::select! {
                         _ = nodes.changed() => {}
@@ -339,8 +343,8 @@ impl PlacementIndex {
         }
     }
 
-    /// Whether there is an index now.
-    pub fn is_held(&self) -> bool {
+    /// Whether the index exists now.
+    pub fn is_built(&self) -> bool {
         self.lock().index.is_some()
     }
 
@@ -359,16 +363,18 @@ impl PlacementIndex {
     }
 }
 
+/// A snapshot of the store if it is ready, without waiting.
 fn ready(resource: &Arc<Resource>) -> Option<StoreSnapshot> {
-    match resource.live.state() {
+    match resource.state.load_state() {
         LoadState::Ready(snapshot) => Some(StoreSnapshot { resource: resource.clone(), snapshot }),
         _ => None,
     }
 }
 
 impl State {
+    /// Whether a review used the index recently.
     fn is_wanted(&self) -> bool {
-        self.last_asked.is_some_and(|last| last.elapsed() < KEPT)
+        self.last_used.is_some_and(|last| last.elapsed() < KEPT)
     }
 
     /// Taken out while it is changed, so that one which was left half way is not used again.
@@ -394,6 +400,7 @@ fn expected(copies: &PlacementStores) -> Bytes {
 }
 
 impl Index {
+    /// Builds the index from snapshots.
     fn new(copies: &PlacementStores, account: Account) -> Index {
         let mut index = Index {
             cluster: ClusterIndex::default(),
@@ -413,12 +420,13 @@ impl Index {
     /// Whether these are the copies that it follows, and their histories reach back to where it stands.
     fn follows(&self, copies: &PlacementStores) -> bool {
         self.places.iter().zip(copies.all()).all(|(place, held)| {
-            Arc::ptr_eq(&place.live, &held.resource.live)
+            Arc::ptr_eq(&place.live, &held.resource.state)
                 && place.epoch == held.snapshot.epoch()
                 && (held.snapshot.end() <= place.end || held.snapshot.changes(place.end).is_some())
         })
     }
 
+    /// Applies the changes between the last snapshots and these.
     fn advanced(mut self, copies: &PlacementStores) -> Index {
         for (kind, held) in copies.all().into_iter().enumerate() {
             // Somebody else may have come further meanwhile. Versions move without changes too: bookmarks.
@@ -446,6 +454,7 @@ impl Index {
         self
     }
 
+    /// Adds or replaces an object.
     fn put(&mut self, kind: usize, object: &Object) {
         let json = object.json();
         let key = object.key();
@@ -476,6 +485,7 @@ impl Index {
         }
     }
 
+    /// Removes an object.
     fn remove(&mut self, kind: usize, key: &str) {
         self.long.forget(kind, key);
         match NEEDED[kind] {
@@ -489,6 +499,7 @@ impl Index {
         self.unreadable.remove(&(kind, key.to_owned()));
     }
 
+    /// A snapshot of the index.
     fn indexed(&self) -> IndexSnapshot {
         let [nodes, pods, namespaces] = &self.places;
         IndexSnapshot {

@@ -79,7 +79,7 @@ impl List<'_> {
         1 + delimited_length(message)
     }
 
-    /// How long the whole is; `items` is the sum of the items' [`List::item_length`].
+    /// The length of the encoded list; `items` is the sum of the items' [`List::item_length`].
     pub fn length(&self, items: usize) -> usize {
         self.envelope.length(List::item_length(self.metadata.len()) + items)
     }

@@ -114,7 +114,7 @@ impl Memo {
     }
 
     /// Stores the JSON of a field.
-    pub(super) fn keep(&mut self, entry: usize, position: FieldPosition, json: &[u8]) {
+    pub(super) fn insert(&mut self, entry: usize, position: FieldPosition, json: &[u8]) {
         let is_full = self.held > Memo::MOST_HELD;
         // An inner field of the same object may have taken the entry meanwhile.
         let entry = self.entries.get_mut(entry).filter(|entry| entry.used_by != self.objects && !is_full);
@@ -147,7 +147,7 @@ impl Memo {
         self.entries[place].encoded = encoded;
     }
 
-    /// How much all entries hold, in bytes.
+    /// Memory of all entries, in bytes.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         assert_eq!(self.held, self.entries.iter().map(Entry::held).sum::<usize>(), "what is counted is what is held");

@@ -100,10 +100,12 @@ fn power(scale: i32) -> Option<u128> {
     10u128.checked_pow(u32::try_from(-scale.min(0)).ok()?)
 }
 
+/// Splits a text after its leading digits.
 fn digits(text: &str) -> (&str, &str) {
     text.split_at(text.bytes().take_while(u8::is_ascii_digit).count())
 }
 
+/// The format and the exponent of a suffix such as `Ki`.
 fn interpret(suffix: &str) -> Option<(Format, i64)> {
     let of = |table: &[(&str, i32)]| {
         table.iter().find(|(name, _)| *name == suffix).map(|(_, exponent)| i64::from(*exponent))
@@ -118,7 +120,7 @@ fn interpret(suffix: &str) -> Option<(Format, i64)> {
     Some((Format::Exponent, exponent))
 }
 
-/// Canonical: no more digits than needed, an exponent that has a suffix.
+/// The canonical text of an amount: no more digits than needed, and an exponent that has a suffix.
 fn print(amount: u128, is_negative: bool, scale: i32, format: Format) -> String {
     let sign = if is_negative { "-" } else { "" };
     if amount == 0 {

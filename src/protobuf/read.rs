@@ -76,6 +76,7 @@ impl Unencodable {
         Box::new(Unencodable { path: String::new(), reason })
     }
 
+    /// The error with the name of a parent before its path.
     #[cold]
     fn under(mut self: Box<Unencodable>, name: &str) -> Box<Unencodable> {
         let separator = if self.path.is_empty() || self.path.starts_with('[') { "" } else { "." };
@@ -91,10 +92,12 @@ impl From<SyntaxError> for Box<Unencodable> {
     }
 }
 
+/// The text of a JSON string.
 fn unescaped<'t>(text: &RawString<'t>) -> Read<Cow<'t, str>> {
     unescape(text.raw).ok_or_else(|| not_a("a text with valid escapes"))
 }
 
+/// The error for a value of another type.
 fn not_a(expected: &'static str) -> Box<Unencodable> {
     Unencodable::new(EncodeErrorReason::NotA(expected))
 }
@@ -109,6 +112,7 @@ pub(super) fn read(
     read_boxed(buffers, memo, kind, json).map_err(|error| *error)
 }
 
+/// Reads an object into the buffers, and returns its root.
 fn read_boxed(buffers: &mut Buffers, memo: &mut Memo, kind: FieldKind<'_>, json: &[u8]) -> Read<TapeNode> {
     if json.len() > MOST_JSON {
         return Err(Unencodable::new(EncodeErrorReason::TooLarge));
@@ -145,6 +149,7 @@ struct Reader<'r> {
 }
 
 impl<'r> Reader<'r> {
+    /// Reads the whole object.
     fn root(&mut self, kind: FieldKind<'_>) -> Read<Slot> {
         self.cursor.space();
         let root = self.message(kind.message, kind.is_excerpt)?;
@@ -155,6 +160,7 @@ impl<'r> Reader<'r> {
         Ok(root)
     }
 
+    /// Reads a message in its JSON form.
     fn message(&mut self, id: MessageId, is_excerpt: bool) -> Read<Slot> {
         if self.depth >= MOST_NESTED {
             return Err(Unencodable::new(EncodeErrorReason::TooDeep));
@@ -214,6 +220,7 @@ impl<'r> Reader<'r> {
         Ok(Slot { place: node as u32, length: lengths[0].length })
     }
 
+    /// Reads the members of an object.
     fn object(&mut self, id: MessageId, message: &MessageType, is_excerpt: bool) -> Read<Slot> {
         if self.cursor.peek() != Some(b'{') {
             return Err(not_a("an object"));
@@ -312,7 +319,7 @@ impl<'r> Reader<'r> {
         let found = self.field(field)?;
         let json = &self.json[start..self.cursor.position()];
         match known {
-            Known::New(entry) => self.memo.keep(entry, position, json),
+            Known::New(entry) => self.memo.insert(entry, position, json),
             Known::Seen(entry) => {
                 let (table, json_of_object, buffers) = (self.table, self.json, &self.buffers);
                 self.memo.encode(entry, position, json, |memo, out| {
@@ -337,6 +344,7 @@ impl<'r> Reader<'r> {
         }
     }
 
+    /// Reads a list; returns its slots and the encoded length.
     fn list(&mut self, field: &MessageField) -> Read<(Slot, usize)> {
         if self.cursor.peek() != Some(b'[') {
             return Err(not_a("a list"));
@@ -365,6 +373,7 @@ impl<'r> Reader<'r> {
         Ok((Slot { place: first, length: 0 }, sum))
     }
 
+    /// Reads a map; returns its slots and the encoded length.
     fn map(&mut self, field: &MessageField) -> Read<(Slot, usize)> {
         if self.cursor.peek() != Some(b'{') {
             return Err(not_a("an object"));
@@ -450,6 +459,7 @@ impl<'r> Reader<'r> {
         }
     }
 
+    /// Reads a value of this type.
     fn value(&mut self, value: Value) -> Read<Slot> {
         match value {
             Value::Message(id) => self.message(id, false),
@@ -488,6 +498,7 @@ impl<'r> Reader<'r> {
         }
     }
 
+    /// Reads a value that has a JSON form of its own, such as a quantity or a time.
     fn opaque(&mut self, form: JsonForm) -> Read<Slot> {
         let start = self.buffers.texts.len();
         match form {
@@ -536,6 +547,7 @@ impl<'r> Reader<'r> {
         self.texts_from(start)
     }
 
+    /// Reads a string, without unescaping it.
     fn string(&mut self, expected: &'static str) -> Read<RawString<'r>> {
         if self.cursor.peek() != Some(b'"') {
             return Err(not_a(expected));
@@ -559,29 +571,34 @@ impl<'r> Reader<'r> {
         Ok(&self.json[start..self.cursor.position()])
     }
 
+    /// Parses a number.
     fn parsed<N: std::str::FromStr>(&mut self, expected: &'static str) -> Read<N> {
         let token = std::str::from_utf8(self.token()?).unwrap_or_default();
         token.parse().map_err(|_| not_a(expected))
     }
 
+    /// Reads an integer as a varint.
     fn integer<N: std::str::FromStr + Into<i64>>(&mut self, expected: &'static str) -> Read<Slot> {
         let number: N = self.parsed(expected)?;
         let number: i64 = number.into();
         self.number(number as u64)
     }
 
+    /// Stores a varint.
     fn number(&mut self, number: u64) -> Read<Slot> {
         let start = self.buffers.texts.len();
         push_varint(number, &mut self.buffers.texts);
         self.texts_from(start)
     }
 
+    /// Stores bytes.
     fn texts(&mut self, text: &[u8]) -> Read<Slot> {
         let start = self.buffers.texts.len();
         self.buffers.texts.extend_from_slice(text);
         self.texts_from(start)
     }
 
+    /// The slot of the bytes that were stored since `start`.
     fn texts_from(&self, start: usize) -> Read<Slot> {
         self.buffers.text_from(start).ok_or_else(|| Unencodable::new(EncodeErrorReason::TooLarge))
     }

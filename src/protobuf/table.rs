@@ -220,7 +220,7 @@ impl MessageTable {
         self.kinds.iter().flat_map(|(version, kinds)| kinds.keys().map(move |kind| (&**version, &**kind)))
     }
 
-    /// PartialObjectMetadata of any object: of the object's members only the metadata is written.
+    /// The kind PartialObjectMetadata for any object: only the metadata is written.
     pub fn partial(&self) -> Option<FieldKind<'_>> {
         self.partial.map(|message| FieldKind { table: self, message, is_excerpt: true })
     }
@@ -246,6 +246,7 @@ const NOBODY: u16 = u16::MAX;
 const FACTORS: u32 = 256;
 
 impl Names {
+    /// A hash table of the field names, with as few collisions as possible.
     fn of(fields: &[MessageField]) -> Names {
         let named: Vec<usize> = (0..fields.len()).filter(|field| !fields[*field].name.is_empty()).collect();
         let size = (named.len() * 4).next_power_of_two().max(2);
@@ -273,6 +274,7 @@ impl Names {
         best.1
     }
 
+    /// Where the search for a name begins.
     fn first_place(&self, name: &[u8]) -> usize {
         let (Some(first), Some(last)) = (name.first(), name.last()) else { return 0 };
         let middle = name[name.len() / 2];
@@ -280,6 +282,7 @@ impl Names {
         (mixed.wrapping_mul(self.factor) >> self.shift) as usize
     }
 
+    /// The field of this name.
     fn find(&self, name: &[u8], fields: &[MessageField]) -> Option<usize> {
         let mut place = self.first_place(name);
         loop {
@@ -318,11 +321,13 @@ struct FieldLine<'x> {
     of: &'x str,
 }
 
+/// The error for a line of the table.
 fn malformed(line: usize, problem: impl Into<String>) -> NoTable {
     NoTable::Malformed { line, problem: problem.into() }
 }
 
 impl<'x> Lines<'x> {
+    /// Parses the lines that apply to this minor version.
     fn read(text: &'x str, minor: u32) -> Result<Lines<'x>, NoTable> {
         let mut lines = Lines { kinds: Vec::new(), messages: Vec::new(), ids: HashMap::new() };
         let mut is_message_known = false;
@@ -364,6 +369,7 @@ impl<'x> Lines<'x> {
         Ok(lines)
     }
 
+    /// The id of a message.
     fn id(&self, name: &str, line: usize) -> Result<MessageId, NoTable> {
         self.ids.get(name).copied().ok_or_else(|| malformed(line, format!("there is no message {name}")))
     }
@@ -379,6 +385,7 @@ fn has(ranges: &str, minor: u32) -> Option<bool> {
     Some(found)
 }
 
+/// The JSON form of this name.
 fn form_of(name: &str) -> Option<JsonForm> {
     Some(match name {
         "object" => JsonForm::Object,
@@ -405,6 +412,7 @@ struct Builder<'l, 'x> {
 }
 
 impl Builder<'_, '_> {
+    /// Compiles a message.
     fn message(&mut self, id: usize) -> Result<MessageType, NoTable> {
         let form = self.lines.messages[id].form;
         let mut message = MessageType {
@@ -428,6 +436,7 @@ impl Builder<'_, '_> {
         Ok(message)
     }
 
+    /// Compiles the fields of a message, with those of embedded messages.
     fn fields(&mut self, id: usize, part: u16, message: &mut MessageType, depth: usize) -> Result<(), NoTable> {
         let lines = self.lines;
         let source = &lines.messages[id];
@@ -467,6 +476,7 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
+    /// The type of a field, and its tag.
     fn value(&self, line: &FieldLine<'_>) -> Result<(Value, Tag), NoTable> {
         let number = line.number;
         Ok(match line.of {
@@ -509,6 +519,7 @@ impl Builder<'_, '_> {
         Ok(())
     }
 
+    /// The encoding of a message without members, which Go writes for fields that are no pointers.
     fn default(&mut self, id: usize, depth: usize) -> Result<Vec<u8>, NoTable> {
         if let Some(known) = &self.defaults[id] {
             return Ok(known.clone());
@@ -529,7 +540,7 @@ impl Builder<'_, '_> {
     }
 }
 
-/// What upstream writes of a zero value.
+/// The bytes that upstream writes for a zero value.
 pub(super) fn opaque_zero(form: JsonForm) -> &'static [u8] {
     match form {
         JsonForm::Quantity => b"\x0a\x010",

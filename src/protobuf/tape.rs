@@ -75,10 +75,12 @@ impl Buffers {
         self.tape.push(Slot::ABSENT);
     }
 
+    /// `count` slots from this place.
     pub(super) fn slots(&self, place: u32, count: usize) -> &[Slot] {
         &self.tape[place as usize..place as usize + count]
     }
 
+    /// The bytes of a slot: a part of the JSON, or of the buffer.
     pub(super) fn bytes<'b>(&'b self, slot: Slot, json: &'b [u8]) -> &'b [u8] {
         let (bytes, start) =
             if slot.place & IN_TEXTS == 0 { (json, slot.place) } else { (&*self.texts, slot.place & !IN_TEXTS) };

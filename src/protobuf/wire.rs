@@ -61,7 +61,7 @@ pub(super) fn push_varint(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// How many bytes a varint has.
+/// The number of bytes of a varint.
 pub(super) fn varint_length(number: u64) -> usize {
     // Seven bits a byte, and one byte for zero.
     (64 - (number | 1).leading_zeros() as usize).div_ceil(7)

@@ -26,6 +26,7 @@ impl MessageWriter<'_> {
         self.fields(&self.table.messages[root.message as usize], root.place, out);
     }
 
+    /// Appends the fields of a message.
     fn fields(&self, message: &MessageType, node: u32, out: &mut Vec<u8>) {
         let parts = self.buffers.slots(node, message.parts.len());
         let slots = self.buffers.slots(node + message.parts.len() as u32, message.fields.len());
@@ -80,6 +81,7 @@ impl MessageWriter<'_> {
         }
     }
 
+    /// Appends a value.
     fn value(&self, value: Value, slot: Slot, out: &mut Vec<u8>) {
         match value {
             Value::Flag | Value::Int32 | Value::Int64 | Value::Double => {

@@ -55,6 +55,7 @@ const NAMESPACE: u32 = 1;
 const EMPTY: u32 = 2;
 const FIRST_FIELD: u32 = 3;
 
+/// The code of a field.
 fn number_of(field: FieldRef) -> u32 {
     match field {
         FieldRef::Name => NAME,
@@ -64,6 +65,7 @@ fn number_of(field: FieldRef) -> u32 {
     }
 }
 
+/// The code of an operator.
 fn code(name: OperatorName) -> u32 {
     name as u32
 }
@@ -80,12 +82,14 @@ struct Writer {
 }
 
 impl Writer {
+    /// Appends a text.
     fn text(&mut self, text: &str) {
         self.text.push_str(text);
         // A request has far less than 4 GiB.
         self.codes.push(u32::try_from(self.text.len()).unwrap_or(u32::MAX));
     }
 
+    /// Appends a sorted set of values.
     fn set(&mut self, values: &[String]) {
         self.codes.push(u32::try_from(values.len()).unwrap_or(u32::MAX));
         let mut values: Vec<&str> = values.iter().map(String::as_str).collect();
@@ -93,11 +97,13 @@ impl Writer {
         values.into_iter().for_each(|value| self.text(value));
     }
 
+    /// Appends a number as two codes.
     fn number(&mut self, number: i64) {
         let bits = number.cast_unsigned();
         self.codes.extend([(bits >> 32) as u32, bits as u32]);
     }
 
+    /// Appends the operand of an operator.
     fn operand(&mut self, operator: &Operator) {
         match operator.operand() {
             Operand::None => {}
@@ -106,6 +112,7 @@ impl Writer {
         }
     }
 
+    /// Appends a term.
     fn field(&mut self, term: &FieldTerm) {
         self.codes.push(code(term.operator.name()) | (number_of(term.field) << FIELD_SHIFT));
         self.operand(&term.operator);
@@ -156,10 +163,12 @@ struct Reader<'s> {
 }
 
 impl<'s> Reader<'s> {
+    /// The next code.
     fn code(&mut self) -> Option<u32> {
         self.codes.next().copied()
     }
 
+    /// The next text.
     fn text(&mut self) -> &'s str {
         let end = self.code().unwrap_or_default() as usize;
         let text = self.text.get(self.begin..end).unwrap_or_default();
@@ -167,6 +176,7 @@ impl<'s> Reader<'s> {
         text
     }
 
+    /// The next set of values.
     fn set(&mut self) -> Set<'s> {
         let count = self.code().unwrap_or_default() as usize;
         let (ends, rest) = self.codes.as_slice().split_at_checked(count).unwrap_or_default();
@@ -176,11 +186,13 @@ impl<'s> Reader<'s> {
         set
     }
 
+    /// The next number, from two codes.
     fn number(&mut self) -> i64 {
         let (high, low) = (self.code().unwrap_or_default(), self.code().unwrap_or_default());
         ((u64::from(high) << 32) | u64::from(low)).cast_signed()
     }
 
+    /// The operand of this operator, which comes next.
     fn operand(&mut self, name: OperatorName) -> Operand<Set<'s>> {
         match name.operand() {
             Operand::None => Operand::None,
@@ -189,6 +201,7 @@ impl<'s> Reader<'s> {
         }
     }
 
+    /// Whether the label of the next requirement satisfies it.
     fn label<'o>(&mut self, value: impl FnOnce(&str) -> Option<&'o str>) -> bool {
         let name = name(self.code().unwrap_or_default());
         let value = value(self.text());
@@ -196,6 +209,7 @@ impl<'s> Reader<'s> {
         value.is_some_and(|value| name.accepts(&operand, value)) != name.is_negative()
     }
 
+    /// Whether an object satisfies the next term, which begins with this code.
     fn field(&mut self, code: u32, object: &Object) -> bool {
         let name = name(code);
         let operand = self.operand(name);
@@ -226,6 +240,7 @@ struct Set<'s> {
 }
 
 impl Set<'_> {
+    /// The value at this index.
     fn value(&self, index: usize) -> &str {
         let begin =
             index.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(self.begin, |end| *end as usize);

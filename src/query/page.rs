@@ -133,7 +133,7 @@ impl Listing {
         at_once(Listing::begin(state, selection, start, &mut Work::default()))
     }
 
-    /// The same in turns.
+    /// Like [`Listing::new`], with the work divided into turns.
     pub async fn begin(state: State, selection: &Selection, start: Option<&str>, work: &mut Work) -> Listing {
         let State { snapshot, rewind, .. } = state;
         let hits = QueryPlan::new(selection, &snapshot, work).await.hits(work).await;

@@ -152,6 +152,7 @@ impl<'a> Set<'a> {
         Set { slots: Slots::Union(lists, None), cost, lists: count, about }
     }
 
+    /// A set of slots that was computed for this plan.
     fn made(slots: RoaringBitmap, about: PlanTerm<'a>) -> Set<'a> {
         Set { cost: slots.len(), lists: 1, slots: Slots::Made(slots), about }
     }
@@ -162,6 +163,7 @@ impl<'a> Set<'a> {
         STEPS_OF_LOOKUP + if self.lists > 1 { slots } else { slots / SLOTS_IN_STEP }
     }
 
+    /// The slots of the set.
     async fn to_bitmap(&self, postings: &'a Postings, work: &mut Work) -> RoaringBitmap {
         match &self.slots {
             Slots::Made(slots) => slots.clone(),
@@ -188,6 +190,7 @@ impl<'a> Set<'a> {
         work.spend(STEPS_OF_LOOKUP + self.cost / SLOTS_IN_STEP).await;
     }
 
+    /// Removes the slots of the set from the candidates.
     async fn subtract_from(&self, candidates: &mut RoaringBitmap, postings: &'a Postings, work: &mut Work) {
         let Slots::Union(lists, incomplete) = &self.slots else {
             if let Slots::Made(slots) = &self.slots {
@@ -230,6 +233,7 @@ impl<'a> QueryPlan<'a> {
         plan
     }
 
+    /// Adds the sets for a term of a field.
     async fn add_field(&mut self, term: &'a FieldTerm, namespace: Option<&str>, work: &mut Work) {
         if term.field == FieldRef::Empty {
             // Reads as "" for every object, so the term matches all of them or none.
@@ -350,6 +354,7 @@ impl<'a> QueryPlan<'a> {
         Set::union(lists, postings, about, work).await
     }
 
+    /// Adds the sets for a requirement on a label.
     async fn add_label(&mut self, requirement: &'a LabelRequirement, work: &mut Work) {
         let key = &*requirement.key;
         let lists = match requirement.operator.values() {
@@ -362,7 +367,7 @@ impl<'a> QueryPlan<'a> {
         self.add(set, includes, Some(IndexedPart::Labels), work).await;
     }
 
-    /// Runs the plan.
+    /// Runs the plan and returns the selected slots.
     pub async fn hits(&self, work: &mut Work) -> Hits {
         if self.nothing {
             return Hits::Slots(RoaringBitmap::new());
@@ -401,6 +406,7 @@ impl<'a> QueryPlan<'a> {
         Hits::Slots(candidates)
     }
 
+    /// The candidates that satisfy the selection, tested one by one.
     async fn tested(&self, candidates: &RoaringBitmap, work: &mut Work) -> RoaringBitmap {
         let mut selected = RoaringBitmap::new();
         if candidates.is_empty() {

@@ -63,7 +63,7 @@ impl Selection {
         labels.sum::<usize>() + fields.sum::<usize>()
     }
 
-    /// How its objects are found.
+    /// How the selected objects are found: through an index, or by a scan.
     pub fn access(&self) -> AccessPath {
         let narrows = |term: &FieldTerm| term.field != FieldRef::Empty || !term.matches_absent();
         let narrowed =
@@ -71,7 +71,8 @@ impl Selection {
         if narrowed { AccessPath::Index } else { AccessPath::Scan }
     }
 
-    /// Whether it selects the object. This is the reference: results of plans and events of watches must agree with it.
+    /// Whether the selection has the object. This is the reference: results of plans and events of watches must agree
+    /// with it.
     pub fn matches(&self, object: &Object) -> bool {
         self.namespace.as_deref().is_none_or(|namespace| object.namespace() == namespace)
             && self.labels.requirements.iter().all(|requirement| requirement.matches(object.label(&requirement.key)))
@@ -106,6 +107,7 @@ impl Selection {
         self
     }
 
+    /// Merges terms about the same field, and drops repeated ones.
     fn simplify_fields(&mut self) {
         let mut fields: Vec<FieldTerm> = Vec::new();
         let mut places: HashMap<(FieldRef, bool), usize> = HashMap::new();

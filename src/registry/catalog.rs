@@ -91,9 +91,9 @@ pub struct Resource {
     /// does fieldcache.
     pub definition: String,
     /// Its selectable fields and extractor.
-    pub plan: Extractor,
+    pub extractor: Extractor,
     /// Its data. A View's resource shares it with the one that it is of.
-    pub live: Arc<ResourceState>,
+    pub state: Arc<ResourceState>,
     /// Which objects the store has, if not all. Such a store is shown in Views only.
     pub partial_store: Option<Arc<PartialStore>>,
     /// The restriction of a View's resource.
@@ -130,14 +130,18 @@ pub struct Subresource {
 }
 
 impl Resource {
-    /// The same with an empty state of its own.
+    /// The resource with an empty state of its own.
     pub fn with_new_state(&self) -> Resource {
-        Resource { live: Arc::default(), ..self.clone() }
+        Resource { state: Arc::default(), ..self.clone() }
     }
 
-    /// The same state, restricted.
+    /// The resource with the same state, restricted to what a View shows.
     pub(super) fn through(&self, restriction: Restriction) -> Resource {
-        Resource { plan: self.plan.pruned(restriction.prune()), view_restriction: Some(restriction), ..self.clone() }
+        Resource {
+            extractor: self.extractor.pruned(restriction.prune()),
+            view_restriction: Some(restriction),
+            ..self.clone()
+        }
     }
 
     /// Whether the other one would be served in the same way, so that its store can be reused.
@@ -156,7 +160,7 @@ impl Resource {
             && self.deprecation_warning == other.deprecation_warning
             && self.definition == other.definition
             && self.partial_store == other.partial_store
-            && self.plan == other.plan
+            && self.extractor == other.extractor
     }
 }
 
@@ -185,7 +189,7 @@ impl Catalog {
         Catalog { groups, resources, all_groups, partial_stores, version, documents: None, offers: Arc::default() }
     }
 
-    /// The same with OpenAPI documents.
+    /// The catalog with OpenAPI documents.
     #[must_use]
     pub fn with_documents(mut self, documents: Arc<dyn DocumentSource>) -> Catalog {
         self.documents = Some(documents);
@@ -216,7 +220,7 @@ impl Catalog {
 
     /// Whether a store is loaded.
     pub fn readiness(&self, gvr: &Gvr) -> Readiness {
-        match self.store(gvr).map(|resource| resource.live.state()) {
+        match self.store(gvr).map(|resource| resource.state.load_state()) {
             Some(LoadState::Ready(_)) => Readiness::Ready,
             Some(LoadState::Refused { message, .. }) => Readiness::Unavailable(message),
             Some(LoadState::OverMemory(over)) => Readiness::Unavailable(over.to_string()),

@@ -38,7 +38,7 @@ impl CheckOutcome {
     pub const ALL: [CheckOutcome; 4] =
         [CheckOutcome::Ok, CheckOutcome::Mismatch, CheckOutcome::Skipped, CheckOutcome::Failed];
 
-    /// Its name, in metrics.
+    /// The value of a metric label.
     pub fn as_str(self) -> &'static str {
         match self {
             CheckOutcome::Ok => "ok",
@@ -59,12 +59,12 @@ impl Checks {
         self.0[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many comparisons ended like this.
+    /// The number of comparisons with this outcome.
     pub fn ended(&self, outcome: CheckOutcome) -> u64 {
         self.0[outcome as usize].load(Ordering::Relaxed)
     }
 
-    /// Whether there was any.
+    /// Whether no comparison has ended.
     pub fn is_empty(&self) -> bool {
         CheckOutcome::ALL.iter().all(|outcome| self.ended(*outcome) == 0)
     }

@@ -74,7 +74,7 @@ impl ConsumerTerms {
         values
     }
 
-    /// The requirements that a Pod's labels make: a key that the Pod lacks makes none.
+    /// The requirements that a Pod's labels make. A key that the Pod lacks makes none.
     pub fn labels(&self, of_pod: &BTreeMap<String, String>) -> LabelSelector {
         let required = |keys: &[String], operator: fn(String) -> Operator| -> Vec<LabelRequirement> {
             let requirement = |key: &String| {

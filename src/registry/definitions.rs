@@ -34,17 +34,17 @@ pub struct Definition {
     /// Custom or built-in.
     pub origin: ResourceOrigin,
     /// Its selectable fields.
-    pub plan: Extractor,
+    pub extractor: Extractor,
 }
 
 impl Definitions {
-    /// Of these resources, definitions and groups.
+    /// Collects resources, definitions and groups.
     pub fn of(resources: &[Resource], crds: &[Arc<Crd>], groups: Vec<ApiGroup>) -> Definitions {
         let definition = |resource: &Resource| Definition {
             kind: resource.kind.clone(),
             scope: resource.scope,
             origin: resource.origin,
-            plan: resource.plan.clone(),
+            extractor: resource.extractor.clone(),
         };
         Definitions {
             resources: resources.iter().map(|resource| (resource.gvr.clone(), definition(resource))).collect(),

@@ -66,17 +66,19 @@ struct Counted {
 }
 
 impl Counted {
+    /// Counts bytes of shared lines.
     fn add(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.held.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Stops counting bytes.
     fn subtract(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes of all changes.
+    /// The bytes of all changes.
     fn all(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }

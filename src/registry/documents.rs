@@ -46,13 +46,13 @@ struct Held {
 }
 
 impl ServedSince {
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, Held> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The number of a further state.
     fn state(&self) -> u64 {
-        let mut held = self.held();
+        let mut held = self.lock();
         held.states += 1;
         held.states
     }
@@ -60,7 +60,7 @@ impl ServedSince {
     /// Last-Modified of a state with this hash. A request may still be answered with an earlier state while others are
     /// answered with a later one.
     fn of(&self, state: u64, hash: &str, now: Timestamp) -> Timestamp {
-        let mut held = self.held();
+        let mut held = self.lock();
         match &mut held.answered {
             Some((last, answered, since)) if answered == hash => {
                 *last = state.max(*last);
@@ -136,6 +136,7 @@ impl DocumentSet {
         DocumentSet { v3, index: OnceLock::new(), state: since.state(), since }
     }
 
+    /// The same documents, as a state of this counter.
     pub(super) fn a_state_of(self, since: &Arc<ServedSince>) -> DocumentSet {
         DocumentSet { state: since.state(), since: since.clone(), ..self }
     }
@@ -240,7 +241,7 @@ impl DocumentForms {
         self.json.get().is_some() && (encoding == DocumentEncoding::Json || self.protobuf.get().is_some())
     }
 
-    /// The same, compressed.
+    /// Whether the compressed form of this encoding exists.
     pub fn is_gzipped(&self, encoding: DocumentEncoding) -> bool {
         self.is_made(encoding) && self.gzipped_in(encoding).get().is_some()
     }
@@ -252,6 +253,7 @@ impl DocumentForms {
         json + others.iter().filter_map(|form| form.get()).map(Bytes::len).sum::<usize>()
     }
 
+    /// The compressed form for an encoding.
     fn gzipped_in(&self, encoding: DocumentEncoding) -> &OnceLock<Bytes> {
         match encoding {
             DocumentEncoding::Json => &self.gzipped_json,
@@ -259,7 +261,7 @@ impl DocumentForms {
         }
     }
 
-    /// Its JSON and hash.
+    /// The document as JSON, with its hash.
     pub fn document(&self) -> &OpenApiDocument {
         self.json.get_or_init(|| {
             let _one = self.turn();
@@ -267,7 +269,7 @@ impl DocumentForms {
         })
     }
 
-    /// Its bytes in one encoding.
+    /// The document in one encoding.
     pub fn body(&self, encoding: DocumentEncoding) -> Bytes {
         match encoding {
             DocumentEncoding::Json => self.document().json.clone(),
@@ -275,7 +277,7 @@ impl DocumentForms {
         }
     }
 
-    /// Its bytes in one encoding, compressed.
+    /// The document in one encoding, compressed.
     pub fn gzipped(&self, encoding: DocumentEncoding) -> Bytes {
         self.gzipped_in(encoding).get_or_init(|| gzip(&self.body(encoding))).clone()
     }
@@ -293,6 +295,7 @@ pub(super) fn value_of(document: &OpenApiDocument) -> Value {
     tree::shallow(&document.json, DOCUMENT_LEVELS).expect("a document that was written here must be JSON")
 }
 
+/// Compresses bytes.
 fn gzip(bytes: &[u8]) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(bytes).expect("writing to a Vec must succeed");

@@ -86,6 +86,7 @@ impl Mail {
         self.reader.take()
     }
 
+    /// Drops all events, so that the watch reads history instead. Returns its waker.
     fn overflow(&mut self) -> Option<Waker> {
         self.pending = Vec::new();
         self.bytes = 0;
@@ -98,6 +99,7 @@ impl Mail {
         if self.pending.is_empty() { None } else { self.overflow() }
     }
 
+    /// Appends an event, or overflows. Returns the waker of a waiting watch.
     fn put(&mut self, event: &Arc<DispatchedEvent>) -> Option<Waker> {
         if self.overflowed {
             return self.take_waker();
@@ -130,7 +132,7 @@ impl EventDispatcher {
         let is_continued = reached.epoch == before.epoch && reached.relist_gap == before.relist_gap;
         match snapshot.changes(before.end).filter(|_| is_continued) {
             // Rare changes that concern every watch are read from history, which has all of them.
-            None => readers.extend(table.held().filter_map(|held| lock(&held.0).overflow())),
+            None => readers.extend(table.mailboxes().filter_map(|held| lock(&held.0).overflow())),
             Some(changes) if table.is_empty() => drop(changes),
             Some(changes) => {
                 let mut touched = Candidates::default();
@@ -140,7 +142,7 @@ impl EventDispatcher {
                     table.routes.candidates(change, &mut touched);
                     if !touched.ids().is_empty() {
                         if self.held.load(Ordering::Relaxed) > MOST_HELD_BYTES {
-                            readers.extend(table.held().filter_map(|held| lock(&held.0).empty()));
+                            readers.extend(table.mailboxes().filter_map(|held| lock(&held.0).empty()));
                         }
                         let event = Arc::new(DispatchedEvent::new(place, change.clone(), &self.held));
                         let boxes = touched.ids().iter().filter_map(|id| table.mailbox(*id));
@@ -157,10 +159,10 @@ impl EventDispatcher {
         readers.into_iter().for_each(Waker::wake);
     }
 
-    /// Wakes everybody: there is no snapshot any more, or another kind of state.
+    /// Wakes all watches: the snapshot is gone, or of another epoch.
     pub fn interrupt(&self) {
         let table = lock(&self.table);
-        let readers: Vec<Waker> = table.held().filter_map(|held| lock(&held.0).overflow()).collect();
+        let readers: Vec<Waker> = table.mailboxes().filter_map(|held| lock(&held.0).overflow()).collect();
         drop(table);
         readers.into_iter().for_each(Waker::wake);
     }
@@ -194,7 +196,8 @@ impl EventDispatcher {
 }
 
 impl Table {
-    fn held(&self) -> impl Iterator<Item = &Arc<Mailbox>> {
+    /// All mailboxes.
+    fn mailboxes(&self) -> impl Iterator<Item = &Arc<Mailbox>> {
         self.boxes.iter().flatten()
     }
 
@@ -216,7 +219,7 @@ impl Table {
         selection
     }
 
-    /// One subscription less has this selection.
+    /// Counts one subscription less with this selection.
     fn release(&mut self, selection: &CompactSelection) {
         let Some(count) = self.selections.get_mut(selection) else { return };
         *count -= 1;

@@ -68,7 +68,7 @@ impl FollowedPod {
             },
             MailboxContents::Overflowed => None,
         };
-        match self.live.state() {
+        match self.live.load_state() {
             LoadState::Ready(snapshot) => {
                 let Some(pod) = snapshot.get(&self.key).filter(|pod| pod.version() != self.version) else {
                     return snapshot.get(&self.key).is_none();

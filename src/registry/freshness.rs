@@ -100,12 +100,12 @@ impl Freshness {
         });
     }
 
-    /// The source is interrupted; the text describes the cause for people.
+    /// Notes that the source is interrupted, with the cause as text.
     pub fn interrupted(&self, trouble: String) {
         self.proof.send_modify(|proof| proof.trouble = Some(trouble));
     }
 
-    /// Resets everything: the store was unloaded.
+    /// Resets everything when the store is unloaded.
     pub fn forget(&self) {
         self.proof.send_replace(Proof::default());
         self.source_version.send_replace(None);
@@ -189,7 +189,7 @@ impl Freshness {
         })
     }
 
-    /// For feeds: the version that a reader waits for and that a store at this version has not reached.
+    /// For feeds: the version that a reader waits for, if a store at version `reached` does not have it.
     pub fn awaited(&self, reached: Version) -> Option<Version> {
         let awaited = *self.awaited.borrow();
         let awaited = awaited.filter(|awaited| awaited.version > reached && awaited.until > Instant::now());

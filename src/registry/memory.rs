@@ -50,7 +50,7 @@ struct Counted {
     /// Its memory when it was first served; 0 before.
     at_first: AtomicU64,
     must_unload: AtomicBool,
-    tell: Arc<Notify>,
+    notify: Arc<Notify>,
 }
 
 impl Counted {
@@ -58,7 +58,7 @@ impl Counted {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// By how much it has grown since it was first served.
+    /// By how much the store has grown since it was first served.
     fn growth(&self) -> u64 {
         match self.at_first.load(Ordering::Relaxed) {
             0 => 0,
@@ -72,7 +72,7 @@ impl Counted {
 }
 
 impl Memory {
-    /// With `--memory-limit`, if there is one.
+    /// The memory of all stores, with the limit of `--memory-limit`.
     pub fn new(limit: Option<Bytes>) -> Memory {
         Memory { limit: limit.map(|limit| limit.0), ..Memory::default() }
     }
@@ -131,7 +131,7 @@ impl Memory {
         }
         if let Some(store) = stores.iter().filter(|store| store.growth() > 0).max_by_key(|store| store.growth()) {
             store.must_unload.store(true, Ordering::Relaxed);
-            store.tell.notify_one();
+            store.notify.notify_one();
         }
     }
 }
@@ -176,14 +176,14 @@ impl Account {
         self.counted.must_unload.store(false, Ordering::Relaxed);
     }
 
-    /// Whether it must be dropped: all stores take too much, and this one has grown most.
+    /// Whether the store must be unloaded: all stores take too much, and this one has grown most.
     pub fn must_unload(&self) -> bool {
         self.counted.must_unload()
     }
 
     /// Wakes the task that must drop it.
     pub fn let_go(&self) -> Arc<Notify> {
-        self.counted.tell.clone()
+        self.counted.notify.clone()
     }
 
     /// The bytes that it has been set to.
@@ -191,7 +191,7 @@ impl Account {
         Bytes(self.counted.bytes())
     }
 
-    /// All of them.
+    /// The memory of all stores.
     pub fn memory(&self) -> &Arc<Memory> {
         &self.memory
     }

@@ -25,7 +25,7 @@ impl PanicOrigin {
     pub const ALL: [PanicOrigin; 5] =
         [PanicOrigin::Request, PanicOrigin::Answer, PanicOrigin::Watch, PanicOrigin::Feed, PanicOrigin::Connection];
 
-    /// As a label of a metric.
+    /// The value of a metric label.
     pub fn as_str(self) -> &'static str {
         match self {
             PanicOrigin::Request => "request",
@@ -42,12 +42,12 @@ impl PanicOrigin {
 pub struct Panics([AtomicU64; PanicOrigin::ALL.len()]);
 
 impl Panics {
-    /// One more.
+    /// Counts a panic.
     pub fn count(&self, place: PanicOrigin) {
         self.0[place as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many so far.
+    /// The number of panics so far.
     pub fn counted(&self, place: PanicOrigin) -> u64 {
         self.0[place as usize].load(Ordering::Relaxed)
     }

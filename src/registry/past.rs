@@ -45,6 +45,7 @@ impl Past {
         self.expired.is_some_and(|expired| version <= expired)
     }
 
+    /// Forgets replaced versions that are old enough.
     fn expire(&mut self, now: Instant) {
         while let Some((_, version)) =
             self.replaced.pop_front_if(|(replaced, _)| now.saturating_duration_since(*replaced) >= SHOWN)

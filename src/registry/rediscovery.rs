@@ -49,7 +49,7 @@ impl Rediscovery {
         self.is_read.send_if_modified(|is_read| !std::mem::replace(is_read, true));
     }
 
-    /// A reading begins: clients that come from now on are interested in the next one.
+    /// Begins a reading of discovery: clients that come from now on wait for the next one.
     pub fn begin(&self) {
         self.is_read.send_replace(false);
     }

@@ -51,7 +51,7 @@ pub struct Gone {
     /// Why.
     pub reason: GoneReason,
     /// Whether there was a store.
-    pub had_copy: bool,
+    pub had_store: bool,
     /// The last snapshot, if a watch was open: watches send the changes of it that they have not sent yet. See
     /// [`ResourceState::forget_last`].
     pub last: Option<Snapshot>,
@@ -113,6 +113,7 @@ pub enum LoadPhase {
 }
 
 impl LoadState {
+    /// The phase of the state, for logs and metrics.
     fn phase(&self) -> LoadPhase {
         match self {
             LoadState::Idle => LoadPhase::Idle,
@@ -219,7 +220,7 @@ impl Default for ResourceState {
 impl ResourceState {
     /// The resource is no longer served. This state is final; it has the last snapshot, and wakes all watches.
     pub fn end(&self, reason: GoneReason) {
-        let copy = match self.state() {
+        let copy = match self.load_state() {
             LoadState::Ready(snapshot) => Some(snapshot),
             LoadState::Gone(_)
             | LoadState::Idle
@@ -228,7 +229,11 @@ impl ResourceState {
             | LoadState::OverMemory(_) => None,
         };
         let had_copy = copy.is_some();
-        self.publish(LoadState::Gone(Gone { reason, had_copy, last: copy.filter(|_| self.open_watches() > 0) }));
+        self.publish(LoadState::Gone(Gone {
+            reason,
+            had_store: had_copy,
+            last: copy.filter(|_| self.open_watches() > 0),
+        }));
     }
 
     /// Releases the last snapshot of a resource that is gone: any reference to the resource would otherwise retain all
@@ -245,7 +250,7 @@ impl ResourceState {
     /// The source does not serve the resource any more. Its feed takes what the source still sends, and then calls
     /// [`ResourceState::end`]; without a store no more events follow, and this ends it.
     pub fn depart(&self, departure: Departure) {
-        if matches!(self.state(), LoadState::Ready(_)) {
+        if matches!(self.load_state(), LoadState::Ready(_)) {
             self.departure.send_replace(Some(departure));
         } else {
             self.end(departure.reason());
@@ -318,17 +323,17 @@ impl ResourceState {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Delivers changes to watches.
+    /// The dispatcher, which delivers changes to watches.
     pub fn dispatcher(&self) -> &Arc<EventDispatcher> {
         &self.router
     }
 
-    /// The state now.
-    pub fn state(&self) -> LoadState {
+    /// The current state.
+    pub fn load_state(&self) -> LoadState {
         self.state.borrow().clone()
     }
 
-    /// Follows the state. A slow follower sees the newest, not each one: history is in the snapshot.
+    /// Follows the state. A slow follower sees only the newest one, because the snapshot has the history.
     pub fn subscribe(&self) -> watch::Receiver<LoadState> {
         self.state.subscribe()
     }
@@ -343,7 +348,7 @@ impl ResourceState {
         &self.freshness
     }
 
-    /// Follows demand; for feeds.
+    /// Follows the requests for a load; for feeds.
     pub fn load_requests(&self) -> watch::Receiver<u64> {
         self.demands.subscribe()
     }
@@ -353,12 +358,12 @@ impl ResourceState {
         self.demands.send_modify(|count| *count += 1);
     }
 
-    /// A snapshot, waiting for the first load for at most `patience`; every call counts as demand.
+    /// A snapshot, after waiting for the first load for at most `patience`. Every call counts as a request for a load.
     ///
     /// # Errors
     /// [`NotReady`] when the patience ends or the resource goes.
     pub async fn snapshot(&self, patience: Duration) -> Result<Snapshot, NotReady> {
-        if let LoadState::Ready(snapshot) = self.state() {
+        if let LoadState::Ready(snapshot) = self.load_state() {
             // Only counted, without waking: a task that waits for requests has no data to show.
             self.demands.send_if_modified(|count| {
                 *count += 1;
@@ -372,7 +377,7 @@ impl ResourceState {
         // The sender is owned by this state.
         let state = match timeout(patience, settled).await {
             Ok(Ok(state)) => state.clone(),
-            Ok(Err(_)) | Err(_) => self.state(),
+            Ok(Err(_)) | Err(_) => self.load_state(),
         };
         match state {
             LoadState::Ready(snapshot) => Ok(snapshot),
@@ -390,7 +395,7 @@ impl ResourceState {
         self.stores.fetch_add(1, Ordering::Relaxed) << 32
     }
 
-    /// Counts a watch in; the guard counts it out when dropped.
+    /// Counts an open watch until the guard is dropped.
     pub fn open_watch(&self) -> OpenWatch {
         self.open_watches.fetch_add(1, Ordering::Relaxed);
         OpenWatch(self.open_watches.clone())
@@ -402,7 +407,7 @@ impl ResourceState {
         self.publish(LoadState::Loading(format!("{read} objects read")));
     }
 
-    /// The number of objects of the first list as last reported.
+    /// The number of objects that the first list has read so far.
     pub fn read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
@@ -412,7 +417,7 @@ impl ResourceState {
         self.relists.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many times that happened.
+    /// The number of relists.
     pub fn relists(&self) -> u64 {
         self.relists.load(Ordering::Relaxed)
     }
@@ -462,7 +467,7 @@ impl ResourceState {
     }
 
     /// These objects cannot be read now and are not served; for feeds.
-    pub fn tell_unreadable(&self, unreadable: UnreadableNames) {
+    pub fn publish_unreadable(&self, unreadable: UnreadableNames) {
         *self.unreadable.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(unreadable);
     }
 
@@ -481,7 +486,7 @@ impl ResourceState {
         self.panics.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many times that happened.
+    /// The number of panics.
     pub fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed)
     }
@@ -516,7 +521,7 @@ impl ResourceState {
         Version::new(self.written.load(Ordering::Relaxed))
     }
 
-    /// How many watches are open.
+    /// The number of open watches.
     pub fn open_watches(&self) -> u64 {
         self.open_watches.load(Ordering::Relaxed)
     }

@@ -73,10 +73,10 @@ impl Registry {
         for resource in previous.stores() {
             match next.store(&resource.gvr) {
                 Some(kept) if Arc::ptr_eq(kept, resource) => {}
-                Some(_) => resource.live.end(GoneReason::Replaced),
+                Some(_) => resource.state.end(GoneReason::Replaced),
                 None => match departure(resource) {
-                    Some(departure) => resource.live.depart(departure),
-                    None => resource.live.end(GoneReason::NotCached),
+                    Some(departure) => resource.state.depart(departure),
+                    None => resource.state.end(GoneReason::NotCached),
                 },
             }
         }
@@ -87,7 +87,7 @@ impl Registry {
         self.views.borrow().get(name).cloned()
     }
 
-    /// Serves other Views. Unchanged ones continue; the watches of all others end.
+    /// Replaces the Views. Unchanged ones continue; the watches of all others end.
     pub fn replace_views(&self, wanted: ViewDefinitions) {
         self.views.send_modify(|views| *views = Arc::new(views::replaced(views, wanted)));
         self.update_views();

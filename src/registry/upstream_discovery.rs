@@ -52,12 +52,12 @@ impl OfferedVersion {
 }
 
 impl OfferedResource {
-    /// From its row in aggregated discovery: an APIResourceDiscovery of apidiscovery.k8s.io/v2.
+    /// A resource of upstream's discovery; `row` is its APIResourceDiscovery of apidiscovery.k8s.io/v2.
     pub fn new(name: impl Into<String>, row: &Value) -> OfferedResource {
         OfferedResource { name: name.into(), storage_version_hash: String::new(), row: row.to_string().into() }
     }
 
-    /// The row.
+    /// The APIResourceDiscovery of the resource.
     pub fn row(&self) -> Value {
         serde_json::from_str(&self.row).expect("a row that was written from a value must be JSON")
     }

@@ -27,24 +27,24 @@ pub(super) const MOST_KEPT: usize = 64;
 pub(super) const MOST_KEPT_BYTES: usize = 64 << 20;
 
 /// Views with cached documents, the last one at the end.
-type Kept = VecDeque<Weak<Mutex<CreatedDocuments>>>;
+type DocumentCache = VecDeque<Weak<Mutex<CreatedDocuments>>>;
 
 /// Those of the process, like the memory that they take.
 #[cfg(not(test))]
-static KEPT: Mutex<Kept> = Mutex::new(VecDeque::new());
+static CACHE: Mutex<DocumentCache> = Mutex::new(VecDeque::new());
 
 #[cfg(not(test))]
-fn with_kept<Done>(work: impl FnOnce(&mut Kept) -> Done) -> Done {
-    work(&mut KEPT.lock().unwrap_or_else(PoisonError::into_inner))
+fn with_cache<Done>(work: impl FnOnce(&mut DocumentCache) -> Done) -> Done {
+    work(&mut CACHE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Tests run side by side in one process, and each has a thread.
 #[cfg(test)]
-fn with_kept<Done>(work: impl FnOnce(&mut Kept) -> Done) -> Done {
+fn with_cache<Done>(work: impl FnOnce(&mut DocumentCache) -> Done) -> Done {
     thread_local! {
-        static KEPT: Mutex<Kept> = const { Mutex::new(VecDeque::new()) };
+        static CACHE: Mutex<DocumentCache> = const { Mutex::new(VecDeque::new()) };
     }
-    KEPT.with(|kept| work(&mut kept.lock().unwrap_or_else(PoisonError::into_inner)))
+    CACHE.with(|kept| work(&mut kept.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
 /// Locked while a document of a View is created: that takes several times the memory of the whole document, so they are
@@ -54,7 +54,7 @@ static MAKING: Mutex<()> = Mutex::new(());
 /// Notes that these documents were created. Evicts the oldest documents and those of another state of the source, which
 /// would retain the documents of the source as they were then.
 fn note_created(made: &Arc<Mutex<CreatedDocuments>>, source: &Source) {
-    let (oldest, others) = with_kept(|kept| {
+    let (oldest, others) = with_cache(|kept| {
         kept.retain(|other| other.strong_count() > 0 && !std::ptr::eq(other.as_ptr(), Arc::as_ptr(made)));
         kept.push_back(Arc::downgrade(made));
         let oldest = if kept.len() > MOST_KEPT { kept.pop_front().and_then(|oldest| oldest.upgrade()) } else { None };
@@ -71,7 +71,7 @@ fn note_created(made: &Arc<Mutex<CreatedDocuments>>, source: &Source) {
 /// Evicts documents of Views while all take more than their bound, beginning with the View for which some were created
 /// longest ago. One View remains.
 pub fn evict_oldest() {
-    let kept = with_kept(|kept| kept.iter().filter_map(Weak::upgrade).collect::<Vec<_>>());
+    let kept = with_cache(|kept| kept.iter().filter_map(Weak::upgrade).collect::<Vec<_>>());
     let mut bytes = 0;
     for (number, made) in kept.iter().rev().enumerate() {
         let mut made = made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,6 +118,7 @@ impl CreatedDocuments {
         v2 + v3
     }
 
+    /// Drops the documents.
     fn forget(&mut self) {
         (self.v2, self.v3) = (None, None);
     }
@@ -146,20 +147,21 @@ impl ViewDocuments {
             kind: resource.kind.clone(),
             list_kind: resource.list_kind.clone(),
             prune: resource.view_restriction.as_ref().map(|through| through.prune().clone()).unwrap_or_default(),
-            plan: resource.plan.clone(),
+            extractor: resource.extractor.clone(),
         });
         let since = before.map(ViewDocuments::forget).unwrap_or_default();
         let made = CreatedDocuments { since, ..CreatedDocuments::default() };
         ViewDocuments { whole, shown: Arc::new(DocumentFilter::new(shown)), made: Arc::new(Mutex::new(made)) }
     }
 
-    /// Releases what was created: another part replaces it.
+    /// Releases the documents before others replace them.
     fn forget(&self) -> ServedSinceOfAll {
         let mut made = self.made();
         made.forget();
         made.since.clone()
     }
 
+    /// Locks the documents that were created.
     fn made(&self) -> MutexGuard<'_, CreatedDocuments> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }

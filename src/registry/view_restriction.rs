@@ -64,7 +64,7 @@ impl Restriction {
         Ok(Restriction { open: open.collect::<Result<_, _>>()?, ..self })
     }
 
-    /// The same for one consumer.
+    /// The restriction for one consumer.
     #[must_use]
     pub fn of_consumer(&self, consumer: &ConsumerContext) -> Restriction {
         let mut restriction = Restriction { open: Vec::new(), ..self.clone() };
@@ -95,7 +95,7 @@ impl Restriction {
         selection
     }
 
-    /// Whether it leaves objects out.
+    /// Whether the restriction leaves objects out.
     pub fn is_selective(&self) -> bool {
         !self.labels.requirements.is_empty()
             || !self.fields.is_empty()

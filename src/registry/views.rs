@@ -83,9 +83,9 @@ impl View {
         part.map_or(&[], |part| &part.namespaces)
     }
 
-    /// Its part of a catalog.
+    /// The part of a catalog that the View shows.
     pub fn catalog(&self, whole: &Arc<Catalog>) -> Arc<Catalog> {
-        let mut held = self.held();
+        let mut held = self.lock_catalog();
         match &held.made {
             Some((of, catalog)) if Arc::ptr_eq(of, whole) => catalog.clone(),
             _ => {
@@ -99,28 +99,29 @@ impl View {
         }
     }
 
-    /// The server serves this now. Everything built from another catalog is released: it retains all definitions of
-    /// that one, and would stay until the next request for the View.
+    /// Marks a catalog as the served one, and releases what was built from another. That would retain all definitions
+    /// of the other catalog until the next request for the View.
     fn serve(&self, whole: &Arc<Catalog>) {
-        let mut held = self.held();
+        let mut held = self.lock_catalog();
         held.whole = Some(Arc::downgrade(whole));
         let made = held.made.take_if(|(of, _)| !Arc::ptr_eq(of, whole));
         drop(held);
         drop(made);
     }
 
-    fn held(&self) -> MutexGuard<'_, BuiltCatalog> {
+    fn lock_catalog(&self) -> MutexGuard<'_, BuiltCatalog> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Builds the catalog of the View from the whole one.
     fn make(&self, whole: &Catalog) -> Catalog {
         let mut resources = Vec::new();
         for resource in whole.stores() {
             let is_of = |part: &&ViewPart| part.group == resource.gvr.group && part.resource == resource.gvr.resource;
             let Some(part) = self.definition.parts.iter().find(is_of) else { continue };
             // A version without a field that the View selects by shows nothing, rather than everything.
-            let restriction = Restriction::new(part, &resource.plan, self.ended.subscribe())
-                .and_then(|restriction| restriction.with_open(&self.definition.consumer, &resource.plan));
+            let restriction = Restriction::new(part, &resource.extractor, self.ended.subscribe())
+                .and_then(|restriction| restriction.with_open(&self.definition.consumer, &resource.extractor));
             let Ok(restriction) = restriction else { continue };
             resources.push(Arc::new(resource.through(restriction)));
         }
@@ -196,7 +197,7 @@ impl Resource {
         else {
             return Some(object);
         };
-        let shown = restriction.prune().apply(&object.json()).and_then(|json| self.plan.extract(json.into()));
+        let shown = restriction.prune().apply(&object.json()).and_then(|json| self.extractor.extract(json.into()));
         match shown {
             Ok(record) => Some(Object::loose(&record)),
             Err(error) => {

@@ -148,6 +148,7 @@ impl RequestInfo {
 }
 
 impl Selectors {
+    /// Parses the selectors of a query. Long ones are not parsed.
     fn of(query: &Query) -> Selectors {
         let short = |key| query.get(key).filter(|text| text.len() <= LONGEST_SELECTOR);
         let fields = Selector::of(short("fieldSelector").map(FieldSelector::parse));
@@ -159,6 +160,7 @@ impl Selectors {
 }
 
 impl<S> Selector<S> {
+    /// The result of parsing; `None`: the query has no such selector.
     fn of<E>(parsed: Option<Result<S, E>>) -> Selector<S> {
         match parsed {
             None => Selector::NotRead,
@@ -176,6 +178,7 @@ impl<S> Selector<S> {
     }
 }
 
+/// Kubernetes' verb of a request.
 fn verb(method: &Method, read: &ReadPath, query: &Query) -> Cow<'static, str> {
     let Some(resource) = read.resource() else { return Cow::Owned(method.as_str().to_ascii_lowercase()) };
     Cow::Borrowed(match (read.verb, method, &resource.name) {

@@ -210,6 +210,7 @@ fn names_every_namespace(parts: &[&str]) -> bool {
     matches!(below, ["namespaces", "", resource] if !matches!(*resource, "" | "status" | "finalize"))
 }
 
+/// The route of a health endpoint, with the name of a single check.
 fn health(endpoint: &'static str, rest: &[&str]) -> Route {
     let check = (!rest.is_empty()).then(|| rest.join("/"));
     Route::Health { endpoint, check }

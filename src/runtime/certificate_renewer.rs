@@ -43,7 +43,7 @@ pub(super) enum CertificateStore {
 }
 
 impl CertificateStore {
-    /// In a Secret of this namespace.
+    /// A store in a Secret of this namespace.
     pub(super) fn secret(client: Client, namespace: &str, name: String) -> CertificateStore {
         CertificateStore::Secret(Box::new(Api::namespaced(client, namespace)), name)
     }
@@ -58,6 +58,7 @@ pub(super) struct CertificateRenewer {
     authorities: watch::Sender<Vec<u8>>,
 }
 
+/// Seconds since 1970.
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
@@ -86,7 +87,7 @@ impl CertificateRenewer {
     }
 
     /// Renews the certificate when that is due, and loads what another replica has renewed.
-    pub(super) async fn keep(mut self) -> ! {
+    pub(super) async fn run(mut self) -> ! {
         loop {
             sleep(LOOK_EVERY).await;
             if let Err(error) = self.look().await {
@@ -96,6 +97,7 @@ impl CertificateRenewer {
         }
     }
 
+    /// Reads the stored certificate, renews it if that is due, and loads it.
     async fn look(&mut self) -> anyhow::Result<()> {
         // Another replica may have renewed a Secret. A folder belongs to this replica.
         let is_own = !matches!(self.store, CertificateStore::Secret(..));
@@ -118,7 +120,7 @@ impl CertificateRenewer {
     }
 }
 
-/// All authorities: clients know the next one before it signs.
+/// The bundle of all authorities: clients know the next one before it signs.
 fn bundle(held: &SelfSignedCertificate) -> Vec<u8> {
     held.authorities.iter().map(|authority| &*authority.certificate).collect::<String>().into_bytes()
 }
@@ -188,6 +190,7 @@ async fn write_secret(
     }
 }
 
+/// The error for a Secret that cannot be read or written.
 fn unusable(name: &str, what: &str, error: &kube::Error) -> anyhow::Error {
     anyhow!(
         "--cert-secret: Secret {name} cannot be {what}: {}; manifests/rbac.yaml grants the permission for it",
@@ -195,6 +198,7 @@ fn unusable(name: &str, what: &str, error: &kube::Error) -> anyhow::Error {
     )
 }
 
+/// Reads the certificate and the authority of a folder; `None` if a file is missing.
 fn read(folder: &Path) -> anyhow::Result<Option<SelfSignedCertificate>> {
     let mut files: [String; 4] = Default::default();
     for (name, text) in FILES.iter().zip(&mut files) {

@@ -276,7 +276,7 @@ fn known_field(registry: Arc<Registry>) -> KnownField {
     Arc::new(move |gvr, label| {
         let catalog = registry.catalog();
         let is_extra = |resource: &Arc<Resource>| {
-            let mut fields = resource.plan.fields().iter();
+            let mut fields = resource.extractor.fields().iter();
             fields.any(|field| field.label == label && field.origin == Origin::FieldCache)
         };
         !catalog.store(gvr).is_some_and(is_extra)

@@ -38,6 +38,7 @@ impl Names<'_> {
             })
     }
 
+    /// Whether a name is the plural, the singular, the kind or a short name.
     fn contain_first(&self, name: &str) -> bool {
         self.gvr.resource == name
             || self.singular == name

@@ -66,7 +66,7 @@ impl Service {
         &self.source.registry
     }
 
-    /// What it reads, for people: a folder or a server URL.
+    /// The name of the source: a folder or a server URL.
     pub fn source_name(&self) -> &str {
         &self.source.name
     }
@@ -76,12 +76,12 @@ impl Service {
         &self.source.pinned
     }
 
-    /// Where it listens.
+    /// The address of the listener.
     pub fn address(&self) -> SocketAddr {
         self.listener.address()
     }
 
-    /// Where it serves metrics, if it does.
+    /// The address of the metrics, if they are served.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics.as_ref().map(|(listener, _)| listener.address())
     }
@@ -149,7 +149,7 @@ impl Service {
                 Task::new("heartbeat", OnEnd::Continue, async { match heartbeat.beat().await {} }),
             ]);
             tasks.extend(
-                certificate_renewer.map(|own| Task::new("certificate", OnEnd::Fail, async move { own.keep().await })),
+                certificate_renewer.map(|own| Task::new("certificate", OnEnd::Fail, async move { own.run().await })),
             );
         }
         tasks

@@ -171,6 +171,7 @@ pub fn parse_resources(texts: &[String]) -> anyhow::Result<Vec<Gvr>> {
     texts.iter().map(parse).collect()
 }
 
+/// Reads a folder of manifests, and returns the task that follows it.
 async fn open_folder(folder: PathBuf, registry: Arc<Registry>) -> anyhow::Result<OpenSource> {
     let name = folder.display().to_string();
     let filled = registry.clone();
@@ -181,6 +182,7 @@ async fn open_folder(folder: PathBuf, registry: Arc<Registry>) -> anyhow::Result
     Ok(OpenSource { registry, name, pinned: Vec::new(), definitions, following: Box::pin(feeds.run()) })
 }
 
+/// Connects to a cluster, and returns the task that reads it.
 async fn open_cluster(
     cluster: &ClusterOptions,
     options: &SourceOptions,

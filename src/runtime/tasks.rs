@@ -32,7 +32,7 @@ impl Task {
         Task { name, on_end, future: future.boxed() }
     }
 
-    /// What the log calls it.
+    /// The name of the task in the log.
     #[cfg(test)]
     pub(super) fn name(&self) -> &'static str {
         self.name
@@ -46,7 +46,7 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// Starts all of them.
+    /// Starts the tasks.
     pub(super) fn start(tasks: impl IntoIterator<Item = Task>) -> Tasks {
         let (mut running, mut named) = (JoinSet::new(), HashMap::new());
         for Task { name, on_end, future } in tasks {

@@ -33,6 +33,7 @@ fn take_away_nulls(value: &mut Value, schema: Option<SchemaNode<'_>>) {
     }
 }
 
+/// Adds the defaults of a schema to a value, and to its members.
 fn fill_in(value: &mut Value, schema: SchemaNode<'_>) {
     match value {
         Value::Object(members) => {
@@ -54,6 +55,7 @@ fn fill_in(value: &mut Value, schema: SchemaNode<'_>) {
     }
 }
 
+/// Adds members that are missing and have a default.
 fn add_missing(members: &mut Map<String, Value>, schema: SchemaNode<'_>) {
     for (name, property) in schema.properties().into_iter().flatten() {
         if !members.contains_key(name)
@@ -64,6 +66,7 @@ fn add_missing(members: &mut Map<String, Value>, schema: SchemaNode<'_>) {
     }
 }
 
+/// Replaces a null that the schema does not allow by its default.
 fn replace_null(value: &mut Value, schema: SchemaNode<'_>) {
     if is_refused_null(value, Some(schema))
         && let Some(default) = schema.get("default")
@@ -72,6 +75,7 @@ fn replace_null(value: &mut Value, schema: SchemaNode<'_>) {
     }
 }
 
+/// Whether the value is null where the schema does not allow that.
 fn is_refused_null(value: &Value, schema: Option<SchemaNode<'_>>) -> bool {
     value.is_null() && schema.is_some_and(|schema| !schema.is("nullable"))
 }

@@ -21,6 +21,7 @@ pub fn matches(format: &str, text: &str) -> bool {
     check_of(format).is_none_or(|check| check(text))
 }
 
+/// The check for a format; `None` for an unknown format, which accepts everything.
 fn check_of(format: &str) -> Option<fn(&str) -> bool> {
     Some(match &*format.replace('-', "") {
         "bsonobjectid" => |text| text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit()),
@@ -60,6 +61,7 @@ fn fits(pattern: &Pattern, text: &str) -> bool {
     pattern.is_match(text)
 }
 
+/// Compiles a pattern.
 fn pattern(pattern: &str) -> Regex {
     Regex::new(pattern).expect("the patterns of this file must compile")
 }
@@ -99,7 +101,7 @@ fn is_hostname(text: &str) -> bool {
     text.len() <= 255 && fits(&HOSTNAME, text) && text.split('.').all(|label| label.len() <= 63)
 }
 
-/// What Go's `url.ParseRequestURI` takes: an absolute path, or a scheme and something behind it.
+/// Whether Go's `url.ParseRequestURI` accepts the text: an absolute path, or a scheme with a rest.
 fn is_uri(text: &str) -> bool {
     if text.is_empty() || text.bytes().any(|byte| byte < 0x20 || byte == 0x7f) {
         return false;

@@ -52,7 +52,7 @@ impl NameRule {
     }
 }
 
-/// All errors of `metadata` of an object; empty if it is valid.
+/// Validates `metadata` of an object, and returns all errors.
 pub fn validate(object: &Value, scope: Scope, name_rule: NameRule) -> Vec<FieldError> {
     let mut problems = Vec::new();
     let empty = Map::new();
@@ -80,6 +80,7 @@ pub fn validate(object: &Value, scope: Scope, name_rule: NameRule) -> Vec<FieldE
     problems
 }
 
+/// Validates name, generateName and namespace.
 fn names(metadata: &Map<String, Value>, scope: Scope, name_rule: NameRule, problems: &mut Vec<FieldError>) {
     let Some(name) = text(metadata, "name", problems) else { return };
     if name.is_empty() {
@@ -104,6 +105,7 @@ fn names(metadata: &Map<String, Value>, scope: Scope, name_rule: NameRule, probl
     }
 }
 
+/// Validates labels.
 fn labels(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
     for (key, value) in texts(metadata, "labels", problems) {
         problems.extend(invalid("metadata.labels", key, label_key_faults(key)));
@@ -111,6 +113,7 @@ fn labels(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
     }
 }
 
+/// Validates annotations: their keys and their total size.
 fn annotations(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
     let mut size = 0;
     for (key, value) in texts(metadata, "annotations", problems) {
@@ -124,6 +127,7 @@ fn annotations(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
     }
 }
 
+/// Validates ownerReferences.
 fn owners(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
     let path = "metadata.ownerReferences";
     let mut controller: Option<String> = None;
@@ -168,6 +172,7 @@ fn owners(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
     }
 }
 
+/// Validates finalizers.
 fn finalizers(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
     for (index, finalizer) in list(metadata, "finalizers", problems).iter().enumerate() {
         match finalizer.as_str() {
@@ -185,6 +190,7 @@ fn finalizers(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
     }
 }
 
+/// Errors about a value that breaks rules.
 fn invalid(field: &str, value: &str, faults: Vec<String>) -> Vec<FieldError> {
     faults
         .into_iter()
@@ -192,7 +198,7 @@ fn invalid(field: &str, value: &str, faults: Vec<String>) -> Vec<FieldError> {
         .collect()
 }
 
-/// A text member; absent and null are empty, another type is reported and `None`.
+/// A string member; empty if missing or null. Another type is an error.
 fn text<'a>(metadata: &'a Map<String, Value>, name: &str, problems: &mut Vec<FieldError>) -> Option<&'a str> {
     match metadata.get(name) {
         None | Some(Value::Null) => Some(""),
@@ -234,6 +240,7 @@ fn texts<'a>(
     texts
 }
 
+/// A list member; an error if it is something else.
 fn list<'a>(metadata: &'a Map<String, Value>, name: &str, problems: &mut Vec<FieldError>) -> &'a [Value] {
     match metadata.get(name) {
         None | Some(Value::Null) => &[],

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// `#/components/schemas/io.k8s.api.core.v1.PodSpec`.
 pub type Resolve<'a> = &'a dyn Fn(&str) -> Option<&'a Value>;
 
-/// For schemas without references.
+/// A resolver for schemas without references.
 pub fn no_references<'a>(_reference: &str) -> Option<&'a Value> {
     None
 }
@@ -65,12 +65,12 @@ impl<'a> SchemaNode<'a> {
         self.get(keyword).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// A keyword's text.
+    /// The string of a keyword.
     pub fn text(&self, keyword: &str) -> Option<&'a str> {
         self.get(keyword)?.as_str()
     }
 
-    /// `properties`.
+    /// The schemas of `properties`.
     pub fn properties(&self) -> Option<&'a Map<String, Value>> {
         self.get("properties")?.as_object()
     }
@@ -121,6 +121,7 @@ pub enum Additional<'a> {
     Schema(SchemaNode<'a>),
 }
 
+/// The name of the definition that a schema refers to.
 fn reference(schema: &Value) -> Option<&str> {
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
         return Some(reference);

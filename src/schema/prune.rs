@@ -54,6 +54,7 @@ enum IsResource {
     No,
 }
 
+/// Removes unknown members of a value, and of its members.
 fn prune_at(value: &mut Value, schema: Option<SchemaNode<'_>>, is_resource: IsResource) {
     let keeps_unknown = schema.is_some_and(|schema| schema.is("x-kubernetes-preserve-unknown-fields"));
     match value {

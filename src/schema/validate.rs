@@ -18,13 +18,13 @@ use crate::model::{float, quote};
 use crate::selector::syntax::dns_1035_label_faults;
 use crate::selector::{FieldError, FieldErrorType};
 
-/// All errors of an object; empty if it is valid.
+/// Validates an object, and returns all errors.
 pub fn validate(object: &Value, schema: SchemaNode<'_>) -> Vec<FieldError> {
     let validator = Validator { patterns: RefCell::default(), empty_bytes: false };
     validator.everything(object, schema)
 }
 
-/// The same for a built-in kind, where bytes may be empty: Go decodes them, and no pattern is checked.
+/// Validates an object of a built-in kind. Bytes may be empty, because Go decodes them, and no pattern is checked.
 pub fn validate_built_in(object: &Value, schema: SchemaNode<'_>) -> Vec<FieldError> {
     let validator = Validator { patterns: RefCell::default(), empty_bytes: true };
     validator.everything(object, schema)
@@ -39,6 +39,7 @@ struct Outcome {
 }
 
 impl Outcome {
+    /// Adds the errors and matches of another outcome.
     fn merge(&mut self, other: Outcome) {
         self.matches += other.matches;
         for problem in other.problems {
@@ -46,6 +47,7 @@ impl Outcome {
         }
     }
 
+    /// Adds an error that is new.
     fn add(&mut self, problem: FieldError) {
         if !self.problems.contains(&problem) {
             self.problems.push(problem);
@@ -65,6 +67,7 @@ enum Numeral {
 }
 
 impl Numeral {
+    /// The number of a value.
     fn of(value: &Value) -> Option<Numeral> {
         let Value::Number(number) = value else { return None };
         Some(number.as_i64().map_or_else(|| Numeral::Float(number.as_f64().unwrap_or_default()), Numeral::Integer))
@@ -92,6 +95,7 @@ struct Validator {
 }
 
 impl Validator {
+    /// Validates an object against all keywords, with lists and embedded objects.
     fn everything(&self, object: &Value, schema: SchemaNode<'_>) -> Vec<FieldError> {
         let mut problems = self.value(object, schema, "").problems;
         lists(object, schema, "", &mut problems);
@@ -99,6 +103,7 @@ impl Validator {
         problems
     }
 
+    /// Validates a value against a schema.
     fn value(&self, value: &Value, schema: SchemaNode<'_>, path: &str) -> Outcome {
         let mut outcome = Outcome::default();
         if value.is_null() {
@@ -154,6 +159,7 @@ impl Validator {
         outcome
     }
 
+    /// Validates allOf, anyOf, oneOf and not.
     fn combinations(&self, value: &Value, schema: SchemaNode<'_>, path: &str) -> Outcome {
         let mut outcome = Outcome::default();
         let any_of = schema.alternatives("anyOf");
@@ -219,6 +225,7 @@ impl Validator {
         outcome
     }
 
+    /// Validates a string.
     fn text(&self, text: &str, schema: SchemaNode<'_>, path: &str) -> Option<FieldError> {
         let length = text.chars().count() as u64;
         if let Some(limit) = limit(schema, "maxLength").filter(|limit| length > *limit) {
@@ -244,6 +251,7 @@ impl Validator {
         }
     }
 
+    /// Validates a list and its elements.
     fn list(&self, items: &[Value], schema: SchemaNode<'_>, path: &str) -> Outcome {
         let mut outcome = Outcome::default();
         if let Some(item_schema) = schema.items() {
@@ -266,6 +274,7 @@ impl Validator {
         outcome
     }
 
+    /// Validates an object and its members.
     fn object(&self, members: &Map<String, Value>, schema: SchemaNode<'_>, path: &str) -> Outcome {
         let mut outcome = Outcome::default();
         let size = members.len() as u64;
@@ -316,6 +325,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
+/// The error for a value that breaks a rule.
 fn invalid(path: &str, value: &str, rule: impl std::fmt::Display) -> FieldError {
     FieldError::with_text(FieldErrorType::Invalid, field(path), value, format!("{path} in body {rule}"))
 }
@@ -325,6 +335,7 @@ fn general(sentence: String) -> FieldError {
     FieldError::with_text(FieldErrorType::Invalid, "<nil>", "\"\"", sentence)
 }
 
+/// The error for a list or map with too many entries.
 fn too_many(path: &str, size: u64, limit: u64) -> FieldError {
     let items = if limit == 1 { "item" } else { "items" };
     FieldError::with_text(
@@ -335,12 +346,14 @@ fn too_many(path: &str, size: u64, limit: u64) -> FieldError {
     )
 }
 
+/// The error for a value of another type.
 fn wrong_type(path: &str, expected: &str, found: Option<&str>) -> FieldError {
     let found = quote(found.unwrap_or_default());
     let detail = format!("{path} in body must be of type {expected}: {found}");
     FieldError::with_text(FieldErrorType::TypeInvalid, field(path), &found, detail)
 }
 
+/// The number of a keyword such as `maxLength`.
 fn limit(schema: SchemaNode<'_>, keyword: &str) -> Option<u64> {
     let value = schema.get(keyword)?;
     value.as_u64().or_else(|| value.as_f64().filter(|float| *float >= 0.0).map(|float| float as u64))
@@ -370,10 +383,12 @@ fn effective_format<'a>(schema: SchemaNode<'a>) -> Option<&'a str> {
     is_known.then_some(format)
 }
 
+/// Whether the schema has a type or a format.
 fn has_type_check(schema: SchemaNode<'_>) -> bool {
     !types(schema).is_empty() || effective_format(schema).is_some()
 }
 
+/// Checks the type and the format of a value.
 fn type_check(value: &Value, schema: SchemaNode<'_>, path: &str) -> Outcome {
     let types = types(schema);
     let passed = Outcome { problems: Vec::new(), matches: 1 };
@@ -419,6 +434,7 @@ fn is_json_integer(float: f64) -> bool {
     float.abs() <= LARGEST && (float == whole || (float - whole).abs() / (float.abs() + whole.abs()) < 1e-9)
 }
 
+/// An error if the value is not in `enum`.
 fn enumeration(value: &Value, schema: SchemaNode<'_>, path: &str) -> Option<FieldError> {
     let allowed = schema.get("enum")?.as_array().filter(|allowed| !allowed.is_empty())?;
     let equals = |one: &Value| match (Numeral::of(one), Numeral::of(value)) {
@@ -441,6 +457,7 @@ fn enumeration(value: &Value, schema: SchemaNode<'_>, path: &str) -> Option<Fiel
     Some(FieldError::with_text(FieldErrorType::NotSupported, field(path), &shown(value), detail))
 }
 
+/// Validates a number.
 fn number(numeral: Numeral, schema: SchemaNode<'_>, path: &str) -> Outcome {
     let mut outcome = Outcome { problems: Vec::new(), matches: 1 };
     let types = types(schema);
@@ -590,6 +607,7 @@ fn embedded(value: &Value, schema: SchemaNode<'_>, path: &str, problems: &mut Ve
     }
 }
 
+/// Validates `apiVersion` or `kind` of an embedded object.
 fn type_field(value: Option<&Value>, name: &str, field: String) -> Option<FieldError> {
     let Some(value) = value else { return Some(FieldError::without_value(FieldErrorType::Required, field, "")) };
     let detail = match value {

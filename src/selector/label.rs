@@ -55,7 +55,7 @@ impl LabelSelector {
         Parser::new(text).selector(most)
     }
 
-    /// From requirements in any order.
+    /// A selector of requirements in any order.
     pub fn new(mut requirements: Vec<LabelRequirement>) -> LabelSelector {
         requirements.sort_by(|left, right| left.key.cmp(&right.key));
         LabelSelector { requirements }
@@ -112,6 +112,7 @@ impl Token<'_> {
         self.kind == TokenKind::Word
     }
 
+    /// Whether a requirement ends before this token.
     fn ends_requirement(self) -> bool {
         self.kind == TokenKind::End || self.is_symbol(",")
     }
@@ -166,12 +167,14 @@ impl<'text> Parser<'text> {
         self.ahead
     }
 
+    /// Consumes a token.
     fn next(&mut self) -> Token<'text> {
         let (following, offset) = token(self.text, self.offset);
         self.offset = offset;
         std::mem::replace(&mut self.ahead, following)
     }
 
+    /// Parses requirements up to the end.
     fn selector(mut self, most: usize) -> Result<LabelSelector, SelectorError> {
         let mut requirements = Vec::new();
         let first = self.peek();
@@ -203,6 +206,7 @@ impl<'text> Parser<'text> {
         }
     }
 
+    /// Parses one requirement.
     fn requirement(&mut self) -> Result<LabelRequirement, SelectorError> {
         let negated = self.peek().is_symbol("!");
         if negated {
@@ -227,6 +231,7 @@ impl<'text> Parser<'text> {
         Ok(LabelRequirement { key: key.text.to_owned(), operator })
     }
 
+    /// Parses an operator and its operand.
     fn comparison(&mut self, key: &str) -> Result<Operator, SelectorError> {
         let operator = self.next();
         match operator.text {
@@ -240,6 +245,7 @@ impl<'text> Parser<'text> {
         }
     }
 
+    /// Parses `(VALUE, ...)`.
     fn set(&mut self, key: &str) -> Result<Vec<String>, SelectorError> {
         let open = self.next();
         if !open.is_symbol("(") {
@@ -288,12 +294,14 @@ impl<'text> Parser<'text> {
         if token.is_word() { Ok(token) } else { Err(found(token, ", expected: identifier")) }
     }
 
+    /// Parses one value.
     fn single(&mut self, key: &str) -> Result<Vec<String>, SelectorError> {
         let token = self.value()?;
         let values = vec![token.text.to_owned()];
         checked(key, &values, &[], token.offset).map(|()| values)
     }
 
+    /// Parses the number of `>` or `<`.
     fn bound(&mut self, key: &str) -> Result<i64, SelectorError> {
         let token = self.value()?;
         let number = token.text.parse::<i64>();
@@ -310,6 +318,7 @@ fn starts_requirement(token: Token<'_>) -> bool {
     token.is_word() || token.is_symbol("!")
 }
 
+/// The error for an unexpected token.
 fn found(token: Token<'_>, rest: &str) -> SelectorError {
     SelectorError { message: format!("found '{}'{rest}", token.text), offset: token.offset }
 }

@@ -153,7 +153,7 @@ impl OperatorName {
         }
     }
 
-    /// Which operand it has.
+    /// The kind of its operand.
     pub fn operand(self) -> OperandKind {
         match self {
             OperatorName::In | OperatorName::NotIn => Operand::Values(()),
@@ -224,17 +224,17 @@ impl OperatorName {
 }
 
 impl Operator {
-    /// `=`: there is this value.
+    /// The operator `=`: the value is this one.
     pub fn equal_to(value: impl Into<String>) -> Operator {
         Operator::In(vec![value.into()])
     }
 
-    /// `!=`: there is no such value.
+    /// The operator `!=`: the value is not this one.
     pub fn not_equal_to(value: impl Into<String>) -> Operator {
         Operator::NotIn(vec![value.into()])
     }
 
-    /// Without its operand.
+    /// The name, without the operand.
     pub fn name(&self) -> OperatorName {
         match self {
             Operator::In(_) => OperatorName::In,
@@ -246,7 +246,7 @@ impl Operator {
         }
     }
 
-    /// Its operand.
+    /// The operand.
     pub fn operand(&self) -> Operand<&[String]> {
         match self {
             Operator::In(values) | Operator::NotIn(values) => Operand::Values(values),
@@ -300,8 +300,8 @@ impl Operator {
         value.is_some_and(|value| self.accepts(value)) != self.is_negative()
     }
 
-    /// Whether it holds for a field. `any` reports whether a value of the field passes a test; a field with one value has the empty one when
-    /// it is absent.
+    /// Whether the operator selects a field. `any` reports whether a value of the field passes a test; a field with one
+    /// value has the empty one when it is absent.
     pub fn matches_field(&self, any: impl FnOnce(&mut dyn FnMut(&str) -> bool) -> bool) -> bool {
         any(&mut |value| self.accepts_of_field(value)) != self.is_negative()
     }

@@ -31,7 +31,7 @@ pub enum FieldErrorType {
 }
 
 impl FieldErrorType {
-    /// As in `details.causes[].reason` of a Status.
+    /// The reason in `details.causes[].reason` of a Status.
     pub fn as_str(self) -> &'static str {
         match self {
             FieldErrorType::Invalid => "FieldValueInvalid",
@@ -45,6 +45,7 @@ impl FieldErrorType {
         }
     }
 
+    /// The beginning of a message.
     fn words(self) -> &'static str {
         match self {
             FieldErrorType::Invalid | FieldErrorType::TypeInvalid => "Invalid value",

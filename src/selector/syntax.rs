@@ -134,6 +134,7 @@ pub fn path_segment_faults(text: &str) -> Vec<String> {
     ["/", "%"].iter().filter(|part| text.contains(**part)).map(|part| format!("may not contain '{part}'")).collect()
 }
 
+/// The message for a text that is too long.
 fn length_fault(limit: usize) -> String {
     format!("must be no more than {limit} bytes")
 }
@@ -144,6 +145,7 @@ fn pattern_fault(rule: &str, pattern: &str, examples: &[&str]) -> String {
     format!("{rule} (e.g. {}regex used for validation is '{pattern}')", examples.join(" or "))
 }
 
+/// Whether a text has the characters of a label value.
 fn is_label_text(text: &str) -> bool {
     ends_with_inner(text.as_bytes(), u8::is_ascii_alphanumeric, |byte| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')

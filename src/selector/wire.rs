@@ -23,6 +23,7 @@ pub enum LabelSelection {
 }
 
 impl LabelSelection {
+    /// The selection by these requirements; none selects everything.
     fn of(requirements: Vec<LabelRequirement>) -> LabelSelection {
         if requirements.is_empty() {
             LabelSelection::Everything
@@ -122,6 +123,7 @@ struct Expression {
 }
 
 impl Expression {
+    /// The operator with its values in a dialect; errors are added to `problems`.
     fn operator(&self, dialect: Dialect, problems: &mut Vec<FieldError>) -> Option<Operator> {
         let Some(name) = OperatorName::read(&self.operator, dialect) else {
             let field = format!("{}.operator", self.path);
@@ -179,6 +181,7 @@ fn expressions(
     read
 }
 
+/// Reads `matchLabels`.
 fn equalities(value: &Value, path: &str, most: usize, problems: &mut Vec<FieldError>) -> Vec<LabelRequirement> {
     let mut requirements = Vec::new();
     if value.is_null() {
@@ -205,6 +208,7 @@ fn equalities(value: &Value, path: &str, most: usize, problems: &mut Vec<FieldEr
     requirements
 }
 
+/// The members of an object; an error if it is something else.
 fn object<'a>(value: &'a Value, path: &str, problems: &mut Vec<FieldError>) -> Option<&'a Map<String, Value>> {
     if !value.is_object() {
         problems.push(FieldError::with_value(FieldErrorType::TypeInvalid, path, value, "must be an object"));
@@ -212,6 +216,7 @@ fn object<'a>(value: &'a Value, path: &str, problems: &mut Vec<FieldError>) -> O
     value.as_object()
 }
 
+/// The elements of a list; none for null, an error for other values.
 fn list<'a>(value: &'a Value, path: &str, problems: &mut Vec<FieldError>) -> &'a [Value] {
     match value {
         Value::Null => &[],
@@ -235,6 +240,7 @@ fn text(value: &Value, path: &str, problems: &mut Vec<FieldError>) -> Option<Str
     }
 }
 
+/// The strings of a list, up to `most` errors.
 fn list_of_texts(value: &Value, path: &str, most: usize, problems: &mut Vec<FieldError>) -> Vec<String> {
     let mut texts = Vec::new();
     for (index, item) in list(value, path, problems).iter().enumerate() {

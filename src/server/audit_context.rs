@@ -112,10 +112,10 @@ impl AuditContext {
         let decided = |decision, reason: &str| Decided { decision, reason: reason.to_owned() };
         let decided = match admitted {
             Ok(Some(_)) => Some(decided(Some("allow"), "")),
-            Err(ApiError::Refused(AccessError::Forbidden(forbidden))) => {
+            Err(ApiError::Access(AccessError::Forbidden(forbidden))) => {
                 Some(decided(Some("forbid"), &forbidden.reason))
             }
-            Err(ApiError::Refused(AccessError::AuthorizerUnavailable | AccessError::TooManyReviews)) => {
+            Err(ApiError::Access(AccessError::AuthorizerUnavailable | AccessError::TooManyReviews)) => {
                 Some(decided(None, UNDECIDED))
             }
             Ok(None) | Err(_) => None,
@@ -153,7 +153,7 @@ impl AuditContext {
         if self.must_write.load(Ordering::Relaxed) {
             // Only now, so that a slow request holds no place of the queue while it waits.
             let written = async {
-                let Some(_turn) = self.log.within_wait(turns.place(user)).await else { return false };
+                let Some(_turn) = self.log.within_wait(turns.acquire_one(user)).await else { return false };
                 let event = self.event(stage, Some(code));
                 match self.log.place().await {
                     Some(place) => self.log.write(place, &event).await,
@@ -176,7 +176,7 @@ impl AuditContext {
         Ok(())
     }
 
-    /// Whose rejection this is.
+    /// The key for limits of rejected requests: the user or the address.
     fn rejected(&self) -> RejectionKey {
         match self.known.get().filter(|identity| !identity.is_anonymous()) {
             Some(identity) => RejectionKey::User(identity.user.clone()),
@@ -184,6 +184,7 @@ impl AuditContext {
         }
     }
 
+    /// The event of a stage.
     fn event(&self, stage: Stage, code: Option<u16>) -> Event {
         let mut annotations = self.begun.annotations.clone();
         if let Some(problem) = self.problem.as_ref().filter(|_| !self.is_rejected.load(Ordering::Relaxed)) {
@@ -209,7 +210,7 @@ impl AuditContext {
     }
 }
 
-/// The response to a request whose event cannot be written.
+/// The error for a request whose event cannot be written.
 fn not_written() -> ApiError {
     ApiError::Unavailable(
         "the audit log cannot be written, and this request is not served without it: try again later".to_owned(),

@@ -36,6 +36,7 @@ impl Auditing<'_> {
         self.noted.begin_audit(self.audited(log, head, view, rejected));
     }
 
+    /// Begins the audit of a request if the policy covers it.
     fn audited(
         &self,
         log: &Arc<Log>,

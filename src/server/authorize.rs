@@ -57,7 +57,7 @@ pub(super) async fn admit(
     match admitted {
         Ok(_) if through.is_some() && view.is_none() => Ok(None),
         Ok(admitted) => Ok(Some(admitted)),
-        Err(refusal) => Err(ApiError::Refused(refusal)),
+        Err(refusal) => Err(ApiError::Access(refusal)),
     }
 }
 
@@ -77,11 +77,12 @@ pub(super) async fn denied(
     access.denial_through(identity, attributes, through).await
 }
 
+/// The permission to use a View.
 fn use_of(view: &str) -> Attributes {
     Attributes::using("fieldcache.dev", "v1alpha1", "views", view)
 }
 
-/// What permits requests through a View.
+/// The permission that requests through a View need.
 fn permission<'v>(
     view: &View,
     namespaces: &'v (dyn Fn(&str, &str) -> &'v [String] + Send + Sync),
@@ -94,6 +95,6 @@ fn permission<'v>(
 
 impl From<AccessError> for ApiError {
     fn from(refusal: AccessError) -> ApiError {
-        ApiError::Refused(refusal)
+        ApiError::Access(refusal)
     }
 }

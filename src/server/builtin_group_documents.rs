@@ -8,11 +8,12 @@ use super::builtin_group::{GROUP, KEY, VERSION};
 use super::placement_review::kind as placement_reviews;
 use crate::registry::documents::StaticDocuments;
 
-/// Its rows, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
+/// The resources of the group, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
 pub(super) fn rows() -> Vec<Value> {
     vec![views(), placement_reviews::row()]
 }
 
+/// The resource `views` and its subresource, for discovery.
 fn views() -> Value {
     let nothing = json!({ "group": "", "version": "", "kind": "" });
     let view = json!({ "group": "fieldcache.dev", "version": "v1alpha1", "kind": "View" });
@@ -27,13 +28,14 @@ fn views() -> Value {
     })
 }
 
-/// Its documents.
+/// The OpenAPI documents of the group.
 pub(super) fn documents() -> &'static Arc<StaticDocuments> {
     static DOCUMENTS: LazyLock<Arc<StaticDocuments>> =
         LazyLock::new(|| Arc::new(StaticDocuments::new(Box::new(v2), [(KEY.to_owned(), Box::new(v3) as _)])));
     &DOCUMENTS
 }
 
+/// The `info` member of a document.
 fn info() -> Value {
     json!({ "title": "fieldcache", "version": env!("CARGO_PKG_VERSION") })
 }
@@ -41,6 +43,7 @@ fn info() -> Value {
 const PROXY: &str =
     "the root of a read-only API server that has what the View shows: discovery, OpenAPI, get, list and watch";
 
+/// The OpenAPI v3 document of the group.
 fn v3() -> Value {
     let text = json!({ "type": "string" });
     let parameter = |name: &str, description: &str| {
@@ -78,6 +81,7 @@ fn v3() -> Value {
     })
 }
 
+/// The OpenAPI v2 paths of the group.
 fn v2() -> Value {
     let parameter = |name: &str, description: &str| {
         json!({

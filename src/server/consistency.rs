@@ -48,7 +48,7 @@ pub enum ReadFrom {
 }
 
 impl ReadFrom {
-    /// The header's value.
+    /// The value of the header.
     pub fn value(self) -> HeaderValue {
         HeaderValue::from_static(match self {
             ReadFrom::Own => "own",
@@ -57,8 +57,8 @@ impl ReadFrom {
         })
     }
 
-    /// Says it in the answer.
-    pub fn tell(self, response: &mut Response<Body>) {
+    /// Adds the header to a response.
+    pub fn add_header(self, response: &mut Response<Body>) {
         response.headers_mut().insert(READ_HEADER, self.value());
     }
 }
@@ -88,11 +88,11 @@ pub(super) async fn needed(
     context: &RequestContext<'_>,
     resource: &Resource,
 ) -> Result<Option<Version>, ApiError> {
-    let written = Some(resource.live.last_written()).filter(|version| *version > Version::ZERO);
+    let written = Some(resource.state.last_written()).filter(|version| *version > Version::ZERO);
     match (consistency(server, context)?, &server.settings.upstream) {
         (ReadConsistency::Strong, Some(upstream)) => {
             let ask = source_version(&**upstream, &resource.gvr);
-            let reply = tokio::time::timeout(QUESTION_WAIT, resource.live.source_version(ask));
+            let reply = tokio::time::timeout(QUESTION_WAIT, resource.state.source_version(ask));
             let version = reply.await.unwrap_or_else(|_| Err("it did not answer in time".to_owned()));
             version.map(Some).map_err(|problem| {
                 let what = "a read that must not be older than its request needs to know how far the source is";
@@ -136,7 +136,7 @@ pub(super) async fn newest(
     let needed = needed(server, context, resource).await?;
     let is_strong = consistency(server, context)? == ReadConsistency::Strong;
     // What has come while the source was asked counts.
-    let held = match resource.live.state() {
+    let held = match resource.state.load_state() {
         LoadState::Ready(newest) if is_strong => newest,
         _ => held,
     };
@@ -144,7 +144,7 @@ pub(super) async fn newest(
     if may_hand_on && needed.is_some_and(|version| held.version() < version) {
         return Err(NoResponse::Forward);
     }
-    reach(&resource.live, held, needed).await
+    reach(&resource.state, held, needed).await
 }
 
 /// Asks the source for its version of a resource. Another fieldcache is told that its own copy's would not do.

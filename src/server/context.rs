@@ -33,7 +33,7 @@ pub(super) struct RequestContext<'a> {
     /// What metrics and the audit log record about it.
     pub(super) noted: &'a RequestRecord,
     /// The authenticated user; `None` without authentication.
-    pub(super) admitted: Option<AuthorizedRequest>,
+    pub(super) authorized: Option<AuthorizedRequest>,
     /// The user or address whose limits apply.
     pub(super) user: &'a User,
     pub(super) limits: &'a Limits,
@@ -51,7 +51,7 @@ impl RequestContext<'_> {
 
     /// How discovery shows fieldcache's own group: not inside of a View, and without Views if there is no authentication.
     pub(super) fn own_group(&self) -> BuiltinGroupVisibility {
-        match &self.admitted {
+        match &self.authorized {
             _ if self.through.is_some() => BuiltinGroupVisibility::Hidden,
             Some(admitted) => BuiltinGroupVisibility::of(&admitted.identity.user),
             None => BuiltinGroupVisibility::WithoutViews,
@@ -67,6 +67,7 @@ impl RequestContext<'_> {
         matches!(self.info.method, Method::GET | Method::HEAD)
     }
 
+    /// Whether the client wants indented JSON.
     pub(super) fn pretty(&self) -> bool {
         negotiate::is_pretty(self.headers, &self.info.query)
     }

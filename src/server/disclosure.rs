@@ -13,7 +13,7 @@ use crate::wire::api_error::ApiError;
 impl RequestContext<'_> {
     /// Whether the caller may list the resource in all namespaces, without any selector.
     pub(super) async fn may_list_all(&self, gvr: &Gvr) -> bool {
-        match &self.admitted {
+        match &self.authorized {
             None => true,
             Some(admitted) => Box::pin(admitted.may(&Attributes::listing(gvr))).await,
         }
@@ -21,7 +21,7 @@ impl RequestContext<'_> {
 
     /// A failure without figures of a whole store. The conditions of its FieldCache have them.
     pub(super) fn reduced(&self, failure: ApiError) -> ApiError {
-        if self.admitted.is_none() { failure } else { failure.without_figures() }
+        if self.authorized.is_none() { failure } else { failure.without_figures() }
     }
 }
 

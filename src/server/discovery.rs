@@ -23,6 +23,7 @@ use crate::wire::negotiate::{Format, OBJECTS, Offer, Protobuf, Representation, n
 use crate::wire::response::with_type;
 use crate::wire::{encode, protobuf};
 
+/// Responds to a request for discovery.
 pub(super) fn answer(
     catalog: &Catalog,
     passes: PassThrough,
@@ -75,7 +76,7 @@ pub(super) fn paths(catalog: &Catalog, context: &RequestContext<'_>) -> Vec<Stri
     path_list(&Offered { catalog, passes: PassThrough::Off, own: context.own_group() }.groups())
 }
 
-/// `/`: where to go.
+/// The body of `/`: the paths of the server.
 fn path_list(groups: &[DiscoveryGroup]) -> Vec<String> {
     let mut paths = vec!["/api".to_owned(), "/apis".to_owned()];
     for group in groups {
@@ -90,6 +91,7 @@ fn path_list(groups: &[DiscoveryGroup]) -> Vec<String> {
     paths
 }
 
+/// The body of `/api`.
 fn core_versions(groups: &[DiscoveryGroup], context: &RequestContext<'_>) -> Value {
     let core = groups.iter().find(|group| group.name.is_empty());
     let versions: Vec<&str> =
@@ -101,11 +103,13 @@ fn core_versions(groups: &[DiscoveryGroup], context: &RequestContext<'_>) -> Val
     })
 }
 
+/// The body of `/apis`.
 fn group_list(groups: &[DiscoveryGroup]) -> Value {
     let groups: Vec<Value> = groups.iter().filter(|group| !group.name.is_empty()).map(group_members).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
+/// A group of the legacy discovery.
 fn group_members(group: &DiscoveryGroup) -> Value {
     let version = |version: &discovery_rows::DiscoveryVersion| {
         let group_version = GroupVersion::new(&*group.name, &*version.name).to_string();
@@ -116,6 +120,7 @@ fn group_members(group: &DiscoveryGroup) -> Value {
     json!({"name": group.name, "versions": versions, "preferredVersion": preferred})
 }
 
+/// The body of `/apis/GROUP/VERSION`.
 fn resources(offer: &Offered<'_>, groups: &[DiscoveryGroup], group_version: &GroupVersion) -> Result<Value, ApiError> {
     let is_shown = groups.iter().any(|group| {
         group.name == group_version.group && group.versions.iter().any(|version| version.name == group_version.version)
@@ -186,6 +191,7 @@ fn kind(row: &Value, own: &GroupVersion) -> Value {
     members
 }
 
+/// Adds the members of another object.
 fn merge(into: &mut Value, from: Value) {
     if let (Value::Object(into), Value::Object(from)) = (into, from) {
         into.extend(from);
@@ -243,6 +249,7 @@ fn aggregated(
     response
 }
 
+/// A group of the aggregated discovery.
 fn aggregated_group(offer: &Offered<'_>, group: &DiscoveryGroup) -> Value {
     let versions: Vec<Value> = group
         .versions

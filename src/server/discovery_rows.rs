@@ -248,7 +248,7 @@ fn reachable(group: &str, found: &OfferedResource, passes: PassThrough) -> Optio
     (can_be_used || has_subresources).then_some(row)
 }
 
-/// Keeps the verbs that can be used; whether there are any.
+/// Removes the verbs that are not offered. Returns whether one is left.
 fn keep_verbs(row: &mut Map<String, Value>, is_offered: impl Fn(&str) -> bool) -> bool {
     match row.get_mut("verbs") {
         Some(Value::Array(verbs)) => {

@@ -74,7 +74,7 @@ impl Needed {
     }
 }
 
-/// Answers one request.
+/// Responds to a request for a document.
 pub fn answer(request: &Request<'_>, documents: &Needed) -> Response<Bytes> {
     let documents = match documents {
         Needed::V2(document) => return v2(request, document),
@@ -112,6 +112,7 @@ fn wants_gzip(request: &Request<'_>) -> bool {
     accepts_gzip(request.headers) && !request.headers.contains_key(RANGE)
 }
 
+/// Responds with the OpenAPI v2 document.
 fn v2(request: &Request<'_>, document: &DocumentForms) -> Response<Bytes> {
     let vary = |answer: Answer| answer.header(VARY, "Accept-Encoding").header(VARY, "Accept");
     let Some(encoding) = negotiate(request.headers, Version::V2) else {
@@ -137,6 +138,7 @@ fn index(request: &Request<'_>, documents: &DocumentSet) -> Response<Bytes> {
         .content(request, documents.index().json.clone())
 }
 
+/// Responds with an OpenAPI v3 document.
 fn v3(request: &Request<'_>, key: &str, document: &DocumentForms) -> Response<Bytes> {
     let Some(encoding) = negotiate(request.headers, Version::V3) else {
         return Answer::new(StatusCode::NOT_ACCEPTABLE).header(VARY, "Accept").finish();
@@ -171,6 +173,7 @@ impl Answer {
         Answer { status, headers: HeaderMap::new() }
     }
 
+    /// Adds a header.
     fn header(mut self, name: HeaderName, value: &str) -> Answer {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.append(name, value);
@@ -178,7 +181,7 @@ impl Answer {
         self
     }
 
-    /// With the time of the last change.
+    /// Adds the Last-Modified header.
     fn since(self, time: Timestamp) -> Answer {
         self.header(LAST_MODIFIED, &time.to_zoned(TimeZone::UTC).strftime(HTTP_DATE).to_string())
     }
@@ -233,7 +236,7 @@ impl Answer {
         answer.with_body(if request.method == Method::HEAD { Bytes::new() } else { body })
     }
 
-    /// No body.
+    /// The response without a body.
     fn finish(self) -> Response<Bytes> {
         self.with_body(Bytes::new())
     }
@@ -262,7 +265,7 @@ fn content_type(encoding: DocumentEncoding, version: Version) -> &'static str {
     }
 }
 
-/// What the client would rather have; `None` when it wants nothing that we have.
+/// The encoding that the client prefers; `None` when it accepts none of ours.
 fn negotiate(headers: &HeaderMap, version: Version) -> Option<DocumentEncoding> {
     let accept = joined(headers, ACCEPT);
     let accept = if accept.trim().is_empty() { "*/*" } else { &accept };
@@ -335,12 +338,13 @@ fn requested_range(headers: &HeaderMap, length: usize) -> Option<Option<(usize, 
     Some((range.0 < length && range.0 <= range.1).then_some(range))
 }
 
-/// The value of `hash`; an empty one counts as none, as upstream.
+/// The value of the parameter `hash`; an empty one counts as missing, as upstream.
 fn hash_of(query: Option<&str>) -> Option<&str> {
     let value = query?.split('&').find_map(|pair| pair.strip_prefix("hash="))?;
     (!value.is_empty()).then_some(value)
 }
 
+/// The hash as an entity tag.
 fn quoted(hash: &str) -> String {
     format!("\"{hash}\"")
 }

@@ -28,7 +28,7 @@ pub(super) struct DrainOnDrop {
 }
 
 impl DrainOnDrop {
-    /// The same body, so read.
+    /// Wraps a body.
     pub(super) fn wrap(body: UpstreamBody) -> UpstreamBody {
         if body.is_end_stream() { body } else { DrainOnDrop { body: Some(body) }.boxed_unsync() }
     }
@@ -68,6 +68,7 @@ impl Drop for DrainOnDrop {
     }
 }
 
+/// Reads the rest of a body, up to a bound.
 async fn read(mut rest: UpstreamBody) {
     let mut bytes = 0;
     while let Some(Ok(frame)) = rest.frame().await {

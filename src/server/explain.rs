@@ -28,7 +28,7 @@ pub(super) async fn explanation(
     selection: &Selection,
     state: &State,
 ) -> Explanation {
-    let (fields, mut work) = (resource.plan.fields(), Work::default());
+    let (fields, mut work) = (resource.extractor.fields(), Work::default());
     match context.may_list_all(&resource.gvr).await {
         true => Explanation::new(selection, state, fields, &mut work).await,
         false => Explanation::without_counts(selection, state, fields, &mut work).await,
@@ -36,7 +36,7 @@ pub(super) async fn explanation(
 }
 
 /// Adds the header to a response. `took`: the time of planning and collecting, where that is done.
-pub(super) fn tell(response: &mut Response<Body>, explanation: &Explanation, took: Option<Duration>) {
+pub(super) fn add_explain_header(response: &mut Response<Body>, explanation: &Explanation, took: Option<Duration>) {
     let mut plan = explanation.plan.clone();
     if plan.len() > LONGEST_PLAN {
         plan.truncate(plan.floor_char_boundary(LONGEST_PLAN));

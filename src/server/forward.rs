@@ -32,7 +32,7 @@ use crate::wire::body::Body;
 /// The API server ends what takes too long by itself; beyond this much more, nothing will come.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Hands a request on.
+/// Forwards a request to the API server.
 ///
 /// # Errors
 /// 429 when too many are under way, 503 when there is no answer.
@@ -105,6 +105,7 @@ pub(super) async fn answer(
     Ok(Response::from_parts(parts, body))
 }
 
+/// A body without bytes.
 fn empty() -> UpstreamBody {
     Empty::<Bytes>::new().map_err(|never| match never {}).boxed_unsync()
 }
@@ -117,6 +118,7 @@ fn is_long_running(context: &RequestContext<'_>, address: Option<&ResourcePath>)
     })
 }
 
+/// Whether a header is about one connection only, and is not forwarded.
 fn is_hop_by_hop(name: &HeaderName) -> bool {
     [CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE].contains(name)
         || ["keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "http2-settings"]

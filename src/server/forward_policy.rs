@@ -84,12 +84,14 @@ fn is_behind(context: &RequestContext<'_>, address: &ResourcePath, catalog: &Cat
     }
 }
 
+/// Whether the request is a review of the caller's own identity or permissions.
 fn asks_about_itself(context: &RequestContext<'_>) -> bool {
     let Route::Resource(address) = context.info.route() else { return false };
     let is_collection = address.name.is_none() && address.namespace.is_none() && !address.legacy_watch;
     context.info.method == Method::POST && is_collection && is_question(&address.gvr.group, &address.gvr.resource)
 }
 
+/// Whether the resource exists, here or in upstream's discovery.
 fn is_known(address: &ResourcePath, catalog: &Catalog) -> bool {
     let gvr = &address.gvr;
     if catalog.resource(gvr).is_some() {
@@ -102,6 +104,7 @@ fn is_known(address: &ResourcePath, catalog: &Catalog) -> bool {
         .is_some_and(|version| version.resources.iter().any(|resource| resource.name == gvr.resource))
 }
 
+/// The error for a write that is not forwarded.
 fn refuse_write(method: &Method, address: &ResourcePath) -> ApiError {
     match write_verb(method, address) {
         None | Some("") => ApiError::MethodNotAllowedHere,
@@ -151,7 +154,7 @@ pub(super) fn is_websocket(headers: &HeaderMap) -> bool {
     headers.get_all(UPGRADE).iter().any(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }
 
-/// Refuses other protocols. HTTP/2 in clear text is merely not taken up, as a server may.
+/// Rejects upgrades to other protocols. An upgrade to HTTP/2 in clear text is ignored, as a server may.
 fn check_upgrade(headers: &HeaderMap) -> Result<(), ApiError> {
     let asks = headers.get_all(CONNECTION).iter().any(|value| {
         value.to_str().is_ok_and(|text| text.split(',').any(|token| token.trim().eq_ignore_ascii_case("upgrade")))

@@ -32,6 +32,7 @@ use crate::wire::table;
 use crate::wire::table::{Columns, Include};
 use crate::wire::{protobuf, yaml};
 
+/// Responds with one object.
 pub(super) async fn answer(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -41,6 +42,7 @@ pub(super) async fn answer(
     answer_in(server, context, address, resource, protobuf::offered(&server.catalog(context), resource)).await
 }
 
+/// Responds with one object, in a format that is offered.
 async fn answer_in(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -102,7 +104,7 @@ async fn answer_in(
         if place.is_some() || length <= LARGE {
             break (content, object, took, from);
         }
-        match server.limits.lists().enter(context.user, length).map_err(ApiError::Limited)? {
+        match server.limits.lists().acquire(context.user, length).map_err(ApiError::Limited)? {
             ListAdmission::Now(free) => {
                 place = Some(free);
                 break (content, object, took, from);
@@ -141,17 +143,17 @@ async fn answer_in(
         response.body_mut().hold(place);
     }
     if agreed.misses_protobuf {
-        protobuf::tell_missed(resource, &mut response);
+        protobuf::add_missed_header(resource, &mut response);
     }
     if consistency == ReadConsistency::Strong {
-        from.tell(&mut response);
+        from.add_header(&mut response);
     }
     if context.explains() {
         let bytes = Some(object_length);
         let plan = format!("name {key} (1)");
         let candidates = context.may_list_all(&resource.gvr).await.then_some(1);
         let explanation = Explanation { plan, access: AccessPath::Index, candidates, hits: 1, bytes };
-        explain::tell(&mut response, &explanation, Some(took));
+        explain::add_explain_header(&mut response, &explanation, Some(took));
     }
     Ok(response)
 }
@@ -165,13 +167,13 @@ async fn newest_enough(
     consistency: ReadConsistency,
 ) -> Result<(Snapshot, ReadFrom), NoResponse> {
     let patience = server.settings.patience.min(context.timeout);
-    let snapshot = read::snapshot(&resource.live, patience).await?;
+    let snapshot = read::snapshot(&resource.state, patience).await?;
     if version.is_some() || consistency == ReadConsistency::Eventual {
-        read::at_most_behind(&resource.live, server.settings.max_lag).await?;
+        read::at_most_behind(&resource.state, server.settings.max_lag).await?;
     }
     match version {
         None => Box::pin(consistency::newest(server, context, resource, snapshot, context.through.is_none())).await,
-        named => consistency::reach(&resource.live, snapshot, named).await,
+        named => consistency::reach(&resource.state, snapshot, named).await,
     }
 }
 

@@ -52,6 +52,7 @@ impl Guard {
         Ok(())
     }
 
+    /// Whether a host is an address or a name of this server.
     fn is_own(&self, host: &str) -> bool {
         let is_loopback = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         is_loopback
@@ -73,7 +74,7 @@ pub fn authority<'r>(uri: &'r Uri, headers: &'r HeaderMap) -> Result<&'r str, Ap
     Ok(uri.authority().map_or(host, |authority| authority.as_str()))
 }
 
-/// A header's value; empty, which is never accepted, if it is not ASCII.
+/// The value of a header; empty, which is never accepted, if it is not ASCII.
 fn text(value: &HeaderValue) -> &str {
     value.to_str().unwrap_or_default()
 }

@@ -35,7 +35,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// A single one.
+    /// A check with a single result.
     pub fn one(
         name: &'static str,
         is_vital: bool,
@@ -53,7 +53,7 @@ pub(super) fn wants_details(query: &Query) -> bool {
     ["verbose", "exclude"].iter().any(|key| query.get(key).is_some())
 }
 
-/// Asks the checks of an endpoint.
+/// Runs the checks of an endpoint.
 fn results(endpoint: &str, checks: &[Check], draining: bool) -> Vec<Checked> {
     let mut results: Vec<Checked> = vec![("ping".to_owned(), Readiness::Ready)];
     let selected = checks.iter().filter(|check| endpoint != "livez" || check.is_vital);
@@ -81,6 +81,7 @@ pub(super) fn is_well(endpoint: &str, checks: &[Check], draining: bool) -> bool 
 /// For so long a check that fails again is not logged again, but at debug: anybody may ask as often as they like.
 const LOGGED_FOR: Duration = Duration::from_secs(1);
 
+/// Logs a failed check, at most once in an interval.
 fn log(endpoint: &str, check: &str, reason: &str) {
     static LOGGED: Mutex<BTreeMap<String, Instant>> = Mutex::new(BTreeMap::new());
     let now = Instant::now();
@@ -94,7 +95,7 @@ fn log(endpoint: &str, check: &str, reason: &str) {
     }
 }
 
-/// The answer without details.
+/// The response without details.
 pub(super) fn plain(endpoint: &str, is_well: bool) -> Response<Body> {
     if is_well {
         text(StatusCode::OK, "ok".to_owned())
@@ -158,6 +159,7 @@ pub(super) fn answer(
     text(StatusCode::OK, "ok".to_owned())
 }
 
+/// A plain text response.
 fn text(code: StatusCode, body: String) -> Response<Body> {
     let mut response = with_type(Response::new(Body::whole(body)), "text/plain; charset=utf-8");
     *response.status_mut() = code;

@@ -39,13 +39,13 @@ impl Heartbeat {
         }
     }
 
-    /// The check of liveness.
+    /// The liveness check.
     pub fn check(&self) -> Check {
         let heartbeat = self.clone();
         Check::one("runtime", true, move || heartbeat.is_recent(Instant::now()))
     }
 
-    /// When it beat last.
+    /// The time of the last beat.
     fn last(&self) -> Instant {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -55,6 +55,7 @@ const EXPIRED_PAGE: &str = "The provided continue parameter is too old to displa
 
 const EXPIRED_LIST: &str = "The resourceVersion for the provided list is too old.";
 
+/// Responds with a list.
 pub(super) async fn answer(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -64,6 +65,7 @@ pub(super) async fn answer(
     answer_in(server, context, address, resource, protobuf::offered(&server.catalog(context), resource)).await
 }
 
+/// Responds with a list, in a format that is offered.
 async fn answer_in(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -99,7 +101,7 @@ async fn answer_in(
     let is_indented = agreed.format == Format::Yaml || context.pretty();
     let bytes = page.bytes.saturating_mul(if is_indented { INDENTED } else { 1 });
     if bytes > LARGE {
-        place = Some(match server.limits.lists().enter(context.user, bytes).map_err(ApiError::Limited)? {
+        place = Some(match server.limits.lists().acquire(context.user, bytes).map_err(ApiError::Limited)? {
             ListAdmission::Now(place) => place,
             ListAdmission::Later(waiting) => {
                 // A state is not kept for the time in the queue, and what is shown after it is to be new.
@@ -168,13 +170,13 @@ async fn answer_in(
         response.body_mut().holds(protobuf::MOST_HELD);
     }
     if agreed.misses_protobuf {
-        protobuf::tell_missed(resource, &mut response);
+        protobuf::add_missed_header(resource, &mut response);
     }
     if consistency == ReadConsistency::Strong {
-        from.tell(&mut response);
+        from.add_header(&mut response);
     }
     if let Some(explanation) = explanation {
-        explain::tell(&mut response, &explanation, Some(took));
+        explain::add_explain_header(&mut response, &explanation, Some(took));
     }
     Ok(response)
 }
@@ -188,7 +190,7 @@ async fn shown(
 ) -> Result<(State, ReadFrom), NoResponse> {
     let Request { selection, wanted, resource, .. } = request;
     let patience = server.settings.patience.min(context.timeout);
-    let snapshot = read::snapshot(&resource.live, patience).await?;
+    let snapshot = read::snapshot(&resource.state, patience).await?;
     // The state at one version is what it is, however long ago the source was heard; a Strong read hears it now.
     let may_lag = match wanted.state {
         WantedState::Newest => consistency == ReadConsistency::Eventual,
@@ -196,7 +198,7 @@ async fn shown(
         WantedState::Exactly(_) => false,
     };
     if may_lag {
-        read::at_most_behind(&resource.live, server.settings.max_lag).await?;
+        read::at_most_behind(&resource.state, server.settings.max_lag).await?;
     }
     let (snapshot, from) = match wanted.state {
         WantedState::Newest => {
@@ -205,10 +207,10 @@ async fn shown(
         }
         WantedState::Any => (snapshot, ReadFrom::Own),
         WantedState::NotOlderThan(version) | WantedState::Exactly(version) => {
-            consistency::reach(&resource.live, snapshot, Some(version)).await?
+            consistency::reach(&resource.state, snapshot, Some(version)).await?
         }
     };
-    Ok((wanted.state(&resource.live, snapshot, selection)?, from))
+    Ok((wanted.state(&resource.state, snapshot, selection)?, from))
 }
 
 /// A Go type as upstream's messages print it.
@@ -246,6 +248,7 @@ struct Request {
 }
 
 impl Request {
+    /// Reads the options and the selection of a request.
     fn read(
         context: &RequestContext<'_>,
         address: &ResourcePath,
@@ -280,6 +283,7 @@ enum WantedState {
 }
 
 impl Wanted {
+    /// Reads which version and which page a request wants.
     fn read(options: &ListOptions, selection: &Selection, resource: &Resource) -> Result<Wanted, ApiError> {
         let prefix = selection.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
         // One object by name: upstream looks it up and knows no pages there.
@@ -380,6 +384,7 @@ impl PageObjects {
 }
 
 impl Page {
+    /// Takes a page of a state.
     async fn take(state: State, request: &Request) -> Page {
         let Request { selection, wanted, resource, is_selective } = request;
         let version = state.version();
@@ -503,7 +508,7 @@ struct Twice {
     written: PageObjects,
 }
 
-/// The same in protobuf; nothing when an object has no protobuf form.
+/// Encodes the list in protobuf; `None` when an object has no protobuf form.
 ///
 /// The state is held like that of a list that is being sent, because measuring takes many turns.
 async fn encoded_pieces(
@@ -556,7 +561,7 @@ enum Measured {
     Unencodable,
 }
 
-/// Adds the length of the next objects, as much as one turn of work.
+/// Adds the encoded length of the next objects, for one turn of work.
 fn measure(
     objects: &mut PageObjects,
     resource: &Resource,

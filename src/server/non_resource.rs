@@ -23,7 +23,7 @@ pub(super) async fn shows_checks(server: &ServerState, context: &RequestContext<
     if context.through.is_some() {
         return true;
     }
-    let Some(admitted) = context.admitted.as_ref().filter(|admitted| !admitted.identity.is_anonymous()) else {
+    let Some(admitted) = context.authorized.as_ref().filter(|admitted| !admitted.identity.is_anonymous()) else {
         return false;
     };
     // Only then, so that plain health checks never wait for the API server.

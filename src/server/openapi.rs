@@ -68,7 +68,7 @@ pub(super) async fn answer(
         return Ok(response.map(Body::whole));
     }
     // Making a document takes many times its memory, for a large one hundreds of megabytes.
-    let making = tokio::time::timeout(context.timeout, server.making_documents.place(context.user)).await;
+    let making = tokio::time::timeout(context.timeout, server.making_documents.acquire_one(context.user)).await;
     let Ok(Some(making)) = making else {
         return Err(ApiError::Unavailable("documents for other requests are being made: try again later".to_owned()));
     };

@@ -39,6 +39,7 @@ impl PassThrough {
     }
 }
 
+/// Whether a resource is a review, which only answers a question.
 pub(super) fn is_question(group: &str, resource: &str) -> bool {
     QUESTIONS.contains(&(group, resource))
 }

@@ -94,7 +94,7 @@ impl Server {
         non_resource::is_well(&self.state, endpoint)
     }
 
-    /// Metrics of requests.
+    /// The metrics of requests.
     pub fn tally(&self) -> &Arc<RequestMetrics> {
         &self.tally
     }
@@ -185,7 +185,7 @@ impl Server {
         let recognized = invalid.map_or(Ok(caller.recognized), Err);
         let admitted = self.authorize(&audit, parts, view.as_ref(), recognized, connection, &mut turn).await;
         if let Some(head) = &mut head {
-            head.admitted();
+            head.authorized();
         }
         // Limits are per authenticated user, across connections.
         let named = match &admitted {
@@ -208,11 +208,11 @@ impl Server {
             timeout: REQUEST_TIMEOUT,
             through,
             noted: record,
-            admitted: None,
+            authorized: None,
             user: named.as_ref().unwrap_or(connection.user()),
             limits: &self.state.limits,
         };
-        record.asked_by(context.user);
+        record.set_user(context.user);
         let admitted = admitted.and_then(|admitted| missing.map_or(Ok(admitted), Err));
         let is_exempt = is_exempt(&info.path, query_length, named.as_ref());
         let handled = self.handle(&mut context, admitted, (turn, is_exempt), (&parts.uri, body)).await;
@@ -301,7 +301,7 @@ impl Server {
         (mut turn, is_exempt): (Turn, bool),
         (uri, body): (&Uri, Option<UpstreamBody>),
     ) -> Result<Response<Body>, ApiError> {
-        context.admitted = admitted?;
+        context.authorized = admitted?;
         self.resolve_consumer(context, &mut turn).await?;
         // For the user from here on, if authentication has identified one; else still for the address.
         let user = context.user;
@@ -318,7 +318,7 @@ impl Server {
     async fn resolve_consumer(&self, context: &mut RequestContext<'_>, turn: &mut Turn) -> Result<(), ApiError> {
         let Some(through) = &mut context.through else { return Ok(()) };
         let catalog = self.state.registry.catalog();
-        let meeting = Box::pin(through.meet(context.admitted.as_ref(), &catalog));
+        let meeting = Box::pin(through.resolve_consumer(context.authorized.as_ref(), &catalog));
         turn.work_through(meeting).await.map_err(|error| context.reduced(error))
     }
 
@@ -398,8 +398,8 @@ impl Server {
         let (info, route) = (context.info, context.info.route());
         // A review stores nothing, and `kubectl create --raw` sends no media type.
         let is_review = match context.through {
-            Some(_) => self_review::kind::is_one(route),
-            None => placement_review::kind::is_asked(route).is_some(),
+            Some(_) => self_review::kind::is_self_review(route),
+            None => placement_review::kind::review_path(route).is_some(),
         };
         if !(is_review && info.method == Method::POST) {
             guards::check_body(&info.method, context.headers)?;
@@ -412,8 +412,8 @@ impl Server {
     fn review<'c>(&self, context: &RequestContext<'c>) -> Option<Review<'c>> {
         let route = context.info.route();
         match context.through {
-            None => placement_review::kind::is_asked(route).map(Review::Placement),
-            Some(_) => self_review::kind::is_asked(route, &self.state.catalog(context)).map(Review::Caller),
+            None => placement_review::kind::review_path(route).map(Review::Placement),
+            Some(_) => self_review::kind::reviewed_path(route, &self.state.catalog(context)).map(Review::Caller),
         }
     }
 
@@ -480,10 +480,11 @@ impl Server {
     /// Whether the source rejects lists of the whole resource.
     fn is_refused(&self, address: &ResourcePath) -> bool {
         let catalog = self.state.registry.catalog();
-        let state = catalog.resource(&address.gvr).map(|resource| resource.live.state());
+        let state = catalog.resource(&address.gvr).map(|resource| resource.state.load_state());
         matches!(state, Some(LoadState::Refused { code: 403, .. }))
     }
 
+    /// Handles a request for a resource that has a store.
     async fn resource(
         &self,
         context: &RequestContext<'_>,
@@ -492,7 +493,7 @@ impl Server {
         let catalog = self.state.catalog(context);
         let mut resource = read::find(&catalog, address)?;
         if let Some(through) = &context.through {
-            resource = through.seen(resource);
+            resource = through.as_seen(resource);
         }
         context.noted.served(context.info, context.headers, address, &resource);
         refuse_method(&context.info.method, address, &resource)?;
@@ -582,6 +583,7 @@ struct Caller {
 struct Turn(Option<Worker>);
 
 impl Turn {
+    /// Does work in the turn of the user.
     fn work<Done>(&mut self, work: impl FnOnce() -> Done) -> Done {
         match &mut self.0 {
             Some(worker) => worker.work(work),

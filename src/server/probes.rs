@@ -75,7 +75,7 @@ pub struct Probing {
 /// The results of a server's health checks, kept for a moment.
 struct Results {
     server: Arc<Server>,
-    kept: [Mutex<Option<(Instant, bool)>>; health::ENDPOINTS.len()],
+    cached: [Mutex<Option<(Instant, bool)>>; health::ENDPOINTS.len()],
 }
 
 impl ProbeListener {
@@ -118,7 +118,7 @@ impl ProbeListener {
 
     /// Serves until `stop` is done; connections that are open then end by themselves within seconds.
     pub async fn run(self, server: Arc<Server>, stop: impl Future<Output = ()>) {
-        let results = Arc::new(Results { server, kept: Default::default() });
+        let results = Arc::new(Results { server, cached: Default::default() });
         let mut reserve = Vec::new();
         let mut stop = pin!(stop);
         loop {
@@ -169,6 +169,7 @@ async fn accept(listener: &TcpListener, reserve: &mut Vec<File>) -> Option<(TcpS
     }
 }
 
+/// Serves one connection.
 async fn serve(stream: TcpStream, results: Arc<Results>) {
     let service = service_fn(move |request: Request<Incoming>| {
         let response = results.answer(request.method(), request.uri().path());
@@ -182,22 +183,24 @@ async fn serve(stream: TcpStream, results: Arc<Results>) {
 }
 
 impl Results {
+    /// Responds to a probe.
     fn answer(&self, method: &Method, path: &str) -> Response<Body> {
         let endpoint = health::ENDPOINTS.iter().position(|endpoint| path.strip_prefix('/') == Some(endpoint));
         let Some(endpoint) = endpoint else {
-            return said(StatusCode::NOT_FOUND, "only /livez, /readyz and /healthz are here\n");
+            return text_response(StatusCode::NOT_FOUND, "only /livez, /readyz and /healthz are here\n");
         };
         if *method != Method::GET && *method != Method::HEAD {
-            let mut response = said(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+            let mut response = text_response(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return response;
         }
         health::plain(health::ENDPOINTS[endpoint], self.is_well(endpoint))
     }
 
+    /// The result of a health check, cached for a moment.
     fn is_well(&self, endpoint: usize) -> bool {
         // Held meanwhile: others wait for this result instead of making their own.
-        let mut kept = self.kept[endpoint].lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.cached[endpoint].lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if let Some((until, is_well)) = *kept
             && until > now
@@ -210,7 +213,8 @@ impl Results {
     }
 }
 
-fn said(code: StatusCode, text: &'static str) -> Response<Body> {
+/// A plain text response.
+fn text_response(code: StatusCode, text: &'static str) -> Response<Body> {
     let mut response = Response::new(Body::whole(text));
     *response.status_mut() = code;
     response

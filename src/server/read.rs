@@ -118,7 +118,7 @@ pub async fn not_older_than(live: &ResourceState, held: Snapshot, version: Versi
         },
         () = live.freshness().lacks(version, since) => None,
     };
-    match (waited, live.state()) {
+    match (waited, live.load_state()) {
         (Some(LoadState::Ready(snapshot)), _) => Ok(snapshot),
         (Some(LoadState::Gone(_)), _) => Err(NoResponse::Retry),
         (_, LoadState::Ready(newest)) if newest.version() >= version => Ok(newest),
@@ -143,7 +143,7 @@ pub fn selection(
     let mut fields = Vec::with_capacity(requirements.len());
     for requirement in requirements {
         let field = resource
-            .plan
+            .extractor
             .resolve(&requirement.label)
             .map_err(|unsupported| ApiError::BadRequest(unsupported.message))?;
         fields.push(FieldTerm::new(field, requirement.operator));
@@ -192,7 +192,7 @@ pub async fn in_turns<Done>(
 
 /// Whether an API server behind knows every field that a selection names: it does not know those of a FieldCache.
 pub fn is_known_behind(resource: &Resource, selection: &Selection) -> bool {
-    let fields = resource.plan.fields();
+    let fields = resource.extractor.fields();
     selection.fields.iter().all(|term| match term.field {
         FieldRef::Field(index) => {
             fields.get(usize::from(index.0)).is_none_or(|field| field.origin != Origin::FieldCache)

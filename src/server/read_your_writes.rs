@@ -110,7 +110,7 @@ impl<'a> Write<'a> {
             (None, _) => ask(upstream, self.address).await,
         };
         match version {
-            Ok(version) => resources.iter().for_each(|resource| resource.live.written(version)),
+            Ok(version) => resources.iter().for_each(|resource| resource.state.written(version)),
             Err(why) => {
                 tracing::warn!(resource = %self.address.gvr, why, "the version of a write could not be determined");
                 headers.append(WARNING, HeaderValue::from_static(UNKNOWN));
@@ -155,7 +155,7 @@ impl Holder {
             Some(namespace) => format!("{namespace}/{name}"),
             None => name.to_owned(),
         };
-        let LoadState::Ready(snapshot) = resource.live.state() else { return None };
+        let LoadState::Ready(snapshot) = resource.state.load_state() else { return None };
         let object = snapshot.get(&key)?;
         let (version, uid) = (object.version(), uid_of(&object.json())?);
         Some(Holder { resource, key, version, uid })
@@ -163,7 +163,7 @@ impl Holder {
 
     /// The version at which the object is no longer there; `None` when the copy goes itself.
     async fn gone(&self) -> Option<Version> {
-        let mut states = self.resource.live.subscribe();
+        let mut states = self.resource.state.subscribe();
         let settled = states.wait_for(|state| match state {
             LoadState::Ready(snapshot) => snapshot.get(&self.key).is_none_or(|object| {
                 object.version() != self.version && uid_of(&object.json()).as_ref() != Some(&self.uid)
@@ -178,6 +178,7 @@ impl Holder {
     }
 }
 
+/// The uid in the JSON of an object.
 fn uid_of(json: &[u8]) -> Option<String> {
     let object = tree::shallow(json, HEAD_LEVELS).ok()?;
     object["metadata"]["uid"].as_str().map(str::to_owned)
@@ -205,12 +206,14 @@ async fn ask(upstream: &dyn Upstream, address: &ResourcePath) -> Result<Version,
         .unwrap_or_else(|_| Err("the API server did not return the version in time".to_owned()))
 }
 
+/// Whether a body is JSON without content encoding.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     !headers.contains_key(CONTENT_ENCODING) && kind.split(';').next().unwrap_or_default().trim() == "application/json"
 }
 
-/// Reads a body if it is not too long and there is room for it, and gives it back; one that breaks off breaks off still.
+/// Reads a body if it is short enough and fits into memory, and returns it as well. A body that breaks off breaks off
+/// for the reader too.
 async fn whole(mut body: UpstreamBody, place: &mut BodyPlace) -> (Option<Value>, UpstreamBody) {
     let mut read = BytesMut::new();
     while read.len() < READ_INTO {

@@ -103,14 +103,14 @@ struct Series {
 }
 
 impl RequestOutcome {
-    /// Of a request that cannot be routed.
+    /// The outcome of a request that cannot be routed.
     pub(super) fn rejected(code: u16) -> RequestOutcome {
         RequestOutcome { verb: Verb::Other, code, path: None, has_field_selector: false, has_label_selector: false }
     }
 }
 
 impl AnswerPath {
-    /// `index`, `scan` or `forwarded`.
+    /// The value of a metric label: `index`, `scan` or `forwarded`.
     pub fn as_str(self) -> &'static str {
         match self {
             AnswerPath::Own(access) => access.as_str(),
@@ -120,7 +120,7 @@ impl AnswerPath {
 }
 
 impl Verb {
-    /// As kube-apiserver writes it.
+    /// The verb as kube-apiserver writes it.
     pub fn as_str(self) -> &'static str {
         match self {
             Verb::Get => "GET",
@@ -136,6 +136,7 @@ impl Verb {
         }
     }
 
+    /// The verb of a request that is for no resource.
     fn of_method(method: &Method) -> Verb {
         match *method {
             Method::GET | Method::HEAD => Verb::Get,
@@ -195,6 +196,7 @@ impl RequestMetrics {
 }
 
 impl Series {
+    /// Adds a duration to the histogram.
     fn add(&self, took: Duration) {
         let microseconds = u64::try_from(took.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX);
         let bucket = BOUNDS.partition_point(|bound| *bound < microseconds);
@@ -202,6 +204,7 @@ impl Series {
         self.nanoseconds.fetch_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
+    /// The counts of the series.
     fn counted(&self, gvr: &Gvr, outcome: RequestOutcome) -> Counted {
         Counted {
             gvr: gvr.clone(),
@@ -272,17 +275,17 @@ impl RequestRecord {
         }
     }
 
-    /// What is told of it.
+    /// The audit of the request, if it is audited.
     pub(super) fn audited(&self) -> Option<&AuditContext> {
         self.audited.get().map(|audited| &**audited)
     }
 
     /// The request comes from this user, or from this address where no user is known.
-    pub(super) fn asked_by(&self, user: &User) {
+    pub(super) fn set_user(&self, user: &User) {
         let _ = self.user.set(user.clone());
     }
 
-    /// For whom it counts; `None` before that is known.
+    /// The user that the request counts for; `None` before that is known.
     pub(super) fn user(&self) -> Option<&User> {
         self.user.get()
     }
@@ -294,7 +297,7 @@ impl RequestRecord {
         let _ = self.served.set(Served { subject, verb, has_field_selector, has_label_selector });
     }
 
-    /// Its objects have been looked for.
+    /// Notes how the objects of the request were found.
     pub(super) fn accessed(&self, access: AccessPath) {
         self.found(AnswerPath::Own(access));
     }

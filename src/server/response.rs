@@ -19,7 +19,7 @@ pub(super) fn chunked(pieces: Pieces, format: Format, context: &RequestContext<'
     streamed(pieces, format, context, false)
 }
 
-/// The same; `always` streams short responses too, without their length.
+/// A response whose body is written in pieces. `always` streams short responses too, without their length.
 pub(super) fn streamed(pieces: Pieces, format: Format, context: &RequestContext<'_>, always: bool) -> Response<Body> {
     let pretty = format == Format::Json && context.pretty();
     let finish = Finish { pretty, gzip: takes_gzip(context.headers), streams: always };
@@ -42,7 +42,7 @@ pub(super) fn length_as(json: &[u8], format: Format, context: &RequestContext<'_
     }
 }
 
-/// One JSON document as an answer; in protobuf as it is given.
+/// A JSON document as a response; in protobuf the bytes are sent as they are.
 pub(super) fn document(json: Vec<u8>, format: Format, context: &RequestContext<'_>) -> Response<Body> {
     let length = json.len() as u64;
     let (pieces, held): (Pieces, u64) = match format {

@@ -29,21 +29,21 @@ pub(super) struct ViewRequest {
     /// What clients have before the path inside.
     pub(super) prefix: String,
     /// Who asks, where the View shows everybody something else. Until it is known, such a View shows nothing.
-    pub(super) consumer: Option<Seen>,
+    pub(super) consumer: Option<ResolvedConsumer>,
 }
 
 /// The View that a request names, or why it is missing or not served.
 pub(super) type FoundView = Result<ViewRequest, ApiError>;
 
 /// A consumer of a View.
-pub(super) struct Seen {
+pub(super) struct ResolvedConsumer {
     pub(super) consumer: ConsumerContext,
     /// Its Pod, where something of it is in the selection and a store has it.
     pub(super) pod: Option<Arc<FollowedPod>>,
 }
 
 impl ViewRequest {
-    /// The View that a path names, if it is served.
+    /// Finds the View that a path names.
     ///
     /// # Errors
     /// 404 where there is none, 503 where it cannot be served.
@@ -59,24 +59,29 @@ impl ViewRequest {
         }
     }
 
+    /// The catalog of the View.
     pub(super) fn catalog(&self, whole: &Arc<Catalog>) -> Arc<Catalog> {
         self.view.catalog(whole)
     }
 
-    /// A resource of its catalog, as who asks sees it.
-    pub(super) fn seen(&self, resource: Arc<Resource>) -> Arc<Resource> {
+    /// A resource of the View's catalog, as the caller sees it.
+    pub(super) fn as_seen(&self, resource: Arc<Resource>) -> Arc<Resource> {
         match &self.consumer {
             Some(seen) => Arc::new(resource.of_consumer(&seen.consumer)),
             None => resource,
         }
     }
 
-    /// Finds out what the View takes from who asks.
+    /// Determines the values of the caller that the View uses.
     ///
     /// # Errors
     /// 403 that names what is missing; 401 for the token of a Pod that does not exist any more; 429 or 503 while there is no copy of
     /// the Pods.
-    pub(super) async fn meet(&mut self, admitted: Option<&AuthorizedRequest>, whole: &Catalog) -> Result<(), ApiError> {
+    pub(super) async fn resolve_consumer(
+        &mut self,
+        admitted: Option<&AuthorizedRequest>,
+        whole: &Catalog,
+    ) -> Result<(), ApiError> {
         let identity = admitted.map(|admitted| &*admitted.identity);
         let terms = &self.view.definition().consumer;
         if terms.is_empty() {
@@ -105,11 +110,11 @@ impl ViewRequest {
             let pods = whole.store(&Gvr::new("", "v1", "pods"));
             let pods =
                 pods.ok_or_else(|| missing(&"the labels of a Pod", "no FieldCache keeps pods, so they are not known"))?;
-            let snapshot = read::snapshot(&pods.live, Duration::ZERO).await.map_err(NoResponse::into_error)?;
+            let snapshot = read::snapshot(&pods.state, Duration::ZERO).await.map_err(NoResponse::into_error)?;
             let part = |wanted| consumer.value(wanted).unwrap_or_default();
             let named = (part(ConsumerClaim::Namespace), part(ConsumerClaim::PodName), part(ConsumerClaim::PodUid));
             let terms = Arc::new(terms.clone());
-            let followed = FollowedPod::new(&pods.live, &snapshot, named, &terms);
+            let followed = FollowedPod::new(&pods.state, &snapshot, named, &terms);
             let followed =
                 followed.ok_or_else(|| missing(&"the labels of a Pod", "the Pod of this token is not there"))?;
             consumer.labels = followed.labels().clone();
@@ -117,7 +122,7 @@ impl ViewRequest {
         } else if terms.needs_claims_of_pod() {
             pod = followed_pod(admitted, terms, whole).await?;
         }
-        self.consumer = Some(Seen { consumer, pod });
+        self.consumer = Some(ResolvedConsumer { consumer, pod });
         Ok(())
     }
 }
@@ -138,15 +143,15 @@ async fn followed_pod(
     let [Some(namespace), Some(name), Some(uid)] = claims else { return Ok(None) };
     // A Pod can leave a partial store without being deleted.
     let Some(pods) = whole.resource(&Gvr::new("", "v1", "pods")) else { return Ok(None) };
-    let LoadState::Ready(snapshot) = pods.live.state() else { return Ok(None) };
+    let LoadState::Ready(snapshot) = pods.state.load_state() else { return Ok(None) };
     let terms = Arc::new(terms.clone());
-    if let Some(followed) = FollowedPod::new(&pods.live, &snapshot, (namespace, name, uid), &terms) {
+    if let Some(followed) = FollowedPod::new(&pods.state, &snapshot, (namespace, name, uid), &terms) {
         return Ok(Some(Arc::new(followed)));
     }
     match admitted.confirm().await {
         Some(true) => Ok(None),
-        Some(false) => Err(ApiError::Refused(admitted.unauthorized())),
-        None => Err(ApiError::Refused(AccessError::AuthenticatorUnavailable)),
+        Some(false) => Err(ApiError::Access(admitted.unauthorized())),
+        None => Err(ApiError::Access(AccessError::AuthenticatorUnavailable)),
     }
 }
 

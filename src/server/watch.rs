@@ -74,6 +74,7 @@ const REQUIREMENT_COST: usize = 32;
 /// Length of a watch whose client names none: kube-apiserver's `--min-request-timeout`, up to twice that.
 const DEFAULT_LENGTH: Duration = Duration::from_secs(1800);
 
+/// Responds with a watch.
 pub(super) async fn answer(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -100,8 +101,8 @@ pub(super) async fn answer(
     drop(catalog);
     let mut shape = EventEncoder::new(server, context, resource, agreed.form, encoded)?;
     // Before its copy is looked at: one that ends is kept for the watches that are open.
-    let open = resource.live.open_watch();
-    let snapshot = read::snapshot(&resource.live, server.settings.patience.min(context.timeout)).await?;
+    let open = resource.state.open_watch();
+    let snapshot = read::snapshot(&resource.state, server.settings.patience.min(context.timeout)).await?;
     if let Some(objects) = shape.encoded()
         && protobuf::meets_unencodable(resource, &snapshot, &selection, objects).await
     {
@@ -112,7 +113,7 @@ pub(super) async fn answer(
     let names_none = options.version.is_empty();
     let consistency = consistency::consistency(server, context)?;
     if !names_none || consistency == ReadConsistency::Eventual {
-        read::at_most_behind(&resource.live, server.settings.max_lag).await?;
+        read::at_most_behind(&resource.state, server.settings.max_lag).await?;
     }
     let start = match (version, options.send_initial_events) {
         (None, Some(true)) if names_none => {
@@ -138,9 +139,9 @@ pub(super) async fn answer(
     let now = Instant::now();
     // A length beyond what a clock can hold has no end.
     let deadline = now.checked_add(length).unwrap_or(now + Duration::from_secs(u64::from(u32::MAX)));
-    let proofs = if bookmarks { Proofs::asked(context, resource).await } else { None };
-    let lease = context.admitted.as_ref().map_or_else(AuthorizationLease::forever, AuthorizedRequest::lease);
-    let subscription = resource.live.dispatcher().subscribe(&selection, proofs.is_some());
+    let proofs = if bookmarks { ProgressForwarding::requested(context, resource).await } else { None };
+    let lease = context.authorized.as_ref().map_or_else(AuthorizationLease::forever, AuthorizedRequest::lease);
+    let subscription = resource.state.dispatcher().subscribe(&selection, proofs.is_some());
     let head_bytes = context.noted.audited().map_or(0, AuditContext::held_bytes);
     let held_bytes = subscription.held_bytes() + lease.held_bytes() + head_bytes;
     shape.count(server.limits.watches(), context.user).map_err(ApiError::Limited)?;
@@ -180,13 +181,13 @@ pub(super) async fn answer(
         if is_encoded { "application/vnd.kubernetes.protobuf;stream=watch" } else { media_type(Format::Json) };
     let mut response = with_type(Response::new(Body::stream(batches)), media_type);
     if agreed.misses_protobuf {
-        protobuf::tell_missed(resource, &mut response);
+        protobuf::add_missed_header(resource, &mut response);
     }
     if is_compressed {
         mark_gzip(&mut response);
     }
     if let Some(explanation) = explanation {
-        explain::tell(&mut response, &explanation, None);
+        explain::add_explain_header(&mut response, &explanation, None);
     }
     Ok(response)
 }
@@ -266,10 +267,12 @@ impl Bookmarks {
         Bookmarks { next: now + read::jittered(BOOKMARK_INTERVAL, BOOKMARK_INTERVAL + BOOKMARK_JITTER), last }
     }
 
+    /// When the next bookmark is due.
     fn due(&self) -> Instant {
         self.last.map_or(self.next, |last| last.min(self.next))
     }
 
+    /// Schedules the next bookmark.
     fn sent(&mut self, now: Instant) {
         self.next = now + read::jittered(BOOKMARK_INTERVAL, BOOKMARK_INTERVAL + BOOKMARK_JITTER);
         self.last = self.last.filter(|last| *last > now);
@@ -277,26 +280,26 @@ impl Bookmarks {
 }
 
 /// What a fieldcache that reads this one wants beside the events: a bookmark with every proof that the copy reaches farther.
-struct Proofs {
+struct ProgressForwarding {
     /// The proof that was forwarded last; `None` before the first.
-    told: Option<Option<Instant>>,
+    last_forwarded: Option<Option<Instant>>,
 }
 
-impl Proofs {
+impl ProgressForwarding {
     /// Reads the parameter. A version in it is one that somebody waits for there, so the source is asked for it here.
     ///
     /// Each bookmark shows a write to some object of the resource, so it is ignored in Views and for callers that may not list
     /// the whole resource: they get the bookmarks of every client.
-    async fn asked(context: &RequestContext<'_>, resource: &Resource) -> Option<Proofs> {
+    async fn requested(context: &RequestContext<'_>, resource: &Resource) -> Option<ProgressForwarding> {
         let wanted = Version::parse(context.info.query.get(PROGRESS_PARAMETER)?)?;
         if context.through.is_some() || !context.may_list_all(&resource.gvr).await {
             return None;
         }
-        let live = &resource.live;
-        if matches!(live.state(), LoadState::Ready(snapshot) if snapshot.version() < wanted) {
+        let live = &resource.state;
+        if matches!(live.load_state(), LoadState::Ready(snapshot) if snapshot.version() < wanted) {
             let _is_far = !live.freshness().want(wanted);
         }
-        Some(Proofs { told: None })
+        Some(ProgressForwarding { last_forwarded: None })
     }
 }
 
@@ -322,7 +325,7 @@ struct Watch {
     place: Place,
     bookmarks: Option<Bookmarks>,
     /// For another fieldcache that reads this one.
-    proofs: Option<Proofs>,
+    proofs: Option<ProgressForwarding>,
     /// Whether the last event lies in what a relist jumped over: a client that resumed from there would be refused.
     ends_within_jump: bool,
     marks_initial_end: bool,
@@ -343,7 +346,7 @@ impl Watch {
                 return None;
             }
             // What it has been told is not what the View shows now, so its client must list.
-            if let Some(what) = self.shown_anew() {
+            if let Some(what) = self.reset_reason() {
                 if matches!(self.place, Place::Ended) {
                     return None;
                 }
@@ -457,7 +460,7 @@ impl Watch {
 
     /// Whether a watch that has read nothing yet begins with changes of the past.
     fn has_history(&self, place: &Following) -> bool {
-        match self.resource.live.state() {
+        match self.resource.state.load_state() {
             LoadState::Ready(snapshot) => snapshot.end() > place.cursor,
             LoadState::Gone(_)
             | LoadState::Idle
@@ -473,9 +476,9 @@ impl Watch {
     }
 
     /// Why a View shows something else now than when the watch began.
-    fn shown_anew(&self) -> Option<&'static str> {
+    fn reset_reason(&self) -> Option<&'static str> {
         // A View of a resource that the source does not serve any more ends with it, after its last events.
-        if self.view_ended.as_ref().is_some_and(|ended| *ended.borrow()) && self.resource.live.departure().is_none() {
+        if self.view_ended.as_ref().is_some_and(|ended| *ended.borrow()) && self.resource.state.departure().is_none() {
             return Some("the View has changed or was deleted");
         }
         match self.pod.as_ref().filter(|pod| pod.is_changed()) {
@@ -485,10 +488,11 @@ impl Watch {
         }
     }
 
+    /// Writes initial events, and sets where the watch continues.
     async fn begin(&mut self, start: Start, snapshot: Snapshot, initial: Option<Initial>, batch: &mut Vec<u8>) {
         let snapshot = match start {
             Start::Initial { not_older_than: Some(version) } => {
-                match read::not_older_than(&self.resource.live, snapshot, version).await {
+                match read::not_older_than(&self.resource.state, snapshot, version).await {
                     Ok(snapshot) if snapshot.epoch() == self.epoch => snapshot,
                     Ok(_) | Err(NoResponse::Retry | NoResponse::Forward) => return,
                     Err(NoResponse::Error(failure)) => return self.shape.write_error(&failure, batch),
@@ -516,6 +520,7 @@ impl Watch {
         };
     }
 
+    /// Writes the next part of the initial events.
     fn list(&mut self, events: RemainingInitialEvents, batch: &mut Vec<u8>) {
         let most = self.most_together();
         let RemainingInitialEvents { listing, large, .. } = &events;
@@ -577,7 +582,7 @@ impl Watch {
             if routed.place >= place.cursor && routed.change.is_after(place.after) {
                 read += routed.bytes();
                 looked += cost_of_look;
-                if let Err(failure) = self.tell_routed(&routed, batch) {
+                if let Err(failure) = self.write_dispatched_event(&routed, batch) {
                     self.shape.write_error(&failure, &mut batch.rest);
                     return true;
                 }
@@ -592,7 +597,7 @@ impl Watch {
 
     /// The same from history: at first, after more has come than a mailbox keeps, and when more has changed than objects.
     fn read_history(&mut self, mut place: Following, batch: &mut Vec<u8>) -> bool {
-        let (snapshot, gone) = match self.resource.live.state() {
+        let (snapshot, gone) = match self.resource.state.load_state() {
             LoadState::Ready(snapshot) if snapshot.epoch() == self.epoch => (snapshot, None),
             LoadState::Gone(Gone { reason, last: Some(snapshot), .. }) if snapshot.epoch() == self.epoch => {
                 (snapshot, Some(reason))
@@ -664,7 +669,7 @@ impl Watch {
     }
 
     /// Tells one change, in words that all watches of this form share.
-    fn tell_routed(&mut self, routed: &DispatchedEvent, batch: &mut Batch) -> Result<(), ApiError> {
+    fn write_dispatched_event(&mut self, routed: &DispatchedEvent, batch: &mut Batch) -> Result<(), ApiError> {
         let Some(told) = transition(self.subscription.selection(), &routed.change) else { return Ok(()) };
         let line = self.shape.routed_event(&self.resource, routed, &told)?;
         if line.is_empty() {
@@ -681,6 +686,7 @@ impl Watch {
         Ok(())
     }
 
+    /// Writes a change to the selection as an event.
     fn write_transition(&mut self, told: Transition, at: Version, batch: &mut Vec<u8>) -> Result<(), ApiError> {
         let Some(told) = told.map(|object| self.resource.show(object)) else { return Ok(()) };
         let (kind, shown) = WatchEventType::of(&told, at);
@@ -709,8 +715,8 @@ impl Watch {
         self.bookmarks.as_mut()?.last.take()?;
         // Whoever is to be told something else is told when it asks again.
         let is_same =
-            matches!(self.resource.live.state(), LoadState::Ready(snapshot) if snapshot.epoch() == self.epoch);
-        if seen < after || !is_same || self.shown_anew().is_some() || self.lease.is_due() {
+            matches!(self.resource.state.load_state(), LoadState::Ready(snapshot) if snapshot.epoch() == self.epoch);
+        if seen < after || !is_same || self.reset_reason().is_some() || self.lease.is_due() {
             return None;
         }
         let mut batch = Batch::default();
@@ -722,14 +728,15 @@ impl Watch {
     fn hand_on_proof(&mut self, batch: &mut Batch) {
         let Place::Following(Following { after, seen, .. }) = self.place else { return };
         let (Some(proofs), true) = (&mut self.proofs, seen >= after) else { return };
-        let made = self.resource.live.freshness().last_progress();
-        if proofs.told.replace(made) != Some(made) && batch.is_empty() {
+        let made = self.resource.state.freshness().last_progress();
+        if proofs.last_forwarded.replace(made) != Some(made) && batch.is_empty() {
             self.write_bookmark(seen, false, &mut batch.rest);
         }
     }
 
+    /// Writes a bookmark.
     fn write_bookmark(&mut self, at: Version, ends_initial_events: bool, batch: &mut Vec<u8>) {
-        let lag = self.proofs.is_some().then(|| self.resource.live.freshness().lag());
+        let lag = self.proofs.is_some().then(|| self.resource.state.freshness().lag());
         let mark = Mark { at, ends_initial_events, lag };
         if let Err(failure) = self.shape.write_bookmark(&self.resource, &mark, batch) {
             self.shape.write_error(&failure, batch);
@@ -746,7 +753,7 @@ impl Watch {
         let next = bookmark.min(self.deadline);
         let view_ended = async {
             match &mut self.view_ended {
-                Some(ended) if self.resource.live.departure().is_none() => drop(ended.wait_for(|ended| *ended).await),
+                Some(ended) if self.resource.state.departure().is_none() => drop(ended.wait_for(|ended| *ended).await),
                 Some(_) | None => std::future::pending().await,
             }
         };

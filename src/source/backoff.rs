@@ -38,6 +38,7 @@ impl Backoff {
         self.delay(quiet, LONGEST_EXPECTED)
     }
 
+    /// The next delay, doubled up to `longest`; starts over after a quiet time.
     fn delay(&mut self, quiet: Duration, longest: Duration) -> Duration {
         if quiet >= RESET_AFTER {
             self.next = FIRST;

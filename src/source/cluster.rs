@@ -108,7 +108,7 @@ impl Cluster {
         cluster.publish_catalog().await;
         if let Some(crds) = cluster.definitions.clone() {
             // Its errors are not fatal here: without the right to list CRDs built-in types are still served.
-            if let Ok(snapshot) = crds.live.snapshot(Duration::from_secs(30)).await {
+            if let Ok(snapshot) = crds.state.snapshot(Duration::from_secs(30)).await {
                 cluster.read_crds(&snapshot).await;
                 cluster.publish_catalog().await;
             }
@@ -135,7 +135,7 @@ impl Cluster {
         loop {
             // Without permission to read CRDs, or where they are not served, only discovery reports changes.
             let crds = self.definitions.clone();
-            let mut states = crds.as_ref().map(|crds| crds.live.subscribe());
+            let mut states = crds.as_ref().map(|crds| crds.state.subscribe());
             // What was published before this line counts as news: it may have come after the last reading.
             states.iter_mut().for_each(watch::Receiver::mark_changed);
             loop {
@@ -149,7 +149,7 @@ impl Cluster {
                     changed = changed => changed,
                     Some(ended) = self.supervisor.next_ended() => {
                         if let Some(fallen) = ended {
-                            self.replace_keeper(fallen);
+                            self.restart_sync(fallen);
                         }
                         continue;
                     }
@@ -169,7 +169,7 @@ impl Cluster {
                         let request = *requests.borrow_and_update();
                         // What it waits for may be a definition that has just come.
                         if let Some(crds) = &crds
-                            && let LoadState::Ready(snapshot) = crds.live.state()
+                            && let LoadState::Ready(snapshot) = crds.state.load_state()
                             && self.read_crds(&snapshot).await
                         {
                             self.publish_catalog().await;
@@ -207,6 +207,7 @@ impl Cluster {
         }
     }
 
+    /// Reads discovery again, and updates the catalog.
     async fn rediscover(&mut self) {
         self.registry.rediscovery().begin();
         let began = Instant::now();
@@ -214,7 +215,7 @@ impl Cluster {
         self.refresh_at = Instant::now() + REFRESH_AFTER.max(began.elapsed() * REFRESH_SHARE);
         match found {
             Ok(mut found) => {
-                found.keep_stale(&self.discovery);
+                found.retain_stale(&self.discovery);
                 if found != self.discovery {
                     self.discovery = found;
                     self.publish_catalog().await;
@@ -280,7 +281,7 @@ impl Cluster {
             }
             resources.push(built_in_resource(found, self.version.minor()));
         }
-        self.custom.keep(&crds);
+        self.custom.retain(&crds);
         for crd in &crds {
             if self.custom.make(crd) {
                 tokio::task::yield_now().await;
@@ -337,7 +338,7 @@ impl Cluster {
         // After the catalog: its followers find resources that the cluster does not serve any more departing.
         self.known.send_replace(Arc::new(known));
         for resource in fresh {
-            self.start_keeper(resource);
+            self.start_sync(resource);
         }
     }
 
@@ -367,8 +368,8 @@ impl Cluster {
         (served, fresh)
     }
 
-    /// What the cluster offers, without the custom resources whose definitions are known to be gone: discovery may be a
-    /// minute behind the definitions.
+    /// The groups and resources of the cluster, without the custom resources whose definitions are known to be gone.
+    /// Discovery may be a minute behind the definitions.
     fn offers(&self) -> UpstreamDiscovery {
         let mut offers = self.discovery.offers.clone();
         if !self.knows_crds {
@@ -410,24 +411,27 @@ impl Cluster {
             return;
         }
         if let Some(gone) = self.definitions.take() {
-            gone.live.end(GoneReason::Replaced);
+            gone.state.end(GoneReason::Replaced);
         }
         self.definitions = found.map(|found| Arc::new(found.with_new_state()));
         fresh.extend(self.definitions.clone());
     }
 
-    fn start_keeper(&mut self, resource: Arc<Resource>) {
-        let keeper = self.keeper(resource.clone(), Duration::ZERO);
+    /// Starts the sync of a resource.
+    fn start_sync(&mut self, resource: Arc<Resource>) {
+        let keeper = self.sync_task(resource.clone(), Duration::ZERO);
         self.supervisor.start(resource, keeper);
     }
 
-    fn replace_keeper(&mut self, fallen: PanickedTask) {
+    /// Restarts a sync that panicked.
+    fn restart_sync(&mut self, fallen: PanickedTask) {
         self.registry.panics().count(PanicOrigin::Feed);
-        let keeper = self.keeper(fallen.resource.clone(), fallen.delay);
+        let keeper = self.sync_task(fallen.resource.clone(), fallen.delay);
         self.supervisor.replace(fallen, keeper);
     }
 
-    fn keeper(&self, resource: Arc<Resource>, delay: Duration) -> impl Future<Output = ()> + Send + 'static {
+    /// The task that syncs a resource, after a delay.
+    fn sync_task(&self, resource: Arc<Resource>, delay: Duration) -> impl Future<Output = ()> + Send + 'static {
         let is_pinned = match &self.settings.demand {
             Demand::OnRequest { pinned } => resource.gvr == crd_gvr() || pinned.contains(&resource.gvr),
             Demand::Named(_) => true,
@@ -440,7 +444,7 @@ impl Cluster {
         let logged = kept.resource.clone();
         let keeping = sync_resource(self.connection.clone(), kept, self.settings.clone(), check, delay);
         async move {
-            let live = logged.live.clone();
+            let live = logged.state.clone();
             let account = Box::pin(phase_log::logged(logged, keeping)).await;
             release_last_snapshot(&live, account).await;
         }

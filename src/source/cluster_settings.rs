@@ -71,7 +71,7 @@ impl Demand {
         }
     }
 
-    /// Waits for other names.
+    /// Waits until the names change.
     pub(super) async fn changed(&mut self) {
         if let Demand::Named(named) = self
             && named.changed().await.is_ok()

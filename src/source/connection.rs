@@ -125,6 +125,7 @@ pub enum RequestError {
     },
 }
 
+/// What to do about a status code.
 fn remedy(code: u16) -> &'static str {
     match code {
         401 => "; the credentials are missing, wrong or expired: renew them in the kubeconfig",
@@ -229,6 +230,7 @@ impl Connection {
         Ok(Some((body, entity_tag)))
     }
 
+    /// Sends a request without a body, and checks the status.
     async fn send(&self, path: &str, mut request: request::Builder) -> Result<Response<PlainBody>, RequestError> {
         if self.takes_gzip {
             request = request.header(header::ACCEPT_ENCODING, "gzip");
@@ -242,6 +244,7 @@ impl Connection {
         Err(self.refused(path, &UpstreamResponse { code, retry_after, body }))
     }
 
+    /// Sends a request, and waits for the head of its response.
     async fn answered(
         &self,
         path: &str,
@@ -337,10 +340,12 @@ impl Connection {
         weight::value_within(body, most).map_err(|error| self.broken(path, &error))
     }
 
+    /// The error for a response that is not as expected.
     pub(crate) fn unexpected(&self, path: &str, cause: &str) -> RequestError {
         RequestError::Broken { url: self.url.clone(), path: path.to_owned(), cause: cause.to_owned() }
     }
 
+    /// The error for a request or response that broke off.
     pub(crate) fn broken(&self, path: &str, cause: &(dyn std::error::Error + 'static)) -> RequestError {
         RequestError::Broken { url: self.url.clone(), path: path.to_owned(), cause: chain(cause) }
     }
@@ -390,6 +395,7 @@ async fn is_loopback(url: &Uri) -> bool {
     addresses.peek().is_some() && addresses.all(|address| address.is_loopback())
 }
 
+/// The Retry-After header, up to a bound.
 fn retry_after(response: &Response<PlainBody>) -> Option<Duration> {
     let value = response.headers().get(header::RETRY_AFTER)?;
     value.to_str().ok()?.parse().ok().map(|seconds| Duration::from_secs(seconds).min(LONGEST_RETRY_AFTER))

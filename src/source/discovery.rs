@@ -100,10 +100,10 @@ impl Discovery {
         !self.own_versions.contains(&gvr.group_version())
     }
 
-    /// Takes over what was known of versions that are stale now. Their aggregated server does not answer, which says
+    /// Retains what was known of versions that are stale now. Their aggregated server does not answer, which says
     /// nothing about its resources: stores remain, and reads of them are rejected when there was no progress for too
     /// long.
-    pub fn keep_stale(&mut self, known: &Discovery) {
+    pub fn retain_stale(&mut self, known: &Discovery) {
         for offered in &self.offers.groups {
             let is_of = |version: &str| {
                 let group_version = GroupVersion::new(&*offered.name, version);
@@ -217,7 +217,7 @@ async fn read_index(
     Ok(json!({ "kind": "APIGroupDiscoveryList", "items": items }))
 }
 
-/// An older document.
+/// Reads a document of the older discovery.
 ///
 /// # Errors
 /// It does not come in time, is too long, or its values would take too much memory.
@@ -342,6 +342,7 @@ async fn read_hashes(connection: &Connection, known: &UpstreamDiscovery, discove
     }
 }
 
+/// Reads the storage version hashes of a version, which aggregated discovery lacks.
 async fn read_hashes_of(connection: &Connection, group_version: GroupVersion, version: &mut OfferedVersion) {
     let path = format!("/{}", group_version.path());
     match read_older(connection, &path).await {
@@ -357,6 +358,7 @@ async fn read_hashes_of(connection: &Connection, group_version: GroupVersion, ve
     }
 }
 
+/// Reads a group of the aggregated discovery.
 pub(super) fn read_group(group: &Value, discovery: &mut Discovery) {
     let name = text(&group["metadata"]["name"]);
     let mut versions = Vec::new();
@@ -396,7 +398,7 @@ pub(super) fn read_group(group: &Value, discovery: &mut Discovery) {
 /// Lists of names, each once.
 type Lists = BTreeSet<Arc<[String]>>;
 
-/// A list of names. All versions of a resource have the same, as a rule, and share it.
+/// A shared list of names: all versions of a resource usually have the same one.
 fn shared(names: Vec<String>, known: &mut Lists) -> Arc<[String]> {
     if let Some(known) = known.get(&*names) {
         return known.clone();
@@ -406,6 +408,7 @@ fn shared(names: Vec<String>, known: &mut Lists) -> Arc<[String]> {
     names
 }
 
+/// Reads a resource of the aggregated discovery.
 fn read_resource(resource: &Value, group: &str, version: &str, known: &mut Lists) -> Discovered {
     let subresources = array(&resource["subresources"])
         .map(|subresource| {
@@ -431,14 +434,17 @@ fn read_resource(resource: &Value, group: &str, version: &str, known: &mut Lists
     }
 }
 
+/// The elements of a list; none for other values.
 fn array(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
+/// A string; empty for other values.
 fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
+/// The strings of a list.
 fn strings(value: &Value) -> Vec<String> {
     array(value).map(text).collect()
 }

@@ -51,7 +51,7 @@ impl Budget {
         left_out
     }
 
-    /// A document is not cached any more.
+    /// Removes a document that is not cached any more.
     pub(super) fn remove(&mut self, key: &str) {
         if let Some((_, length)) = self.kept.remove(key) {
             self.bytes -= length;

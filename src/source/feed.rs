@@ -63,7 +63,7 @@ pub struct Feed {
     /// Those of the list that is arriving; `unreadable` is valid for the old store until the new one is complete.
     unreadable_in_list: BTreeMap<String, String>,
     /// Whether readers have the current `unreadable`.
-    has_told_unreadable: bool,
+    has_reported_unreadable: bool,
     /// When such an object was logged.
     reported_unknown_values: Option<Instant>,
     ready: bool,
@@ -115,14 +115,14 @@ const UNKNOWN_NAME: &str = "(unknown name)";
 impl Feed {
     /// A feed with an empty store.
     pub fn new(resource: Arc<Resource>, limits: HistoryLimits) -> Feed {
-        let store = Store::with_epoch(limits, resource.live.next_epoch());
-        resource.live.set_relisting(false);
+        let store = Store::with_epoch(limits, resource.state.next_epoch());
+        resource.state.set_relisting(false);
         Feed {
             resource,
             store,
             unreadable: BTreeMap::new(),
             unreadable_in_list: BTreeMap::new(),
-            has_told_unreadable: false,
+            has_reported_unreadable: false,
             reported_unknown_values: None,
             ready: false,
             compared: Version::ZERO,
@@ -209,7 +209,7 @@ impl Feed {
         self.needs_list = true;
         self.trust = RelistMode::Invalidate;
         // From now on and until it is read again, however often that is begun: it is known to be wrong.
-        self.resource.live.set_relisting(true);
+        self.resource.state.set_relisting(true);
     }
 
     /// Objects that could not be read, with the reason.
@@ -231,23 +231,23 @@ impl Feed {
             SourceEvent::Begin => {
                 self.store.begin_list();
                 self.unreadable_in_list.clear();
-                self.resource.live.set_relisting(true);
+                self.resource.state.set_relisting(true);
             }
             SourceEvent::Abort => {
                 if self.store.is_listing() {
                     self.store.abort_list();
                     self.unreadable_in_list.clear();
-                    self.resource.live.set_relisting(self.trust == RelistMode::Invalidate);
+                    self.resource.state.set_relisting(self.trust == RelistMode::Invalidate);
                 }
             }
             SourceEvent::Item(bytes) | SourceEvent::Upsert(bytes) => match self.read(bytes) {
-                Ok(record) if self.is_held_already(record.version) => {}
+                Ok(record) if self.is_already_stored(record.version) => {}
                 Ok(record) => self.put(&record),
                 Err(Some(named)) => self.remove(&named.key, named.version, Removal::Unreadable),
                 Err(None) => self.lost_track(),
             },
             SourceEvent::Remove(bytes) => match self.read(bytes) {
-                Ok(record) if self.is_held_already(record.version) => {}
+                Ok(record) if self.is_already_stored(record.version) => {}
                 Ok(record) => self.remove(&record.key, Some(record.version), Removal::Reported),
                 Err(Some(named)) => {
                     self.remove(&named.key, named.version, Removal::Reported);
@@ -259,14 +259,14 @@ impl Feed {
                 self.compared = Version::ZERO;
                 let trust = std::mem::take(&mut self.trust);
                 let replaced = self.store.commit_list(version, trust);
-                self.resource.live.set_relisting(false);
+                self.resource.state.set_relisting(false);
                 if replaced == RelistOutcome::Reset && trust == RelistMode::TrustVersions {
                     tracing::warn!(resource = %self.resource.gvr, version = %version, "resource versions went backwards, history starts again");
                 }
                 self.unreadable = std::mem::take(&mut self.unreadable_in_list);
-                self.has_told_unreadable = false;
+                self.has_reported_unreadable = false;
                 if self.ready {
-                    self.resource.live.count_relist();
+                    self.resource.state.count_relist();
                 }
                 self.ready = true;
                 self.needs_list = false;
@@ -285,7 +285,8 @@ impl Feed {
         }
     }
 
-    fn is_held_already(&self, version: Version) -> bool {
+    /// Whether the store is complete up to this version.
+    fn is_already_stored(&self, version: Version) -> bool {
         !self.store.is_listing() && version <= self.compared
     }
 
@@ -306,14 +307,14 @@ impl Feed {
     pub fn publish(&mut self) {
         if self.ready {
             self.account();
-            if !self.has_told_unreadable {
-                self.resource.live.tell_unreadable(UnreadableNames {
+            if !self.has_reported_unreadable {
+                self.resource.state.publish_unreadable(UnreadableNames {
                     names: self.unreadable.keys().cloned().collect(),
                     are_all: self.unreadable.len() < MAX_UNREADABLE && !self.unreadable.contains_key(UNKNOWN_NAME),
                 });
-                self.has_told_unreadable = true;
+                self.has_reported_unreadable = true;
             }
-            self.resource.live.publish(LoadState::Ready(self.store.snapshot()));
+            self.resource.state.publish(LoadState::Ready(self.store.snapshot()));
         }
     }
 
@@ -340,7 +341,7 @@ impl Feed {
         if is_refused || held.account.must_unload() {
             self.store.abort_list();
             self.unreadable_in_list.clear();
-            self.resource.live.set_relisting(false);
+            self.resource.state.set_relisting(false);
         }
         held.refused.is_some() || held.account.must_unload()
     }
@@ -376,6 +377,7 @@ impl Feed {
         }
     }
 
+    /// Stores an object.
     fn put(&mut self, record: &Record) {
         if self.store.is_listing() {
             self.store.list(record);
@@ -384,6 +386,7 @@ impl Feed {
         }
     }
 
+    /// Removes an object.
     fn remove(&mut self, key: &Key, version: Option<Version>, removal: Removal) {
         if removal == Removal::Reported {
             self.forget_report(key);
@@ -401,7 +404,7 @@ impl Feed {
 
     /// Extracts an object; a failure is remembered and answered with what can be read of the object's name.
     fn read(&mut self, bytes: Bytes) -> Result<Record, Option<Named>> {
-        match self.resource.plan.extract(bytes.clone()) {
+        match self.resource.extractor.extract(bytes.clone()) {
             Ok(record) => {
                 self.forget_report(&record.key);
                 self.report_unknown_values(&record);
@@ -435,18 +438,20 @@ impl Feed {
         if self.store.is_listing() { &mut self.unreadable_in_list } else { &mut self.unreadable }
     }
 
+    /// Removes an object from the unreadable ones.
     fn forget_report(&mut self, key: &Key) {
         if self.reported().remove(key.as_str()).is_some() {
-            self.has_told_unreadable = false;
+            self.has_reported_unreadable = false;
         }
     }
 
+    /// Logs an unreadable object, and adds it to the unreadable ones.
     fn report(&mut self, name: String, error: &InvalidObject) {
         tracing::error!(resource = %self.resource.gvr, object = %name, error = %error, "object cannot be read and is not served");
         let reported = self.reported();
         if reported.len() < MAX_UNREADABLE {
             reported.insert(name, error.to_string());
-            self.has_told_unreadable = false;
+            self.has_reported_unreadable = false;
         }
     }
 }

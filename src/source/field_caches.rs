@@ -88,17 +88,19 @@ fn versions(spec: &FieldCacheSpec, crds: &[&Crd]) -> (Vec<String>, Vec<own::acce
     own::accept::versions(spec, &[], &served)
 }
 
+/// The definition of a FieldCache's resource.
 fn definition<'c>(spec: &FieldCacheSpec, crds: &[&'c Crd]) -> Option<&'c Crd> {
     crds.iter().copied().find(|crd| crd.group == spec.group && crd.names.plural == spec.resource)
 }
 
+/// Validates the extra fields for one version.
 fn accept_in(spec: &FieldCacheSpec, version: &str, crds: &[&Crd]) -> AcceptedFields {
     let requests = own::accept::requests(spec);
     if let Some(crd) = definition(spec, crds) {
         let found = crd.version(version);
         let schema = found.and_then(|version| version.schema.as_ref()).map(Schema::to_value);
         let subject = TargetResource {
-            plan: &Extractor::custom_resource(crd, version),
+            extractor: &Extractor::custom_resource(crd, version),
             schema: schema.as_ref(),
             columns: found.map_or(&[], |version| &version.printer_columns),
         };
@@ -110,5 +112,5 @@ fn accept_in(spec: &FieldCacheSpec, version: &str, crds: &[&Crd]) -> AcceptedFie
     let Some(kind) = kind else { return AcceptedFields::default() };
     let schema: Option<Value> = schemas::structural_schema(kind.group, kind.version, kind.kind);
     let plan = Extractor::built_in(kind.group, kind.version, kind.kind, kind.scope);
-    accept(&requests, &TargetResource { plan: &plan, schema: schema.as_ref(), columns: &[] })
+    accept(&requests, &TargetResource { extractor: &plan, schema: schema.as_ref(), columns: &[] })
 }

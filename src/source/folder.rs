@@ -140,6 +140,7 @@ struct Identity {
 }
 
 impl Identity {
+    /// Whether the object is a CustomResourceDefinition.
     fn is_definition(&self) -> bool {
         self.plural == DEFINITIONS_PLURAL && self.group == DEFINITIONS_GROUP
     }
@@ -219,6 +220,7 @@ struct Target {
 struct Schemas(HashMap<usize, (Schema, Arc<Value>)>);
 
 impl Schemas {
+    /// The parsed schema, shared by all objects that use it.
     fn of(&mut self, schema: &Schema) -> Arc<Value> {
         // The address of a text that is stored here does not change.
         let read = || (schema.clone(), Arc::new(schema.to_value()));
@@ -263,7 +265,7 @@ impl FolderState {
         Some((&served.file, line))
     }
 
-    /// Takes the files as they are now. Costs next to nothing when none of them has other bytes than before.
+    /// Takes the current files. Costs almost nothing when no file has changed.
     pub fn update(&mut self, files: &Files, built_in: BuiltInKindLookup<'_>, judge: FieldJudge<'_>) -> FolderDelta {
         let Some(changed) = self.note(files, judge) else {
             return FolderDelta { version: self.version, problems: self.problems.clone(), ..FolderDelta::default() };
@@ -396,6 +398,7 @@ impl FolderState {
         candidates
     }
 
+    /// Validates an object and prepares it for its resource.
     fn candidate(
         &mut self,
         mut value: Value,
@@ -458,6 +461,7 @@ impl FolderState {
         Ok((identity, Candidate { kind, value, targets, modified, counts_generations }))
     }
 
+    /// The kind of an object: custom, built-in or a definition.
     fn kind<'a>(
         &mut self,
         group_version: &GroupVersion,
@@ -545,6 +549,7 @@ impl FolderState {
         self.objects.insert(identity, served);
     }
 
+    /// Removes the objects that are not in `kept`.
     fn remove_all_but<T>(&mut self, kept: &HashMap<Arc<Identity>, T>, changes: &mut BTreeMap<Gvr, Vec<ObjectChange>>) {
         let gone: Vec<Arc<Identity>> =
             self.objects.keys().filter(|identity| !kept.contains_key(*identity)).cloned().collect();
@@ -567,10 +572,12 @@ impl fmt::Debug for FolderState {
     }
 }
 
+/// A problem of a file.
 fn problem(file: &str, line: usize, cause: String) -> FolderProblem {
     FolderProblem { file: file.to_owned(), line, cause }
 }
 
+/// The syntax of a file, by its extension.
 fn form_of(path: &str) -> Syntax {
     if path.to_ascii_lowercase().ends_with(".json") { Syntax::Json } else { Syntax::Yaml }
 }
@@ -595,6 +602,7 @@ fn written_definitions(bytes: &[u8], form: Syntax, judge: FieldJudge<'_>) -> Vec
     found
 }
 
+/// Reads a definition; returns its warnings, too.
 fn written_definition(value: &Value, judge: FieldJudge<'_>) -> Result<(Arc<Crd>, Vec<String>), String> {
     let crd = Crd::read(value).map_err(|error| {
         format!("CustomResourceDefinition {:?} is refused: {error}", object::metadata_text(value, "name"))
@@ -612,6 +620,7 @@ fn written_definition(value: &Value, judge: FieldJudge<'_>) -> Result<(Arc<Crd>,
     Ok((Arc::new(crd), sentences))
 }
 
+/// The hash of an object's content.
 fn digest(value: &Value) -> TextDigest {
     Sha256::digest(json::to_text(value)).into()
 }
@@ -629,10 +638,12 @@ fn type_of(value: &Value) -> Result<(GroupVersion, String), String> {
     }
 }
 
+/// The kind and the key, for messages.
 fn named(kind: &str, key: &Key) -> String {
     format!("{kind} {:?}", key.as_str())
 }
 
+/// The versions in which an object is served.
 fn targets(kind: &Kind<'_>, group_version: &GroupVersion, plural: &str, schemas: &mut Schemas) -> Vec<Target> {
     let own = Target { gvr: Gvr::new(&*group_version.group, &*group_version.version, plural), schema: None };
     let Kind::Custom { crd, version: own_version } = kind else { return vec![own] };
@@ -687,6 +698,7 @@ fn forms(identity: &Identity, candidate: &Candidate, created: &str, generation: 
     candidate.targets.iter().map(form).collect()
 }
 
+/// The object with this resourceVersion.
 fn with_version(mut form: Value, version: Version) -> Value {
     if let Some(metadata) = object::metadata_of(&mut form) {
         metadata.insert("resourceVersion".to_owned(), Value::from(version.to_string()));

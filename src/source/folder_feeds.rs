@@ -118,10 +118,12 @@ impl FolderFeeds {
         }
     }
 
+    /// Reads what changed in the folder.
     fn look(&mut self) -> io::Result<FolderDelta> {
         self.scanner.update(&mut self.state, &built_in_kind, &refused_fields)
     }
 
+    /// Applies changes to the stores.
     fn take(&mut self, mut delta: FolderDelta) {
         for (gvr, changes) in &delta.changes {
             let objects = self.objects.entry(gvr.clone()).or_default();
@@ -215,7 +217,7 @@ impl FolderFeeds {
         let mut kept = Vec::new();
         for mut resource in resources {
             let gvr = resource.gvr.clone();
-            resource.plan = self.extra.plan(&gvr, resource.plan);
+            resource.extractor = self.extra.plan(&gvr, resource.extractor);
             let held = previous.resource(&gvr).filter(|held| held.same_definition(&resource));
             match (held, self.feeds.remove(&gvr)) {
                 (Some(held), Some(feed)) => {
@@ -237,7 +239,7 @@ impl FolderFeeds {
         for (gvr, mut feed) in std::mem::replace(&mut self.feeds, feeds) {
             feed.remove_all(Version::ZERO);
             if let Some(resource) = previous.store(&gvr) {
-                resource.live.end(GoneReason::NotServed);
+                resource.state.end(GoneReason::NotServed);
             }
         }
         let extra = Arc::new(extra_entries(kept.iter().map(|resource| &**resource)));
@@ -260,6 +262,7 @@ fn version_info() -> VersionInfo {
     }
 }
 
+/// A built-in kind, from the table.
 fn built_in_kind(group: &str, version: &str, kind: &str) -> Option<BuiltInKind> {
     let found = kinds::of_kind(group, version, kind)?;
     Some(BuiltInKind {
@@ -280,6 +283,7 @@ fn refused_fields(crd: &Crd) -> Vec<String> {
     fields.chain(json_path::unreadable_columns(crd)).collect()
 }
 
+/// The resource of a built-in kind.
 fn built_in_resource(kind: &BuiltinKind) -> Resource {
     let status = Subresource { name: "status".to_owned(), kind: kind.kind.to_owned(), group_version: None };
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
@@ -297,8 +301,8 @@ fn built_in_resource(kind: &BuiltinKind) -> Resource {
         printer_columns: Arc::new([]),
         deprecation_warning: None,
         definition: String::new(),
-        plan: Extractor::built_in(kind.group, kind.version, kind.kind, kind.scope),
-        live: Arc::default(),
+        extractor: Extractor::built_in(kind.group, kind.version, kind.kind, kind.scope),
+        state: Arc::default(),
         partial_store: None,
         view_restriction: None,
     }
@@ -358,10 +362,12 @@ fn documents(crds: Vec<Arc<Crd>>, extra: Arc<ExtraEntries>) -> StaticDocuments {
     StaticDocuments::new(v2, builds)
 }
 
+/// References to the definitions.
 fn borrowed(crds: &[Arc<Crd>]) -> Vec<&Crd> {
     crds.iter().map(|crd| &**crd).collect()
 }
 
+/// The document with the selectable fields of built-in kinds.
 fn annotated(mut document: Value, extra: &ExtraEntries) -> Value {
     selectable::annotate(&mut document, &|group, version, kind| {
         let found = kinds::of_kind(group, version, kind)?;

@@ -78,10 +78,12 @@ impl UpstreamClient {
         Ok(UpstreamClient { stack: BoxCloneSyncService::new(stack), url })
     }
 
+    /// Sends a request once.
     fn once(&self, request: Request<UpstreamBody>) -> BoxFuture<'static, Result<Response<Incoming>, BoxError>> {
         Box::pin(self.stack.clone().oneshot(request))
     }
 
+    /// Sends a request, and once more if the connection was closed before a response.
     async fn ask(&self, request: Request<UpstreamBody>) -> Result<Response<UpstreamBody>, String> {
         let again = repeatable(&request);
         let mut answered = self.once(request).await;

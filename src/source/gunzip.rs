@@ -100,7 +100,7 @@ impl std::fmt::Debug for Gunzip {
 }
 
 impl Gunzip {
-    /// Adds a chunk. All text of the one before must have been taken.
+    /// Adds a chunk. All text of the previous one must have been taken.
     pub(super) fn push(&mut self, chunk: Bytes) {
         self.chunk = chunk;
     }

@@ -77,7 +77,7 @@ pub(super) async fn configuration(options: &ClusterOptions) -> Result<Config, Co
     }
 }
 
-/// Which kubeconfig is meant, for messages.
+/// The name of the kubeconfig, for messages.
 fn place(options: &ClusterOptions) -> String {
     match &options.kubeconfig {
         Some(path) => path.display().to_string(),
@@ -85,10 +85,12 @@ fn place(options: &ClusterOptions) -> String {
     }
 }
 
+/// The error for a missing context.
 fn no_context(name: &str) -> String {
     format!("there is no context {name:?}")
 }
 
+/// Finds the kubeconfig and its context; `Nothing` if there is none.
 fn find(options: &ClusterOptions) -> Result<Found, String> {
     let kubeconfig = match &options.kubeconfig {
         Some(path) => read(path)?,
@@ -103,7 +105,7 @@ fn find(options: &ClusterOptions) -> Result<Found, String> {
     }
 }
 
-/// What kubectl reads without options; empty when there is nothing.
+/// The kubeconfig that kubectl reads without options; empty when there is none.
 fn usual() -> Result<Kubeconfig, String> {
     let listed = env::var_os("KUBECONFIG").filter(|value| !value.is_empty());
     let paths: Vec<PathBuf> = match listed {
@@ -113,7 +115,7 @@ fn usual() -> Result<Kubeconfig, String> {
     merged(&paths)
 }
 
-/// These files as one; what does not exist is passed over, the first that says something wins.
+/// Merges files. Missing ones are skipped, and the first value of a setting wins.
 pub(super) fn merged(paths: &[PathBuf]) -> Result<Kubeconfig, String> {
     let there = paths.iter().filter(|path| path.exists());
     there.map(|path| read(path)).try_fold(Kubeconfig::default(), |before, next| {
@@ -121,7 +123,7 @@ pub(super) fn merged(paths: &[PathBuf]) -> Result<Kubeconfig, String> {
     })
 }
 
-/// Reads one; the files that it names relative to itself become absolute.
+/// Reads a file; relative file names in it become absolute.
 fn read(path: &Path) -> Result<Kubeconfig, String> {
     let absolute = std::path::absolute(path).map_err(|error| format!("{}: {error}", path.display()))?;
     Kubeconfig::read_from(absolute).map_err(|error| chain(&error))

@@ -132,7 +132,7 @@ impl Default for ListWatchOptions {
 /// ([`ResourceState::departure`]). The caller may drop the future at any point.
 pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Feed, following: ListWatchOptions) {
     let ListWatchOptions { max_lag, how_to_permit } = following;
-    let (gvr, live) = (&resource.gvr, &*resource.live);
+    let (gvr, live) = (&resource.gvr, &*resource.state);
     let (base, selection) = (collection(gvr), selection(resource));
     let lacks_bookmarks = AtomicBool::new(false);
     let source = Source { connection, base: &base, selection: &selection, live, max_lag, lacks_bookmarks };
@@ -310,6 +310,7 @@ enum Length {
 }
 
 impl Length {
+    /// How long the watch runs, in seconds.
     fn seconds(self) -> u64 {
         match self {
             Length::Usual => WATCH_SECONDS,
@@ -361,6 +362,7 @@ impl Source<'_> {
         }
     }
 
+    /// Watches from a version until the watch ends.
     async fn watch(&self, feed: &mut Feed, start: WatchStart, length: Length, answer_wait: Duration) -> End {
         let Source { connection, base, selection, live, .. } = *self;
         let wanted = match length {
@@ -507,7 +509,7 @@ impl Source<'_> {
                     Err(error) => return End::Failed(connection.broken(&path, &error)),
                 };
                 let mut proven = tokio::time::Instant::now();
-                match event.told {
+                match event.event_type {
                     EventType::Added if initial => feed.take(SourceEvent::Item(event.object)),
                     EventType::Added | EventType::Modified => feed.take(SourceEvent::Upsert(event.object)),
                     EventType::Deleted => feed.take(SourceEvent::Remove(event.object)),
@@ -586,6 +588,7 @@ impl Source<'_> {
         }
     }
 
+    /// Applies the result of a comparison with the newest version.
     fn take_comparison(&self, feed: &mut Feed, newest: NewestComparison) {
         let asked = match newest {
             NewestComparison::Held { asked, version } => {
@@ -619,6 +622,7 @@ impl Source<'_> {
         }
     }
 
+    /// Lists all objects in pages.
     async fn list(&self, feed: &mut Feed, answer_wait: Duration) -> Result<(), End> {
         let Source { connection, base, selection, live, .. } = *self;
         let began = tokio::time::Instant::now();
@@ -673,6 +677,7 @@ async fn within<F: Future + Unpin>(begun: &mut Option<F>) -> F::Output {
     }
 }
 
+/// How an ERROR event ends a watch.
 fn error_event(object: &[u8]) -> End {
     if object.len() > MAX_NOTICE_BYTES {
         return End::Error(format!("an ERROR event that is longer than {MAX_NOTICE_BYTES} bytes"));

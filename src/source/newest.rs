@@ -51,14 +51,14 @@ pub(super) async fn compare_with_newest(
     live: &ResourceState,
     wanted: ComparisonGoal,
 ) -> Result<NewestComparison, RequestError> {
-    let held = match live.state() {
+    let held = match live.load_state() {
         LoadState::Ready(snapshot) => snapshot.len(),
         _ => return Ok(NewestComparison::Differs),
     };
     let asked = Instant::now();
     if held > PAGE && wanted == ComparisonGoal::Progress {
         let page = pages.page(&format!("{path}?limit=1{selection}")).await?;
-        let LoadState::Ready(snapshot) = live.state() else { return Ok(NewestComparison::Differs) };
+        let LoadState::Ready(snapshot) = live.load_state() else { return Ok(NewestComparison::Differs) };
         let listed = page.entries.len() as u64;
         // With selectors, kube-apiserver does not count what is left.
         let listed = if page.next.is_empty() { Some(listed) } else { page.remaining.map(|left| listed + left) };
@@ -86,7 +86,7 @@ pub(super) async fn compare_with_newest(
         }
         page_path = format!("{path}?limit={PAGE}&continue={}{selection}", page.next);
     };
-    let LoadState::Ready(snapshot) = live.state() else { return Ok(NewestComparison::Differs) };
+    let LoadState::Ready(snapshot) = live.load_state() else { return Ok(NewestComparison::Differs) };
     let is_same = unreadable.are_all && sum_of(&snapshot, &unreadable.names).await == listed;
     Ok(if is_same && newest >= snapshot.version() {
         NewestComparison::Held { asked, version: newest }

@@ -41,7 +41,7 @@ pub fn metadata_of(object: &mut Value) -> Option<&mut Map<String, Value>> {
     metadata.as_object_mut()
 }
 
-/// A text of `metadata`; empty when it is missing or no text.
+/// A string of `metadata`; empty when it is missing or another type.
 pub fn metadata_text<'a>(object: &'a Value, name: &str) -> &'a str {
     object.get("metadata").and_then(|metadata| metadata.get(name)).and_then(Value::as_str).unwrap_or_default()
 }

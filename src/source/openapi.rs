@@ -64,11 +64,11 @@ pub type BuiltInKinds = BTreeMap<GroupVersionKind, Scope>;
 /// The fields of FieldCaches, by group, version and kind.
 pub type ExtraEntries = BTreeMap<GroupVersionKind, Vec<SelectableEntry>>;
 
-/// Those of these resources.
+/// The fields of FieldCaches among those of these resources.
 pub fn extra_entries<'r>(resources: impl IntoIterator<Item = &'r Resource>) -> ExtraEntries {
     let mut all = ExtraEntries::new();
     for resource in resources {
-        let fields = resource.plan.fields().iter().filter(|field| field.origin == Origin::FieldCache);
+        let fields = resource.extractor.fields().iter().filter(|field| field.origin == Origin::FieldCache);
         let entries: Vec<SelectableEntry> = fields
             .map(|field| SelectableEntry {
                 field_path: field.label.clone(),
@@ -170,7 +170,7 @@ impl fmt::Debug for ClusterDocuments {
 }
 
 impl ClusterDocuments {
-    /// Nothing fetched yet.
+    /// No document has been fetched yet.
     pub fn new(connection: Connection) -> ClusterDocuments {
         ClusterDocuments {
             connection,
@@ -218,6 +218,7 @@ impl ClusterDocuments {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The OpenAPI v2 document, read again if it has changed.
     async fn v2(&self) -> Result<Arc<DocumentForms>, RequestError> {
         let _asking = self.asking_v2.lock().await;
         loop {
@@ -258,6 +259,7 @@ impl ClusterDocuments {
         }
     }
 
+    /// The OpenAPI v3 documents, read again if they have changed.
     async fn v3(&self) -> Result<Arc<DocumentSet>, RequestError> {
         let _asking = self.asking_v3.lock().await;
         loop {
@@ -415,6 +417,7 @@ impl Known {
         Arc::new(DocumentSet::of_forms(v3))
     }
 
+    /// Leaves out a document that cannot be read, and logs that once.
     fn leave_out(&mut self, key: String, url: String, told: &BTreeSet<String>) {
         if !told.contains(&key) {
             tracing::warn!(

@@ -96,7 +96,7 @@ impl Page {
         Page { share: UnfinishedShare::of(room), ..Page::default() }
     }
 
-    /// Adds a chunk. All items of the one before must have been taken.
+    /// Adds a chunk. All items of the previous one must have been taken.
     pub(super) fn push(&mut self, chunk: Bytes) {
         self.chunk = if self.chunk.is_empty() { chunk } else { Bytes::from([&*self.chunk, &*chunk].concat()) };
     }
@@ -135,6 +135,7 @@ impl Page {
         Ok(PageEnd { version: page.version, next: page.next, remaining: page.remaining })
     }
 
+    /// The error for a member that is missing or at the wrong place.
     fn misplaced(&self, expected: &'static str) -> PageError {
         FrameError { offset: self.consumed, expected }.into()
     }

@@ -27,13 +27,13 @@ impl PendingReplacements {
         fresh: &mut Vec<Arc<Resource>>,
     ) -> Arc<Resource> {
         let gvr = wanted.gvr.clone();
-        let has_copy = |resource: &Arc<Resource>| matches!(resource.live.state(), LoadState::Ready(_));
+        let has_copy = |resource: &Arc<Resource>| matches!(resource.state.load_state(), LoadState::Ready(_));
         let served = previous.filter(|previous| has_copy(previous) && previous.scope == wanted.scope);
         let successor = match self.loading.remove(&gvr) {
             Some(loading) if loading.same_definition(&wanted) => loading,
             other => {
                 if let Some(obsolete) = other {
-                    obsolete.live.end(GoneReason::Replaced);
+                    obsolete.state.end(GoneReason::Replaced);
                 }
                 let successor = Arc::new(wanted);
                 fresh.push(successor.clone());
@@ -41,9 +41,9 @@ impl PendingReplacements {
             }
         };
         match served {
-            Some(served) if !is_settled(&successor.live.state()) => {
+            Some(served) if !is_settled(&successor.state.load_state()) => {
                 // The readers of the old one request it.
-                successor.live.request_load();
+                successor.state.request_load();
                 self.loading.insert(gvr, successor);
                 served.clone()
             }
@@ -54,7 +54,7 @@ impl PendingReplacements {
     /// Nothing is to take the place of this resource any more.
     pub(super) fn drop(&mut self, gvr: &Gvr) {
         if let Some(obsolete) = self.loading.remove(gvr) {
-            obsolete.live.end(GoneReason::Replaced);
+            obsolete.state.end(GoneReason::Replaced);
         }
     }
 
@@ -68,7 +68,7 @@ impl PendingReplacements {
     /// Waits until one of them can take its place. Safe to drop at any point.
     pub(super) async fn settled(&self) {
         let waits = self.loading.values().map(|resource| {
-            let mut states = resource.live.subscribe();
+            let mut states = resource.state.subscribe();
             Box::pin(async move {
                 // The sender is owned by the resource, which is referenced here.
                 let _ = states.wait_for(is_settled).await;

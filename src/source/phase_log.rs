@@ -23,8 +23,8 @@ pub(super) async fn logged<Left>(resource: Arc<Resource>, keeping: impl Future<O
         left = keeping => left,
         never = follow(&resource) => match never {}
     };
-    if let LoadState::Gone(gone) = resource.live.state()
-        && gone.had_copy
+    if let LoadState::Gone(gone) = resource.state.load_state()
+        && gone.had_store
     {
         let reason = match gone.reason {
             GoneReason::Replaced => "its definition or its fields have changed",
@@ -38,8 +38,9 @@ pub(super) async fn logged<Left>(resource: Arc<Resource>, keeping: impl Future<O
     left
 }
 
+/// Logs each time the resource has loaded.
 async fn follow(resource: &Resource) -> Infallible {
-    let mut phases = resource.live.phases();
+    let mut phases = resource.state.phases();
     let mut begun = Instant::now();
     let mut before = LoadPhase::Idle;
     loop {
@@ -47,7 +48,7 @@ async fn follow(resource: &Resource) -> Infallible {
         if phase == LoadPhase::Loading && before != LoadPhase::Loading {
             begun = Instant::now();
         }
-        if let LoadState::Ready(snapshot) = resource.live.state()
+        if let LoadState::Ready(snapshot) = resource.state.load_state()
             && before != LoadPhase::Ready
             && phase == LoadPhase::Ready
         {

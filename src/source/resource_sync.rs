@@ -41,7 +41,7 @@ impl ResourceSync {
     async fn wait_for_memory(&self, over: OverMemory) {
         tracing::warn!(resource = %self.resource.gvr, reason = %over, "not loaded");
         let needed = over.needed;
-        self.resource.live.publish(LoadState::OverMemory(over));
+        self.resource.state.publish(LoadState::OverMemory(over));
         let room = async {
             while self.memory.refuses(needed).is_some() {
                 sleep(MEMORY_CHECK).await;
@@ -52,7 +52,7 @@ impl ResourceSync {
                 sleep(MEMORY_CHECK).await;
             }
         }
-        self.resource.live.publish(LoadState::Idle);
+        self.resource.state.publish(LoadState::Idle);
     }
 }
 
@@ -70,29 +70,29 @@ pub(super) async fn sync_resource(
     let may_be_refused = resource.gvr != crd_gvr();
     tokio::select! {
         () = sleep(delay) => {}
-        () = gone(&resource.live) => return None,
+        () = gone(&resource.state) => return None,
     }
-    let mut demands = resource.live.load_requests();
+    let mut demands = resource.state.load_requests();
     // Demands are counted, so that one that came before this task first ran is not missed.
     let mut served = 0;
     loop {
         if !pinned {
             tokio::select! {
                 demand = demands.wait_for(|count| *count > served) => if demand.is_err() { return None },
-                () = gone(&resource.live) => return None,
+                () = gone(&resource.state) => return None,
             }
         }
         if let Some(over) = memory.refuses(Bytes::default()).filter(|_| may_be_refused) {
             tokio::select! {
                 () = kept.wait_for_memory(over) => {}
-                () = gone(&resource.live) => return None,
+                () = gone(&resource.state) => return None,
             }
             // Requests that arrived meanwhile have been answered.
             served = *demands.borrow();
             continue;
         }
-        resource.live.freshness().forget();
-        resource.live.loading(0);
+        resource.state.freshness().forget();
+        resource.state.loading(0);
         let mut feed = Feed::new(resource.clone(), settings.history).accounted(memory, may_be_refused);
         let refusal = feed.refusal();
         loop {
@@ -115,31 +115,31 @@ pub(super) async fn sync_resource(
                     });
                     tokio::select! {
                         () = kept.wait_for_memory(over) => {}
-                        () = gone(&resource.live) => return None,
+                        () = gone(&resource.state) => return None,
                     }
                     served = *demands.borrow();
                     break;
                 }
                 () = follow(&connection, resource, &mut feed, settings.list_watch_options()) => {
-                    end_departed(&mut feed, &resource.live);
+                    end_departed(&mut feed, &resource.state);
                     return feed.into_account();
                 }
-                () = departure_timeout(&resource.live) => {
-                    end_departed(&mut feed, &resource.live);
+                () = departure_timeout(&resource.state) => {
+                    end_departed(&mut feed, &resource.state);
                     return feed.into_account();
                 }
-                () = gone(&resource.live) => return feed.into_account(),
+                () = gone(&resource.state) => return feed.into_account(),
                 // Follows again, from a list that relies on nothing.
                 () = mismatch(&mut check) => feed.invalidate(),
-                seen = idle(&resource.live), if !pinned => {
+                seen = idle(&resource.state), if !pinned => {
                     tracing::info!(resource = %resource.gvr, "unloaded: no requests for 15 minutes");
                     // A demand that comes after the last look starts the next load.
                     served = seen;
-                    if let Some(departure) = resource.live.departure() {
-                        resource.live.end(departure.reason());
+                    if let Some(departure) = resource.state.departure() {
+                        resource.state.end(departure.reason());
                         return feed.into_account();
                     }
-                    resource.live.publish(LoadState::Idle);
+                    resource.state.publish(LoadState::Idle);
                     break;
                 }
             }
@@ -171,6 +171,7 @@ async fn mismatch(check: &mut Option<SelfCheck<Connection>>) {
     }
 }
 
+/// Waits until the resource is not served any more.
 async fn gone(live: &ResourceState) {
     let mut states = live.subscribe();
     // An error means that the resource itself is dropped, which is gone as well.

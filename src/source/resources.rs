@@ -76,22 +76,24 @@ impl CustomResources {
         true
     }
 
-    /// Releases all but those of these definitions.
-    pub(super) fn keep(&mut self, crds: &[Arc<Crd>]) {
+    /// Removes all but those of these definitions.
+    pub(super) fn retain(&mut self, crds: &[Arc<Crd>]) {
         let names: BTreeSet<&str> = crds.iter().map(|crd| &*crd.name).collect();
         self.0.retain(|name, _| names.contains(&**name));
     }
 
-    /// Those that were made, without data.
+    /// The resources that were created for a definition, without data.
     pub(super) fn of(&self, crd: &Crd) -> impl Iterator<Item = Resource> {
         self.0.get(&crd.name).into_iter().flat_map(|(_, made)| made).map(Resource::with_new_state)
     }
 }
 
+/// All versions of a definition.
 pub(super) fn crd_resources(crd: &Crd) -> impl Iterator<Item = Gvr> {
     crd.versions.iter().map(|version| crd.gvr(&version.name))
 }
 
+/// The resource for a discovered built-in one.
 pub(super) fn built_in_resource(found: &Discovered, minor: u64) -> Resource {
     Resource {
         gvr: found.gvr.clone(),
@@ -107,8 +109,8 @@ pub(super) fn built_in_resource(found: &Discovered, minor: u64) -> Resource {
         printer_columns: Arc::new([]),
         deprecation_warning: deprecation_warning(&found.gvr.group, &found.gvr.version, &found.kind, minor),
         definition: String::new(),
-        plan: Extractor::built_in(&found.gvr.group, &found.gvr.version, &found.kind, found.scope),
-        live: Arc::default(),
+        extractor: Extractor::built_in(&found.gvr.group, &found.gvr.version, &found.kind, found.scope),
+        state: Arc::default(),
         partial_store: None,
         view_restriction: None,
     }
@@ -141,8 +143,8 @@ pub(super) fn custom_resource(crd: &Crd, version: &CrdVersion) -> Resource {
         printer_columns: version.printer_columns.clone().into(),
         deprecation_warning: version.deprecation_warning.clone(),
         definition: format!("{}/{}", crd.uid, crd.generation),
-        plan: Extractor::custom_resource(crd, &version.name),
-        live: Arc::default(),
+        extractor: Extractor::custom_resource(crd, &version.name),
+        state: Arc::default(),
         partial_store: None,
         view_restriction: None,
     }
@@ -188,6 +190,7 @@ pub(super) fn groups(discovery: &Discovery, crds: &[Arc<Crd>], resources: &[Reso
     groups
 }
 
+/// Versions, preferred ones first.
 fn by_priority(versions: BTreeSet<String>) -> Vec<String> {
     let mut versions: Vec<String> = versions.into_iter().collect();
     versions.sort_by_key(|version| std::cmp::Reverse(version_priority(version)));

@@ -56,6 +56,7 @@ struct Stamp {
 }
 
 impl Stamp {
+    /// The facts of a file that change with its content.
     fn of(facts: &std::fs::Metadata) -> Stamp {
         Stamp {
             device: facts.dev(),
@@ -139,6 +140,7 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
+    /// Scans a directory.
     fn directory(&mut self, directory: &Path, relative: &str) -> io::Result<()> {
         let mut entries = std::fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
         entries.sort_by_key(std::fs::DirEntry::file_name);
@@ -160,6 +162,7 @@ impl Scan<'_> {
         Ok(())
     }
 
+    /// Scans a file or a directory.
     fn entry(&mut self, path: &Path, relative: &str) -> io::Result<()> {
         let facts = std::fs::metadata(path)?;
         if facts.is_dir() {
@@ -197,6 +200,7 @@ impl Scan<'_> {
         Ok(())
     }
 
+    /// Adds a problem of a file.
     fn problem(&mut self, file: &str, cause: String) {
         self.problems.push(FolderProblem { file: file.to_owned(), line: 1, cause });
     }

@@ -60,7 +60,7 @@ pub enum CheckResult {
 }
 
 impl CheckResult {
-    /// What is counted.
+    /// The outcome, for metrics.
     pub fn outcome(&self) -> CheckOutcome {
         match self {
             CheckResult::Same => CheckOutcome::Ok,
@@ -135,7 +135,7 @@ impl<P: Pages> SelfCheck<P> {
                 // Never closed.
                 let Ok(_turn) = self.turn.acquire().await else { return std::future::pending().await };
                 begun = Instant::now();
-                let checking = check(&self.pages, &path, &selection, &self.resource.live);
+                let checking = check(&self.pages, &path, &selection, &self.resource.state);
                 let late = |_| CheckResult::Skipped(format!("it takes longer than {} s", LONGEST.as_secs()));
                 timeout(LONGEST, checking).await.unwrap_or_else(late)
             };
@@ -157,7 +157,7 @@ impl<P: Pages> SelfCheck<P> {
     /// Counts and logs a result; true for a mismatch.
     fn record(&mut self, verdict: CheckResult) -> bool {
         let gvr = &self.resource.gvr;
-        self.resource.live.checks().count(verdict.outcome());
+        self.resource.state.checks().count(verdict.outcome());
         let had_failed = std::mem::replace(&mut self.has_failed, matches!(verdict, CheckResult::Failed(_)));
         match verdict {
             CheckResult::Same => self.mismatches = 0,
@@ -219,8 +219,7 @@ impl From<RequestError> for Unable {
     }
 }
 
-/// One comparison; `names` finds the first difference, for which the state of the store is retained until the list
-/// ends.
+/// Compares once. `names` finds the first difference, for which the state of the store is retained until the list ends.
 async fn compare(
     pages: &impl Pages,
     (path, selection): (&str, &str),
@@ -231,7 +230,7 @@ async fn compare(
     if live.is_relisting() {
         return skipped("a full list is being read");
     }
-    let LoadState::Ready(snapshot) = live.state() else { return skipped("it is not loaded") };
+    let LoadState::Ready(snapshot) = live.load_state() else { return skipped("it is not loaded") };
     let unreadable = live.unreadable();
     if !unreadable.are_all {
         return skipped("objects that cannot be read are not all known by name");
@@ -258,7 +257,7 @@ async fn compare(
         page_path = format!("{path}?limit={PAGE}&continue={}{selection}", page.next);
     }
     // Another history began meanwhile: the difference was in the old one, which is no longer published.
-    match live.state() {
+    match live.load_state() {
         LoadState::Ready(snapshot) if snapshot.epoch() == epoch => {}
         _ => return skipped("the store was replaced meanwhile"),
     }
@@ -296,6 +295,7 @@ pub(super) struct Sum {
 }
 
 impl Sum {
+    /// Adds an object to the sum.
     pub(super) fn add(&mut self, key: &str, version: Option<Version>) {
         if !identifies(key) {
             return;
@@ -321,6 +321,7 @@ struct InStep<'a> {
 }
 
 impl<'a> InStep<'a> {
+    /// Begins a comparison with the objects of a snapshot.
     fn new(snapshot: Snapshot, ignored: &'a BTreeSet<String>) -> InStep<'a> {
         InStep { snapshot, ignored, passed: None, last: None, is_in_order: true, found: None }
     }

@@ -41,7 +41,7 @@ impl StoreOptions {
 
     /// Applies its options to a resource.
     pub fn apply(&self, resource: &mut Resource) {
-        resource.plan = self.plan(&resource.gvr, resource.plan.clone());
+        resource.extractor = self.plan(&resource.gvr, resource.extractor.clone());
         resource.partial_store = self.0.get(&resource.gvr).and_then(|option| option.partial_store.clone());
     }
 

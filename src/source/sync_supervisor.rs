@@ -17,12 +17,12 @@ use crate::registry::{LoadState, Resource};
 #[derive(Debug, Default)]
 pub struct SyncSupervisor {
     tasks: JoinSet<()>,
-    kept: HashMap<Id, Kept>,
+    running: HashMap<Id, RunningSync>,
 }
 
 /// Whose keeper a task is.
 #[derive(Debug)]
-struct Kept {
+struct RunningSync {
     resource: Arc<Resource>,
     since: Instant,
     backoff: Backoff,
@@ -51,9 +51,10 @@ impl SyncSupervisor {
         self.spawn(fallen.resource, keeper, fallen.backoff);
     }
 
+    /// Starts a task with the backoff of its resource.
     fn spawn(&mut self, resource: Arc<Resource>, keeper: impl Future<Output = ()> + Send + 'static, backoff: Backoff) {
         let task = self.tasks.spawn(keeper);
-        self.kept.insert(task.id(), Kept { resource, since: Instant::now(), backoff });
+        self.running.insert(task.id(), RunningSync { resource, since: Instant::now(), backoff });
     }
 
     /// Waits until a task has ended; `None` immediately when there is none. One that ended with its resource is
@@ -64,20 +65,21 @@ impl SyncSupervisor {
         Some(self.ended(ended))
     }
 
+    /// Handles a task that ended; returns it if it panicked.
     fn ended(&mut self, ended: Result<(Id, ()), JoinError>) -> Option<PanickedTask> {
         let (id, defect) = match ended {
             Ok((id, ())) => (id, None),
             Err(error) => (error.id(), Some(error)),
         };
-        let Kept { resource, since, mut backoff } = self.kept.remove(&id)?;
+        let RunningSync { resource, since, mut backoff } = self.running.remove(&id)?;
         let defect = defect?;
         let delay = backoff.after_failure(since.elapsed());
         tracing::error!(
             resource = %resource.gvr, error = %defect, delay = ?delay,
             "the sync of this resource panicked, restarting it after a delay"
         );
-        resource.live.count_panic();
-        resource.live.publish(LoadState::Loading("restarting the sync after a panic".to_owned()));
+        resource.state.count_panic();
+        resource.state.publish(LoadState::Loading("restarting the sync after a panic".to_owned()));
         Some(PanickedTask { resource, delay, backoff })
     }
 }

@@ -31,6 +31,7 @@ pub enum EventType {
 }
 
 impl EventType {
+    /// The type of this name.
     fn of(text: &[u8]) -> EventType {
         match text {
             b"ADDED" => EventType::Added,
@@ -46,7 +47,7 @@ impl EventType {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WatchLine {
     /// Its type.
-    pub told: EventType,
+    pub event_type: EventType,
     /// The object's bytes: a slice of the line.
     pub object: Bytes,
 }
@@ -94,12 +95,13 @@ pub fn watch_line(line: &Bytes) -> Result<WatchLine, FrameError> {
     }
 }
 
+/// Splits a line that begins as kube-apiserver writes it; `None` for others.
 fn usual_watch_line(line: &Bytes) -> Option<WatchLine> {
     let behind_type = line.strip_prefix(b"{\"type\":\"")?;
     let kind = [&b"ADDED"[..], b"MODIFIED", b"DELETED"].into_iter().find(|kind| behind_type.starts_with(kind))?;
     let object = behind_type[kind.len()..].strip_prefix(b"\",\"object\":")?.strip_suffix(b"}")?;
     let is_braced = object.starts_with(b"{") && object.ends_with(b"}");
-    is_braced.then(|| WatchLine { told: EventType::of(kind), object: line.slice_ref(object) })
+    is_braced.then(|| WatchLine { event_type: EventType::of(kind), object: line.slice_ref(object) })
 }
 
 /// Splits a line of any form.
@@ -116,7 +118,7 @@ pub(super) fn any_watch_line(line: &Bytes) -> Result<WatchLine, FrameError> {
         Ok(())
     })?;
     match (told, object) {
-        (Some(told), Some(object)) => Ok(WatchLine { told, object }),
+        (Some(told), Some(object)) => Ok(WatchLine { event_type: told, object }),
         _ => Err(FrameError { offset: 0, expected: "an object with type and object" }),
     }
 }
@@ -253,7 +255,7 @@ fn elements(cursor: &mut Cursor<'_>, body: &Bytes) -> Result<Vec<Bytes>, SyntaxE
     Ok(found)
 }
 
-/// Steps over a value.
+/// Skips a value and returns its range.
 fn skip(cursor: &mut Cursor<'_>) -> Result<Range<usize>, SyntaxError> {
     let start = cursor.position();
     cursor.skip_value(0)?;

@@ -35,6 +35,7 @@ thread_local! {
     static DECOMPRESSION: RefCell<DCtx<'static>> = RefCell::new(decompression());
 }
 
+/// A decompressor for frames without the magic number.
 fn decompression() -> DCtx<'static> {
     let mut context = DCtx::create();
     context.set_parameter(DParameter::Format(FrameFormat::Magicless)).expect("zstd must know its own frame formats");

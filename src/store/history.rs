@@ -77,11 +77,12 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Forgets everything; watches can start from `version` on.
+    /// Drops all changes; watches can start from `version` on.
     pub(super) fn restart(&mut self, version: Version) {
         *self = History { first: self.first + self.changes.len() as u64, oldest: version, ..History::default() };
     }
 
+    /// Appends a change, and drops the oldest ones beyond the limits.
     pub(super) fn push(&mut self, change: Arc<Change>, limits: &HistoryLimits) {
         self.bytes += before_bytes(&change);
         self.changes.push_back(change);
@@ -119,14 +120,17 @@ impl History {
         self.bytes + (self.changes.len() * (shared::<Change>() + size_of::<usize>())) as u64
     }
 
+    /// The oldest version from which a watch can resume.
     pub(super) fn oldest(&self) -> Version {
         self.oldest
     }
 
+    /// The position after the last change.
     pub(super) fn end(&self) -> HistoryCursor {
         HistoryCursor(self.first + self.changes.len() as u64)
     }
 
+    /// The position after the changes up to this version.
     pub(super) fn since(&self, version: Version) -> Result<HistoryCursor, TooOld> {
         if version < self.oldest {
             return Err(TooOld { requested: version, oldest: self.oldest });
@@ -146,7 +150,7 @@ impl History {
         Ok(HistoryCursor(self.first + low as u64))
     }
 
-    /// The newest gap.
+    /// The newest relist gap.
     pub(super) fn last_gap(&self) -> Option<(Version, Version)> {
         self.gaps.back().copied()
     }
@@ -178,6 +182,7 @@ impl Change {
     }
 }
 
+/// Memory of the state before a change, which only history retains.
 fn before_bytes(change: &Change) -> u64 {
     change.before.as_ref().map_or(0, |before| before.held_bytes() as u64)
 }

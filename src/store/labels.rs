@@ -71,6 +71,7 @@ impl LabelIndex {
         many.into_iter().flat_map(|many| many.terms.iter()).chain(few)
     }
 
+    /// The values of a key with few values, and their posting lists.
     fn few_values(&self, key: &str) -> Vec<(&str, Posting<'_>)> {
         let prefix = prefix(key);
         self.few.with_prefix(&prefix).map(|(text, posting)| (&text[prefix.len()..], posting)).collect()
@@ -112,6 +113,7 @@ impl LabelIndex {
         }
     }
 
+    /// Adds an object to the posting list of a label.
     fn insert(&mut self, key: &str, value: &str, slot: u32) {
         if self.many.contains_key(key)
             && let Some(many) = self.many.get_mut(key)
@@ -133,7 +135,7 @@ impl LabelIndex {
         }
     }
 
-    /// `stays`: the slot has another value of the key.
+    /// Removes an object from the posting list of a label. `stays`: the slot has another value of the key.
     fn remove(&mut self, key: &str, value: &str, slot: u32, stays: bool) {
         if self.many.contains_key(key)
             && let Some(many) = self.many.get_mut(key)
@@ -150,6 +152,7 @@ impl LabelIndex {
         self.few.remove(&(prefix(key) + value), slot);
     }
 
+    /// Gives a key that has many values now an index of its own.
     fn move_to_many(&mut self, key: &str, prefix: String) {
         let terms: Vec<String> = self.few.with_prefix(&prefix).map(|(term, _)| term.to_owned()).collect();
         let mut many = Many::default();
@@ -168,6 +171,7 @@ impl LabelIndex {
         self.many.insert(Arc::from(key), many);
     }
 
+    /// Moves a key that has few values now to the shared index.
     fn move_to_few(&mut self, key: &str) {
         let Some(mut many) = self.many.remove(key) else { return };
         let values: Vec<String> = many.terms.iter().map(|(value, _)| value.to_owned()).collect();

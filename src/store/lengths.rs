@@ -37,6 +37,7 @@ impl Lengths {
         usize::MAX.checked_shr(usize::BITS - bits).unwrap_or(0)
     }
 
+    /// The counter for lengths of this power of two.
     fn class(&mut self, length: usize) -> Option<&mut u32> {
         self.0.get_mut((usize::BITS - length.leading_zeros()) as usize)
     }

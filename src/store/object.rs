@@ -44,20 +44,24 @@ impl Lengths {
     const DIGITS: u32 = 5;
     const FORMAT: u32 = 4;
 
+    /// Lengths of an object whose version has this number of digits.
     fn of_digits(digits: usize) -> Lengths {
         assert!(digits >> Lengths::DIGITS == 0, "a version must have at most 20 digits");
         Lengths(AtomicU32::new(digits as u32))
     }
 
+    /// The number of digits of the version.
     fn digits(&self) -> usize {
         (self.0.load(Ordering::Relaxed) & ((1 << Lengths::DIGITS) - 1)) as usize
     }
 
+    /// The length of the object in a format, if it was noted.
     fn noted(&self, format: u8) -> Option<usize> {
         let noted = self.0.load(Ordering::Relaxed) >> Lengths::DIGITS;
         (noted & ((1 << Lengths::FORMAT) - 1) == u32::from(format)).then_some((noted >> Lengths::FORMAT) as usize)
     }
 
+    /// Remembers the length in a format.
     fn note(&self, format: u8, length: usize) {
         let above = Lengths::DIGITS + Lengths::FORMAT;
         if format != 0 && format >> Lengths::FORMAT == 0 && length >> (u32::BITS - above) == 0 {
@@ -189,7 +193,7 @@ impl Object {
         }
     }
 
-    /// How many labels it has.
+    /// The number of labels.
     pub(super) fn label_count(&self) -> usize {
         match &self.head().layout.label_keys {
             LabelKeys::Shared(keys) => keys.len(),
@@ -255,7 +259,7 @@ impl Object {
         }
     }
 
-    /// All fields with their values, in order.
+    /// The values of all fields, in order.
     pub(super) fn fields(&self) -> Fields<'_> {
         match &self.head().layout.label_keys {
             LabelKeys::Shared(keys) => {
@@ -279,12 +283,14 @@ impl Object {
                 || self.head().layout.label_keys == other.head().layout.label_keys)
     }
 
+    /// The indexed texts of the object.
     fn texts(&self) -> &[u8] {
         let mut texts = &self.packed()[..self.head().stored_start as usize];
         read_text(&mut texts);
         texts
     }
 
+    /// The stored bytes after the texts.
     fn stored(&self) -> &[u8] {
         &self.packed()[self.head().stored_start as usize..]
     }
@@ -379,11 +385,13 @@ fn write_number(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
+/// Writes a text with its length.
 fn write_text(text: &str, out: &mut Vec<u8>) {
     write_number(text.len() as u64, out);
     out.extend_from_slice(text.as_bytes());
 }
 
+/// Reads a varint.
 fn read_number<'b>(bytes: &mut &'b [u8]) -> Option<usize> {
     let mut number = 0;
     let mut shift = 0;
@@ -398,6 +406,7 @@ fn read_number<'b>(bytes: &mut &'b [u8]) -> Option<usize> {
     }
 }
 
+/// Reads a text with its length.
 fn read_text<'b>(bytes: &mut &'b [u8]) -> Option<&'b str> {
     #[cfg(test)]
     super::text_reads::record();
@@ -407,6 +416,7 @@ fn read_text<'b>(bytes: &mut &'b [u8]) -> Option<&'b str> {
     Some(text(value))
 }
 
+/// Writes the value of a field.
 fn write_field(field: FieldIndex, value: &str, out: &mut Vec<u8>) {
     write_number(u64::from(field.0), out);
     write_text(value, out);
@@ -464,7 +474,7 @@ struct Table<'o> {
 }
 
 impl<'o> Table<'o> {
-    /// Appends it. The record's labels and values are sorted.
+    /// Appends the table. The record's labels and values are sorted.
     fn write(record: &Record, out: &mut Vec<u8>) {
         let count = record.texts.labels().len() + record.texts.values().len();
         let mut places: Vec<u32> = Vec::with_capacity(2 + count);
@@ -483,6 +493,7 @@ impl<'o> Table<'o> {
         out.extend_from_slice(&entries);
     }
 
+    /// The table of an object with many labels or values.
     fn of(texts: &'o [u8]) -> Table<'o> {
         let numbers = texts.as_chunks::<4>().0;
         let number = |index: usize| numbers.get(index).map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize);
@@ -496,11 +507,12 @@ impl<'o> Table<'o> {
         self.places.get(index).map_or(&[], |place| &self.entries[u32::from_le_bytes(*place) as usize..])
     }
 
-    /// The values from an entry on, which is none of the labels.
+    /// The values from an entry on. The entry must come after the labels.
     fn from(&self, index: usize) -> Fields<'o> {
         Fields(self.entry(index))
     }
 
+    /// The value of a label, by binary search.
     fn label(&self, key: &str) -> Option<&'o str> {
         let index = first_of(0..self.labels, |index| read_text(&mut self.entry(index)).is_some_and(|held| held < key));
         if index == self.labels {

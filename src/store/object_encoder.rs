@@ -75,7 +75,7 @@ impl Ratio {
 }
 
 impl ObjectEncoder {
-    /// Makes an object. True with it when a dictionary should be trained.
+    /// Encodes an object. Also returns true when a dictionary should be trained.
     pub(super) fn pack(&mut self, record: &Record) -> (Object, bool) {
         let layout = self.layout(record);
         let object = Object::pack(record, layout, self.compressor.as_mut());
@@ -85,7 +85,7 @@ impl ObjectEncoder {
         (object, should_train)
     }
 
-    /// The same object with the newest dictionary.
+    /// Encodes an object again with the newest dictionary.
     pub(super) fn repack(&mut self, object: &Object) -> Option<Object> {
         let label_keys = object.layout().label_keys.clone();
         let hash = match &label_keys {
@@ -125,6 +125,7 @@ impl ObjectEncoder {
             + self.shared_bytes
     }
 
+    /// The layout of an object, shared by objects with the same one.
     fn layout(&mut self, record: &Record) -> Arc<Layout> {
         let texts = &record.texts;
         let has_shared_keys = self.limits.is_within(texts.labels().len(), texts.values().len());
@@ -192,6 +193,7 @@ impl ObjectEncoder {
             + self.label_keys.iter().map(shared_text).sum::<usize>();
     }
 
+    /// The shared text of a label key.
     fn label_key(&mut self, key: &str) -> Arc<str> {
         if let Some(held) = self.label_keys.get(key) {
             return held.clone();
@@ -202,6 +204,7 @@ impl ObjectEncoder {
         key
     }
 
+    /// The hash of label keys, which changes with the dictionary.
     fn hash<'k>(&self, keys: impl Iterator<Item = &'k str>) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.trainings.hash(&mut hasher);
@@ -215,6 +218,7 @@ impl ObjectEncoder {
 /// Represents the hash of keys that are not in the layout.
 const OWN: u64 = 0;
 
+/// Memory of a layout.
 fn layout_bytes(layout: &Layout) -> usize {
     let keys = match &layout.label_keys {
         LabelKeys::Shared(keys) => allocated(size_of_val(&**keys)),

@@ -66,7 +66,7 @@ impl Order {
         }
     }
 
-    /// Takes the slot of a key out.
+    /// Removes a key and returns its slot.
     pub(super) fn remove<'k>(&mut self, key: &str, key_of: impl Fn(u32) -> &'k str) -> Option<u32> {
         let (_, leaf) = self.leaves.get_prev_mut(key)?;
         let index = leaf.binary_search_by(|slot| key_of(*slot).cmp(key)).ok()?;
@@ -111,7 +111,7 @@ impl Order {
         self.leaves.range::<_, str>((bound, Bound::Unbounded)).flat_map(|(_, leaf)| leaf.iter().copied()).skip(skip)
     }
 
-    /// How many keys lie before `key`.
+    /// The number of keys before `key`.
     pub(super) fn rank<'k>(&self, key: &str, key_of: impl Fn(u32) -> &'k str) -> usize {
         let Some((bound, leaf)) = self.leaves.get_prev(key) else { return 0 };
         let whole: usize = self

@@ -32,12 +32,14 @@ pub(super) struct Over {
 }
 
 impl Over {
+    /// Replaces the object of a slot.
     pub(super) fn rewrite(&mut self, slot: u32, object: Object) {
         self.bytes += object.held_bytes() as u64;
         let before = self.rewritten.insert(slot, object);
         self.uncount(before.as_ref());
     }
 
+    /// Adds or replaces an object.
     pub(super) fn change(&mut self, key: Key, object: Object) {
         self.bytes += object.held_bytes() as u64;
         let before = self.changed.insert(key, object);
@@ -51,11 +53,13 @@ impl Over {
         self.uncount(before.as_ref());
     }
 
+    /// Removes an object that was added.
     pub(super) fn drop_changed(&mut self, key: &Key) {
         let before = self.changed.remove(key);
         self.uncount(before.as_ref());
     }
 
+    /// Subtracts the memory of an object.
     fn uncount(&mut self, object: Option<&Object>) {
         self.bytes -= object.map_or(0, Object::held_bytes) as u64;
     }

@@ -32,7 +32,7 @@ impl Default for Pinned {
 }
 
 impl Pinned {
-    /// With another bound, in bytes.
+    /// An empty count with a bound in bytes.
     pub fn new(most: u64) -> Pinned {
         Pinned { most, bytes: AtomicU64::new(0), revoked: AtomicU64::new(0), stores: Mutex::default() }
     }
@@ -42,7 +42,7 @@ impl Pinned {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// How many readers have lost their state.
+    /// The number of readers that lost their state.
     pub fn revoked(&self) -> u64 {
         self.revoked.load(Ordering::Relaxed)
     }
@@ -96,7 +96,7 @@ impl Default for Pins {
 }
 
 impl Pins {
-    /// Of a new store.
+    /// The readers of a new store.
     pub(super) fn new(all: Arc<Pinned>) -> Arc<Pins> {
         let pins = Arc::new(Pins { all: all.clone(), ..Pins::default() });
         let mut stores = lock(&all.stores);
@@ -106,7 +106,7 @@ impl Pins {
         pins
     }
 
-    /// Bytes released so far.
+    /// The bytes released so far.
     pub(super) fn retired(&self) -> u64 {
         self.retired.load(Ordering::Relaxed)
     }
@@ -124,6 +124,7 @@ impl Pins {
         self.all.enforce();
     }
 
+    /// Updates the memory that readers retain.
     fn count(&self, readers: &mut Readers) {
         let counted = readers.held.first_key_value().map_or(0, |((at, _), _)| self.retired().saturating_sub(*at));
         if counted > readers.counted {
@@ -147,6 +148,7 @@ impl Pins {
         PinnedValue { slot, pins: self.clone(), place }
     }
 
+    /// Removes a reader.
     fn release(&self, place: Place) {
         let mut readers = lock(&self.readers);
         if readers.held.remove(&place).is_some() {
@@ -169,6 +171,7 @@ impl Pins {
 }
 
 trait Revocable: Send + Sync {
+    /// Takes the snapshot away from its reader.
     fn revoke(&self);
 }
 
@@ -199,7 +202,7 @@ pub struct PinnedValue<Value> {
 pub struct Revocation(Arc<AtomicBool>);
 
 impl Revocation {
-    /// Whether it has.
+    /// Whether the value was revoked.
     pub fn is_revoked(&self) -> bool {
         self.0.load(Ordering::SeqCst)
     }
@@ -224,7 +227,7 @@ impl<Value> PinnedValue<Value> {
         done
     }
 
-    /// Takes the value out; `None` when it has been revoked.
+    /// Takes the value; `None` when it has been revoked.
     pub fn take(self) -> Option<Value> {
         lock(&self.slot.value).take().filter(|_| !self.slot.is_revoked.load(Ordering::SeqCst))
     }

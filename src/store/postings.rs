@@ -159,10 +159,12 @@ impl Postings {
         differences(&before.missing, &after.missing, |part, is_new| self.mark(*part, slot, is_new));
     }
 
+    /// Adds a slot to the posting list of a value.
     fn insert(&mut self, field: FieldIndex, value: &str, slot: u32) {
         self.fields.entry(field).or_default().insert(value, slot);
     }
 
+    /// Removes a slot from the posting list of a value.
     fn remove(&mut self, field: FieldIndex, value: &str, slot: u32) {
         let Some(terms) = self.fields.get_mut(&field) else { return };
         terms.remove(value, slot);
@@ -171,6 +173,7 @@ impl Postings {
         }
     }
 
+    /// Marks whether a part of an object is missing in the index.
     fn mark(&mut self, part: IndexedPart, slot: u32, is_incomplete: bool) {
         if is_incomplete {
             Arc::make_mut(self.incomplete.entry(part).or_default()).insert(slot);

@@ -36,12 +36,13 @@ impl Default for Form {
     }
 }
 
+/// The part that a slot is in.
 fn part_of(slot: u32) -> usize {
     (slot >> 16) as usize
 }
 
 impl SlotSet {
-    /// Of two slots.
+    /// A set of two slots.
     pub(super) fn pair(one: u32, other: u32) -> SlotSet {
         let mut set = SlotSet { form: Form::Few(Vec::with_capacity(2)), len: 0 };
         set.insert(one);
@@ -49,12 +50,12 @@ impl SlotSet {
         set
     }
 
-    /// How many slots.
+    /// The number of slots.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -89,7 +90,7 @@ impl SlotSet {
         }
     }
 
-    /// As a set of its own.
+    /// The set as a bitmap.
     pub fn to_bitmap(&self) -> RoaringBitmap {
         let mut set = RoaringBitmap::new();
         self.add_to(&mut set);
@@ -110,7 +111,7 @@ impl SlotSet {
         }
     }
 
-    /// Takes all of them out of `set`.
+    /// Removes the slots from `set`.
     pub fn subtract_from(&self, set: &mut RoaringBitmap) {
         match &self.form {
             Form::Few(slots) => {
@@ -126,7 +127,7 @@ impl SlotSet {
         }
     }
 
-    /// Adds a slot; false when it was there.
+    /// Adds a slot; false when it is in the set already.
     pub(super) fn insert(&mut self, slot: u32) -> bool {
         let is_new = match &mut self.form {
             Form::Few(slots) => match slots.binary_search(&slot) {
@@ -187,7 +188,7 @@ impl SlotSet {
         }
     }
 
-    /// Takes a slot out; false when it was not there.
+    /// Removes a slot; false when it is not in the set.
     pub(super) fn remove(&mut self, slot: u32) -> bool {
         let was_there = match &mut self.form {
             Form::Few(slots) => match slots.binary_search(&slot) {

@@ -85,12 +85,12 @@ impl Snapshot {
         epoch < self.invalidated
     }
 
-    /// How many objects.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Whether there is none.
+    /// Whether there is no object.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -129,7 +129,7 @@ impl Snapshot {
         self.order.find(key, |slot| self.key(slot))
     }
 
-    /// Invariant: every slot of the order has an object.
+    /// The key of the object in a slot. Invariant: every slot of the order has an object.
     pub(super) fn key(&self, slot: u32) -> &str {
         self.object(slot).map_or("", |object| object.key())
     }
@@ -154,7 +154,7 @@ impl Snapshot {
         self.order.range(from, |slot| self.key(slot)).filter_map(|slot| self.object(slot).map(|object| (slot, object)))
     }
 
-    /// How many keys lie before `key`.
+    /// The number of keys before `key`.
     pub fn rank(&self, key: &str) -> usize {
         self.order.rank(key, |slot| self.key(slot))
     }

@@ -64,7 +64,7 @@ struct Block {
 const IN_SETS: u32 = 1 << 31;
 
 impl Posting<'_> {
-    /// How many slots.
+    /// The number of slots.
     pub fn len(&self) -> u64 {
         match self {
             Posting::One(_) => 1,
@@ -95,7 +95,7 @@ impl Posting<'_> {
         }
     }
 
-    /// As a set of its own.
+    /// The slots as a bitmap.
     pub fn to_bitmap(&self) -> roaring::RoaringBitmap {
         let mut set = roaring::RoaringBitmap::new();
         self.add_to(&mut set);
@@ -108,14 +108,17 @@ impl Block {
         self.ends.len()
     }
 
+    /// Where a text begins.
     fn start(&self, index: usize) -> usize {
         index.checked_sub(1).map_or(0, |before| self.ends[before] as usize)
     }
 
+    /// The text at this index.
     fn text(&self, index: usize) -> &str {
         &self.texts[self.start(index)..self.ends[index] as usize]
     }
 
+    /// The index of a text, or where it would be inserted.
     fn find(&self, text: &str) -> Result<usize, usize> {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -129,6 +132,7 @@ impl Block {
         Err(low)
     }
 
+    /// The posting list at this index.
     fn posting(&self, index: usize) -> Posting<'_> {
         match self.slots[index] {
             position if position >= IN_SETS => Posting::Set(&self.sets[(position - IN_SETS) as usize]),
@@ -151,7 +155,7 @@ impl Block {
         }
     }
 
-    /// Takes a slot from a term; false when none is left.
+    /// Removes a slot from a term; false when none is left.
     fn take(&mut self, index: usize, slot: u32) -> bool {
         let position = match self.slots[index] {
             position if position >= IN_SETS => (position - IN_SETS) as usize,
@@ -195,6 +199,7 @@ impl Block {
         self.slots.insert(index, slot);
     }
 
+    /// Removes a text and its posting list.
     fn remove(&mut self, index: usize) {
         let range = self.start(index)..self.ends[index] as usize;
         let length = short(range.len());
@@ -230,6 +235,7 @@ impl Block {
         self.sets.shrink_to_fit();
     }
 
+    /// Appends the texts of the next block.
     fn append(&mut self, other: &Block) {
         let shift = short(self.texts.len());
         self.texts.push_str(&other.texts);
@@ -239,7 +245,7 @@ impl Block {
         self.sets.extend(other.sets.iter().cloned());
     }
 
-    /// Takes a term out.
+    /// Removes a term and returns its slots.
     fn take_whole(&mut self, index: usize) -> Taken {
         let taken = match self.slots[index] {
             position if position >= IN_SETS => {
@@ -265,14 +271,14 @@ impl Block {
     }
 }
 
-/// Invariant: the texts of one block stay far below 4 GiB; a term is a part of an object, and etcd takes objects of a few
-/// MiB at most.
+/// A length as 32 bits. Invariant: the texts of one block stay far below 4 GiB, because a term is a part of an object,
+/// and etcd takes objects of a few MiB at most.
 fn short(length: usize) -> u32 {
     u32::try_from(length).expect("the texts of one block must be shorter than 4 GiB")
 }
 
 impl Terms {
-    /// How many different values.
+    /// The number of values.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -312,7 +318,7 @@ impl Terms {
             .take_while(move |(text, _)| text.starts_with(prefix))
     }
 
-    /// Takes a value out with its slots.
+    /// Removes a value and returns its slots.
     pub(super) fn take(&mut self, text: &str) -> Option<Taken> {
         let (_, block) = self.blocks.get_prev(text)?;
         let index = block.find(text).ok()?;
@@ -372,7 +378,7 @@ impl Terms {
         true
     }
 
-    /// Takes a slot from a value; true when the value is gone.
+    /// Removes a slot from a value; true when the value has no slot left.
     pub(super) fn remove(&mut self, text: &str, slot: u32) -> bool {
         let Some((_, block)) = self.blocks.get_prev_mut(text) else { return false };
         let Ok(index) = block.find(text) else { return false };

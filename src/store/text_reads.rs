@@ -6,12 +6,12 @@ thread_local! {
     static READS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// One text of an object is read.
+/// Counts a read of a text.
 pub(super) fn record() {
     READS.set(READS.get() + 1);
 }
 
-/// How many texts `work` reads.
+/// The number of texts that `work` reads.
 pub(crate) fn counted(work: impl FnOnce()) -> u64 {
     let before = READS.get();
     work();

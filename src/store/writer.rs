@@ -92,7 +92,7 @@ impl Store {
         self.current.version
     }
 
-    /// Puts an object in, new or changed.
+    /// Adds or replaces an object.
     pub fn apply(&mut self, record: &Record) -> WriteOutcome {
         let slot = self.current.slot(record.key.as_str());
         let held = slot.and_then(|slot| self.current.object(slot));
@@ -104,7 +104,7 @@ impl Store {
         WriteOutcome::Changed
     }
 
-    /// Takes an object away; `version` is that of the deletion.
+    /// Removes an object; `version` is that of the deletion.
     pub fn delete(&mut self, key: &Key, version: Version) -> WriteOutcome {
         let Some(before) = self.current.get(key.as_str()).cloned() else {
             self.advance_to(version);
@@ -163,7 +163,7 @@ impl Store {
         self.current.len()
     }
 
-    /// Whether it has no objects.
+    /// Whether the store has no objects.
     pub fn is_empty(&self) -> bool {
         self.current.is_empty()
     }
@@ -176,10 +176,12 @@ impl Store {
         self.remember(Change { version, before, after: Some(after), in_relist_gap: false });
     }
 
+    /// Appends a change to history.
     pub(super) fn remember(&mut self, change: Change) {
         self.current.history.push(Arc::new(change), &self.limits);
     }
 
+    /// Compresses an object, and trains a dictionary when that is due.
     pub(super) fn pack(&mut self, record: &Record) -> Object {
         let (object, should_train) = self.packing.pack(record);
         if should_train {
@@ -250,6 +252,7 @@ impl Store {
         before
     }
 
+    /// Removes an object and returns it.
     pub(super) fn take(&mut self, key: &str) -> Option<Object> {
         let current = &mut self.current;
         let objects = &current.objects;
@@ -270,6 +273,7 @@ impl Store {
     }
 }
 
+/// The key of the object in a slot.
 fn key_in(objects: &imbl::Vector<Option<Object>>, slot: u32) -> &str {
     objects.get(slot as usize).and_then(Option::as_ref).map_or("", |object| object.key())
 }

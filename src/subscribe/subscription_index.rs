@@ -92,12 +92,12 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// Each subscription once.
+    /// The subscriptions, each once.
     pub fn ids(&self) -> &[SubscriptionId] {
         &self.ids
     }
 
-    /// Forgets all of them.
+    /// Removes all candidates.
     pub fn clear(&mut self) {
         for id in self.ids.drain(..) {
             self.seen[id as usize / 64] = 0;
@@ -115,6 +115,7 @@ impl Candidates {
         }
     }
 
+    /// Adds all subscribers of a list.
     fn extend(&mut self, subscribers: &Subscribers) {
         match subscribers {
             Subscribers::Few(list) => list.iter().for_each(|id| self.add(*id)),
@@ -208,7 +209,8 @@ enum IndexKey<'a> {
 }
 
 impl<'a> IndexKey<'a> {
-    /// The narrowest: a name, then a field, then a label, whose values tend to be fewer, then the namespace.
+    /// The narrowest key of a selection: a name, then a field, then a label, whose values tend to be fewer, then the
+    /// namespace.
     fn narrowest(selection: &'a Selection) -> IndexKey<'a> {
         let mut best = match &selection.namespace {
             Some(namespace) => IndexKey::Namespaces(std::slice::from_ref(namespace)),
@@ -249,10 +251,12 @@ impl<'a> IndexKey<'a> {
         best
     }
 
+    /// The key that fewer changes match.
     fn narrower(self, other: IndexKey<'a>) -> IndexKey<'a> {
         if other.breadth() < self.breadth() { other } else { self }
     }
 
+    /// A rank of how many changes the key matches: the lowest is the narrowest.
     fn breadth(self) -> usize {
         match self {
             IndexKey::Nowhere => 0,
@@ -269,14 +273,14 @@ impl<'a> IndexKey<'a> {
 }
 
 impl SubscriptionIndex {
-    /// Adds a subscription; the same number again only after [`SubscriptionIndex::remove`].
+    /// Adds a subscription. A number can be used again after [`SubscriptionIndex::remove`].
     pub fn insert(&mut self, id: SubscriptionId, selection: &Selection) -> StoredKeys {
         let stored = self.keys_of(selection);
         self.at(&stored, |held| held.insert(id));
         stored
     }
 
-    /// Removes a subscription from where it is stored.
+    /// Removes a subscription from the lists that it is in.
     pub fn remove(&mut self, id: SubscriptionId, stored: &StoredKeys) {
         self.at(stored, |held| held.remove(id));
         self.sweep(stored);
@@ -306,6 +310,7 @@ impl SubscriptionIndex {
         StoredKeys { map, texts }
     }
 
+    /// Applies a change to each list in which a subscription is stored.
     fn at(&mut self, stored: &StoredKeys, mut change: impl FnMut(&mut Subscribers)) {
         let by_hash = match stored.map {
             Map::Nowhere => return,
@@ -319,6 +324,7 @@ impl SubscriptionIndex {
         stored.texts.iter().for_each(|text| change(by_hash.entry(*text).or_default()));
     }
 
+    /// The map of a field, which is created if needed.
     fn field(&mut self, index: FieldIndex) -> &mut ByHash {
         let place = match self.fields.binary_search_by_key(&index, |(held, _)| *held) {
             Ok(place) => place,
@@ -409,11 +415,12 @@ impl SubscriptionIndex {
         }
     }
 
-    /// How many are touched by every change.
+    /// The number of subscriptions that every change concerns.
     pub fn unanchored(&self) -> usize {
         self.rest.len()
     }
 
+    /// Adds the subscribers of a text.
     fn extend(&self, touched: &mut Candidates, map: &ByHash, text: &str) {
         // Most maps are empty, and hashing costs more than asking.
         if !map.is_empty()

@@ -34,6 +34,7 @@ struct Fields {
 }
 
 impl Fields {
+    /// Adds a field of an event.
     fn add(&mut self, field: &Field, value: Value) {
         match (field.name(), value) {
             ("message", Value::String(text)) => self.message = text,
@@ -69,6 +70,7 @@ impl Visit for Fields {
     }
 }
 
+/// A log line as JSON.
 fn line(time: &str, level: &str, target: &str, fields: &Fields) -> String {
     let first = [("ts", time.into()), ("level", level.into()), ("msg", Value::from(&*fields.message))];
     let last = [("target", Value::from(target))];

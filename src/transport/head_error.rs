@@ -18,7 +18,7 @@ pub enum HeadError {
 }
 
 impl HeadError {
-    /// What is wrong, for logs.
+    /// The error, for logs.
     pub fn message(&self) -> &str {
         match self {
             HeadError::Malformed(message) | HeadError::Unsupported(_, message) => message,

@@ -138,7 +138,7 @@ pub trait Answers: Send + Sync + 'static {
     /// Whether clients have to authenticate. If not, every connection counts as authenticated.
     fn authenticates(&self) -> bool;
 
-    /// Seats that handshakes take; `None` where work is not shared between users.
+    /// The seats that handshakes take; `None` where users do not share work.
     fn seats(&self) -> Option<&Arc<Seats>> {
         None
     }
@@ -183,7 +183,7 @@ impl Listener {
         Ok(Listener { listener, address, tls: None, connections })
     }
 
-    /// The same, speaking TLS and nothing else.
+    /// Makes the listener accept TLS only.
     #[must_use]
     pub fn with_tls(self, tls: Tls) -> Listener {
         Listener { tls: Some(Arc::new(tls)), ..self }
@@ -256,6 +256,7 @@ impl Listener {
         }
     }
 
+    /// Accepts a connection. Pauses after an error.
     async fn accept(&self) -> Option<(TcpStream, SocketAddr)> {
         match self.listener.accept().await {
             Ok(accepted) => Some(accepted),
@@ -306,7 +307,7 @@ async fn shake_hands(server: &impl Answers, tls: &Tls, user: &User, stream: TcpS
     worker.work_through(tls.accept(stream)).await
 }
 
-/// Who is at the other end.
+/// The certificates and the address of the client.
 fn peer(address: SocketAddr, stream: &TlsStream<TcpStream>) -> Peer {
     let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
     Peer::new(Some(address.ip()), chain.to_vec())
@@ -337,7 +338,7 @@ async fn serve_socket(
         _ = end.ended.wait_for(|ended| *ended) => None,
     };
     if let Some(stream) = accepted {
-        let peer = tls.asks_clients().then(|| Arc::new(peer(address, &stream)));
+        let peer = tls.requests_client_certificates().then(|| Arc::new(peer(address, &stream)));
         serve(stream, state, server, end, peer).await;
     }
 }
@@ -428,6 +429,7 @@ where
     }
 }
 
+/// Logs how a connection ended.
 fn log_end(result: Result<(), Box<dyn Error + Send + Sync>>) {
     if let Err(error) = result {
         tracing::debug!(error, "connection ended");

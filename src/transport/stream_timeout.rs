@@ -77,6 +77,7 @@ fn poll_sending<Work: Future>(
     /// Also when the task panics.
     struct Reset;
     impl Drop for Reset {
+        /// Ends the scope.
         fn drop(&mut self) {
             SENDS.set(false);
         }
@@ -144,7 +145,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Of a connection that is counted there.
+    /// The link of a counted connection.
     pub(crate) fn new(state: Arc<ConnectionState>, connections: Arc<Connections>) -> Link {
         let (must_write, has_streams) = (AtomicBool::new(false), AtomicBool::new(false));
         let (polls, next_request) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -187,7 +188,7 @@ impl Link {
         !self.must_write.load(Ordering::Relaxed)
     }
 
-    /// Everything has been written.
+    /// Notes that everything has been written.
     pub(crate) fn has_written(&self) {
         self.must_write.store(false, Ordering::Relaxed);
     }

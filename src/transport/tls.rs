@@ -125,7 +125,7 @@ pub struct Tls {
     opened: Stamps,
     current: Arc<Current>,
     config: Arc<ServerConfig>,
-    asks_clients: bool,
+    requests_client_certificates: bool,
 }
 
 /// Replaces the certificate of a server that has it from no file.
@@ -141,7 +141,7 @@ type Stamp = Option<(SystemTime, u64)>;
 type Stamps = (Stamp, Stamp);
 
 impl Tls {
-    /// Reads the files; whether clients need certificates, and which, is up to `clients`.
+    /// Reads the files. `clients` decides whether clients need certificates, and which.
     ///
     /// # Errors
     /// [`TlsError`], which names the file.
@@ -166,6 +166,7 @@ impl Tls {
         Ok((tls, replacer))
     }
 
+    /// A configuration that serves the current certificate.
     fn with(
         files: Option<CertificateFiles>,
         opened: Stamps,
@@ -182,10 +183,10 @@ impl Tls {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         // Some clients name the dearer AES-256 first, which protects nothing here better; Go's server prefers AES-128 too.
         config.ignore_client_order = true;
-        Ok(Tls { files, opened, current, config: Arc::new(config), asks_clients })
+        Ok(Tls { files, opened, current, config: Arc::new(config), requests_client_certificates: asks_clients })
     }
 
-    /// The same certificate for another listener; whoever follows this one's files follows them for both.
+    /// Shares the certificate with another listener. One [`Tls::follow`] is enough for both.
     #[must_use]
     pub fn shared(&self) -> Tls {
         Tls {
@@ -193,7 +194,7 @@ impl Tls {
             opened: Stamps::default(),
             current: self.current.clone(),
             config: self.config.clone(),
-            asks_clients: self.asks_clients,
+            requests_client_certificates: self.requests_client_certificates,
         }
     }
 
@@ -203,8 +204,8 @@ impl Tls {
     }
 
     /// Whether clients are asked who they are.
-    pub(crate) fn asks_clients(&self) -> bool {
-        self.asks_clients
+    pub(crate) fn requests_client_certificates(&self) -> bool {
+        self.requests_client_certificates
     }
 
     /// Shakes hands within ten seconds; a failure ends this connection only, and is told at level debug.
@@ -231,7 +232,8 @@ impl Tls {
         }
     }
 
-    /// Takes the files anew whenever they change. What cannot be used is told, and the certificate before it stays.
+    /// Loads the files again whenever they change. An unusable certificate is logged, and the previous one stays in
+    /// use.
     pub(crate) async fn follow(&self) -> ! {
         let files = match &self.files {
             Some(files) => files,
@@ -261,6 +263,7 @@ impl Tls {
 }
 
 impl Current {
+    /// Replaces the certificate for new connections.
     fn replace(&self, key: Arc<CertifiedKey>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = key;
     }
@@ -277,6 +280,7 @@ impl Replacer {
     }
 }
 
+/// Names for errors about a certificate that is not in files.
 fn in_memory() -> CertificateFiles {
     CertificateFiles { certificate: "(in memory)".into(), key: "(in memory)".into() }
 }
@@ -287,7 +291,7 @@ impl ResolvesServerCert for Current {
     }
 }
 
-/// For a server that asks no client for a certificate.
+/// A verifier that requests no client certificates.
 pub fn no_client_certificates() -> Arc<dyn ClientCertVerifier> {
     WebPkiClientVerifier::no_client_auth()
 }
@@ -307,6 +311,7 @@ fn provider() -> CryptoProvider {
     provider
 }
 
+/// Reads and checks certificate and key.
 async fn read(files: &CertificateFiles, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, TlsError> {
     let chain = read_file(Part::Certificate, &files.certificate).await?;
     // In this order, since a person puts the first wrong one right first.
@@ -315,6 +320,7 @@ async fn read(files: &CertificateFiles, provider: &CryptoProvider) -> Result<Arc
     pair(files, &chain, &key, provider)
 }
 
+/// Parses a certificate chain.
 fn read_chain(files: &CertificateFiles, chain: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let bad_certificate = |problem: String| TlsError::BadCertificate { file: files.certificate.clone(), problem };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(chain)
@@ -326,6 +332,7 @@ fn read_chain(files: &CertificateFiles, chain: &[u8]) -> Result<Vec<CertificateD
     Ok(chain)
 }
 
+/// A certificate chain with its key, which must match.
 fn pair(
     files: &CertificateFiles,
     chain: &[u8],
@@ -350,10 +357,12 @@ async fn read_file(part: Part, file: &Path) -> Result<Vec<u8>, TlsError> {
     tokio::fs::read(file).await.map_err(|source| TlsError::Unreadable { part, file: file.to_owned(), source })
 }
 
+/// Modification times and lengths of both files.
 async fn stamps(files: &CertificateFiles) -> Stamps {
     (stamp(&files.certificate).await, stamp(&files.key).await)
 }
 
+/// Modification time and length of a file.
 async fn stamp(file: &Path) -> Stamp {
     let metadata = tokio::fs::metadata(file).await.ok()?;
     Some((metadata.modified().ok()?, metadata.len()))

@@ -57,6 +57,7 @@ impl Rejecter {
     }
 }
 
+/// Sends the rejection in the client's version of HTTP.
 async fn send(mut stream: TcpStream, rejection: &Rejection) -> io::Result<()> {
     let mut first = [0; 4];
     let mut read = 0;
@@ -84,7 +85,7 @@ async fn send(mut stream: TcpStream, rejection: &Rejection) -> io::Result<()> {
     Ok(())
 }
 
-/// A response of HTTP/1.1.
+/// The rejection as a response of HTTP/1.1.
 fn response(rejection: &Rejection) -> Vec<u8> {
     let Rejection { code, status, retry_after, .. } = rejection;
     let mut response = format!(

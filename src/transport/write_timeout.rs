@@ -53,7 +53,7 @@ pub struct WriteTimeout<Io> {
 }
 
 impl<Io> WriteTimeout<Io> {
-    /// Watches over a connection.
+    /// Limits how long writes of a connection may make no progress.
     pub(crate) fn new(io: Io, link: Arc<Link>) -> WriteTimeout<Io> {
         WriteTimeout {
             io,

@@ -86,7 +86,7 @@ pub enum ApiError {
     /// A browser on a foreign page; see `guards`.
     Forbidden(String),
     /// It is not known who asks, or they may not; see `access`.
-    Refused(AccessError),
+    Access(AccessError),
     /// History does not reach back to that version.
     Expired {
         /// Upstream's words for this case.
@@ -149,6 +149,7 @@ pub enum OptionProblem {
 }
 
 impl OptionFault {
+    /// The reason of the cause.
     fn reason(&self) -> &'static str {
         match self.problem {
             OptionProblem::Forbidden(_) => "FieldValueForbidden",
@@ -181,12 +182,14 @@ impl<'a> Parts<'a> {
         Parts { code, reason: Some(reason), message: message.into(), details: None }
     }
 
+    /// Adds details.
     fn with(mut self, details: Value) -> Parts<'a> {
         self.details = Some(details);
         self
     }
 
-    /// With texts of at most [`LONGEST_MESSAGE`] bytes. Causes say the same as the message, so they have as much together.
+    /// Shortens the texts to [`LONGEST_MESSAGE`] bytes. The causes repeat the message, so together they have the same
+    /// bound.
     fn bounded(mut self) -> Parts<'a> {
         shorten(&mut self.message, LONGEST_MESSAGE);
         let causes = self.details.as_mut().and_then(|details| details.get_mut("causes")).and_then(Value::as_array_mut);
@@ -257,7 +260,7 @@ impl ApiError {
             ApiError::Loading(_) | ApiError::TooManyForwarded(_) | ApiError::TooManyReviews(_) => {
                 Some(LOADING_RETRY_SECONDS)
             }
-            ApiError::Refused(
+            ApiError::Access(
                 AccessError::TooManyInvalidTokens
                 | AccessError::TooManyReviews
                 | AccessError::AuthenticatorUnavailable
@@ -300,10 +303,12 @@ impl ApiError {
         (parts.code, text)
     }
 
+    /// What the Status consists of, with bounded texts.
     fn parts(&self) -> Parts<'_> {
         self.unbounded().bounded()
     }
 
+    /// What the Status consists of.
     fn unbounded(&self) -> Parts<'_> {
         match self {
             ApiError::PageNotFound | ApiError::UnknownResource => {
@@ -375,7 +380,7 @@ impl ApiError {
                 Parts::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "UnsupportedMediaType", message)
             }
             ApiError::Forbidden(message) => Parts::new(StatusCode::FORBIDDEN, "Forbidden", message),
-            ApiError::Refused(refusal) => refused(refusal),
+            ApiError::Access(refusal) => refused(refusal),
             ApiError::Expired { message, .. } => Parts::new(StatusCode::GONE, "Expired", message),
             ApiError::TooLargeVersion { requested, current } => Parts::new(
                 StatusCode::GATEWAY_TIMEOUT,
@@ -506,6 +511,7 @@ fn limited_parts(limited: &Limited) -> Parts<'_> {
     Parts::new(code, reason, &*limited.message).with(details)
 }
 
+/// The details of a Status about an object.
 fn details(name: &str, gvr: &Gvr) -> Value {
     let mut details = Map::new();
     for (key, value) in [("name", name), ("group", &*gvr.group), ("kind", &*gvr.resource)] {
@@ -516,6 +522,7 @@ fn details(name: &str, gvr: &Gvr) -> Value {
     Value::Object(details)
 }
 
+/// The Status for options that are not valid.
 fn invalid_options(kind: &str, faults: &[OptionFault]) -> Parts<'static> {
     let messages: Vec<String> = faults.iter().map(|fault| format!("{}: {}", fault.field, fault.body())).collect();
     let message = match &messages[..] {

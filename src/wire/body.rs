@@ -90,6 +90,7 @@ enum Kind {
 }
 
 impl Body {
+    /// A body of this kind, without limits and metrics.
     fn of(kind: Kind) -> Body {
         Body {
             kind,
@@ -200,6 +201,7 @@ impl Body {
         self.panics = Some(panics.clone());
     }
 
+    /// Polls the next frame.
     fn poll_kind(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.kind {
             Kind::Whole(bytes) => Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(std::mem::take(bytes))))),

@@ -130,12 +130,14 @@ impl ListMeta {
         out.extend_from_slice(b"}");
     }
 
+    /// Writes the resourceVersion.
     fn write_version(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\"resourceVersion\":\"");
         out.extend_from_slice(self.version.number().to_string().as_bytes());
         out.extend_from_slice(b"\"");
     }
 
+    /// Writes the remainingItemCount, if it is known.
     fn write_remaining(&self, out: &mut Vec<u8>) {
         if let Some(remaining) = self.remaining {
             out.extend_from_slice(format!(",\"remainingItemCount\":{remaining}").as_bytes());

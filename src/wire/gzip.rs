@@ -136,6 +136,7 @@ fn stored_blocks(plain: &[u8]) -> Vec<u8> {
     blocks
 }
 
+/// Compresses bytes to blocks that end at a byte boundary.
 fn deflated_blocks(plain: &[u8]) -> Vec<u8> {
     let mut blocks = Vec::with_capacity(plain.len() / 4 + LEAST_ROOM);
     BLOCKS.with_borrow_mut(|compress| {

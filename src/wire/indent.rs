@@ -14,7 +14,9 @@ pub const DEEPEST: usize = crate::yaml::DEEPEST;
 
 /// Where indented text goes.
 trait Sink {
+    /// Appends a byte.
     fn byte(&mut self, byte: u8);
+    /// Appends spaces.
     fn spaces(&mut self, count: usize);
 }
 
@@ -69,6 +71,7 @@ impl Indenter {
         piece.len()
     }
 
+    /// Takes the next byte of compact JSON.
     fn step(&mut self, byte: u8, out: &mut impl Sink) {
         if self.in_string {
             out.byte(byte);
@@ -101,6 +104,7 @@ impl Indenter {
         }
     }
 
+    /// Begins a line.
     fn break_line(&self, out: &mut impl Sink) {
         out.byte(b'\n');
         out.spaces(2 * self.depth);

@@ -32,6 +32,7 @@ pub enum Messages {
 }
 
 impl Messages {
+    /// Whether this representation has a protobuf form.
     fn has(self, form: &Representation) -> bool {
         match (self, form) {
             (Messages::None, _) | (_, Representation::Table(_)) => false,
@@ -133,10 +134,12 @@ impl<'a> Clause<'a> {
         u8::from(self.kind == "*") + u8::from(self.subtype == "*")
     }
 
+    /// The value of a parameter; empty if missing.
     fn parameter(&self, name: &str) -> &str {
         self.parameters.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value)
     }
 
+    /// The format that the clause accepts.
     fn format(&self, offer: Offer) -> Option<Format> {
         let takes = |subtype: &str| {
             (self.kind == "*" || self.kind == "application") && (self.subtype == "*" || self.subtype == subtype)
@@ -152,6 +155,7 @@ impl<'a> Clause<'a> {
         }
     }
 
+    /// The representation that the clause accepts.
     fn form(&self, offer: Offer) -> Option<Representation> {
         let stream = self.parameter("stream");
         if !stream.is_empty() && stream != "watch" {

@@ -17,6 +17,7 @@ use crate::model::quote;
 /// usual one. A set may name any number of values.
 const MOST_REQUIREMENTS: usize = 1024;
 
+/// An integer parameter.
 fn integer(query: &Query, key: &str) -> Result<Option<i64>, ApiError> {
     let Some(text) = query.get(key) else { return Ok(None) };
     text.parse().map(Some).map_err(|_| {
@@ -129,6 +130,7 @@ impl ListOptions {
         }
     }
 
+    /// Options that contradict each other.
     fn faults(&self) -> Vec<OptionFault> {
         let forbidden =
             |field: &'static str, why: &str| OptionFault { field, problem: OptionProblem::Forbidden(why.to_owned()) };

@@ -46,8 +46,8 @@ pub(crate) fn table(catalog: &Catalog) -> Option<&'static MessageTable> {
 pub(crate) const MOST_HELD: u64 = 6 * CHUNK as u64;
 
 /// Tells a client that would have had protobuf of kube-apiserver why it has not.
-pub(crate) fn tell_missed<B>(resource: &Resource, response: &mut Response<B>) {
-    resource.live.count_missed_protobuf();
+pub(crate) fn add_missed_header<B>(resource: &Resource, response: &mut Response<B>) {
+    resource.state.count_missed_protobuf();
     warnings::add(response.headers_mut(), [WARNING]);
 }
 
@@ -235,11 +235,11 @@ pub(crate) async fn meets_unencodable(
     selection: &Selection,
     objects: &Objects,
 ) -> bool {
-    let noted = resource.live.unencodable();
+    let noted = resource.state.unencodable();
     let (mut encoder, mut json, mut read) = (Encoder::default(), Vec::new(), 0);
     for key in &noted {
         let Some(object) = snapshot.get(key) else {
-            resource.live.forget_unencodable(key);
+            resource.state.forget_unencodable(key);
             continue;
         };
         let Some(object) = Some(object).filter(|object| selection.matches(object)).cloned() else { continue };
@@ -252,7 +252,7 @@ pub(crate) async fn meets_unencodable(
         }
         // A View can leave out what has no protobuf form, and so does metadata.
         if objects.name == resource.kind && resource.is_shown_whole() {
-            resource.live.forget_unencodable(key);
+            resource.state.forget_unencodable(key);
         }
         if read >= BYTES_OF_A_TURN {
             read = 0;
@@ -262,13 +262,13 @@ pub(crate) async fn meets_unencodable(
     false
 }
 
-/// A document of ours: its fields are those of every version.
+/// A document of ours, whose fields exist in every version.
 pub(crate) fn document(api_version: &str, kind: &str, json: &[u8]) -> Option<Vec<u8>> {
     let message = MessageTable::of(NEWEST).ok()?.kind(api_version, kind)?;
     enclosed(message, &ProtobufEnvelope { api_version, kind }, json)
 }
 
-/// A document of discovery. The oldest ones name a kind and no version, in protobuf too.
+/// A document of discovery. The oldest ones have a kind and no version, in protobuf too.
 pub(crate) fn discovery(document: &Value) -> Option<Vec<u8>> {
     let text = |name: &str| document[name].as_str().unwrap_or_default();
     let message = MessageTable::of(NEWEST).ok()?.kind("v1", text("kind"))?;
@@ -276,6 +276,7 @@ pub(crate) fn discovery(document: &Value) -> Option<Vec<u8>> {
     enclosed(message, &envelope, &json_bytes(document))
 }
 
+/// An object in the protobuf envelope.
 fn enclosed(kind: FieldKind<'_>, envelope: &ProtobufEnvelope<'_>, json: &[u8]) -> Option<Vec<u8>> {
     let mut encoder = Encoder::default();
     let message = encoder.read(kind, json).ok()?;

@@ -77,6 +77,7 @@ pub(crate) async fn body(
     Ok(arrived)
 }
 
+/// Reads a body of at most `most` bytes.
 async fn whole(mut body: UpstreamBody, most: usize, arrived: &mut Arrived) -> Result<(), ApiError> {
     while let Some(frame) = body.frame().await {
         let frame =

@@ -45,7 +45,7 @@ impl RequestLog {
         })
     }
 
-    /// It is answered; `verb` is Kubernetes', if it has one.
+    /// Notes the response; `verb` is Kubernetes' verb, if there is one.
     pub(crate) fn answered(
         &mut self,
         user: Option<User>,
@@ -86,6 +86,7 @@ fn selectors(query: &str) -> [Option<String>; 2] {
     ["fieldSelector", "labelSelector"].map(|key| query.get(key).filter(|text| !text.is_empty()).map(shortened))
 }
 
+/// The beginning of a long text.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(MOST_CHARACTERS) {
         None => text.to_owned(),

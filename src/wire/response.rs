@@ -14,6 +14,7 @@ use crate::flow_control::connection::ConnectionState;
 use crate::flow_control::unread::Unread;
 use crate::transport::head_error::HeadError;
 
+/// The response with a Content-Type.
 pub(crate) fn with_type(mut response: Response<Body>, media_type: &'static str) -> Response<Body> {
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
@@ -61,7 +62,7 @@ pub(crate) fn failed(failure: &ApiError, format: Format, pretty: bool) -> Respon
         }
     };
     // Upstream says so where a message quotes what a client has sent, too.
-    if matches!(failure, ApiError::Refused(AccessError::Forbidden(_))) {
+    if matches!(failure, ApiError::Access(AccessError::Forbidden(_))) {
         response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     }
     *response.status_mut() = code;

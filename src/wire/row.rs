@@ -85,6 +85,7 @@ impl Row {
         cells.saturating_add(object)
     }
 
+    /// The next part of the row.
     fn next(&mut self) -> Option<Part> {
         match self.cells.next() {
             Some(cell) => Some(Part::Cell(cell)),
@@ -101,6 +102,7 @@ impl Row {
         }
     }
 
+    /// The length of a cell.
     fn length_of(&self, cell: &Cell) -> usize {
         match cell {
             Cell::Name => self.object.name().len(),
@@ -110,6 +112,7 @@ impl Row {
         }
     }
 
+    /// The length of the object in the row.
     fn rest_length(&self) -> usize {
         match self.columns.include() {
             Include::Metadata => self.object.metadata_span().len(),
@@ -118,6 +121,7 @@ impl Row {
         }
     }
 
+    /// Writes a part.
     fn write_part(&self, part: &Part, out: &mut Vec<u8>) {
         match part {
             Part::Cell(Cell::Name) => write_string(self.object.name(), out),
@@ -127,6 +131,7 @@ impl Row {
         }
     }
 
+    /// Writes conditions and object.
     fn write_rest(&self, out: &mut Vec<u8>) {
         out.push(b'{');
         if let Some(condition) = self.condition {
@@ -152,7 +157,7 @@ pub(crate) struct JsonRow {
 }
 
 impl JsonRow {
-    /// Nothing of it is written.
+    /// A row of which nothing is written.
     pub(crate) fn new(row: Row) -> JsonRow {
         JsonRow { row, long: Vec::new(), written: 0, held: None }
     }
@@ -208,7 +213,7 @@ pub(crate) struct YamlRow {
 }
 
 impl YamlRow {
-    /// Nothing of it is written.
+    /// A row of which nothing is written.
     pub(crate) fn new(row: Row) -> YamlRow {
         YamlRow { row, part: None }
     }

@@ -65,7 +65,7 @@ impl SharedColumns {
         made
     }
 
-    /// How many are kept, used or not.
+    /// The number of cached columns, used or not.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.lock().columns.len()

@@ -261,7 +261,7 @@ impl Columns {
         self.write_only_row(shown, now, out)
     }
 
-    /// The same after [`Columns::open_single`].
+    /// Writes the only row of a table, after [`Columns::open_single`].
     ///
     /// # Errors
     /// The row is longer; what was written of it is to be dropped.
@@ -320,6 +320,7 @@ impl Columns {
         out.extend_from_slice(b",\"rows\":[");
     }
 
+    /// Writes the columnDefinitions.
     fn write_definitions(&self, out: &mut Vec<u8>) {
         write_value(&self.definitions, out);
     }
@@ -334,7 +335,7 @@ impl Columns {
         Some(objects)
     }
 
-    /// apiVersion of the table.
+    /// The apiVersion of the table.
     pub fn api_version(&self) -> String {
         format!("meta.k8s.io/{}", self.version)
     }
@@ -387,6 +388,7 @@ const MOST_FILLS: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLongRow;
 
+/// A timestamp as the printers take it.
 fn moment(now: Timestamp) -> Moment {
     Moment::of_microseconds(now.as_microsecond())
 }

@@ -52,6 +52,7 @@ pub fn list_envelope(json: &Envelope, is_empty: bool) -> Envelope {
     Envelope { head, tail }
 }
 
+/// Whether `items` or `rows` come before this key.
 fn has_list_before(members: &Map<String, Value>, key: &str) -> bool {
     members.keys().take_while(|held| *held != key).any(|held| held == "items" || held == "rows")
 }

@@ -49,6 +49,7 @@ pub(super) fn one_line(text: &str) -> String {
     }
 }
 
+/// A text in double quotes, escaped as go-yaml does.
 fn double_quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for letter in text.chars() {
@@ -127,11 +128,12 @@ impl AllowedStyles {
     }
 }
 
+/// Whether the character breaks a line.
 fn is_break(letter: char) -> bool {
     matches!(letter, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// What go-yaml writes as it is. It escapes everything beyond the basic plane.
+/// Whether go-yaml writes the character as it is. It escapes everything beyond the basic plane.
 fn is_printable(letter: char) -> bool {
     matches!(letter, '\n' | ' '..='~' | '\u{a0}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
 }
@@ -240,7 +242,7 @@ fn is_zone(text: &str) -> bool {
     text == "Z" || parts.is_some_and(|(hours, minutes)| two(hours, 24) && two(minutes, 60))
 }
 
-/// One or two digits.
+/// Parses a number of one or two digits.
 fn short_number(text: &str) -> Option<u32> {
     let is_short = matches!(text.len(), 1 | 2) && text.bytes().all(|byte| byte.is_ascii_digit());
     is_short.then(|| text.parse().ok()).flatten()

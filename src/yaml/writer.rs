@@ -44,7 +44,7 @@ impl YamlWriter {
         self.outline.is_some()
     }
 
-    /// How many values have their own lines.
+    /// The number of values that have lines of their own.
     pub(crate) fn values(&self) -> usize {
         self.outline.as_ref().map_or(0, |outline| outline.0.len())
     }
@@ -156,6 +156,7 @@ fn begin_item(page: Page<'_>, node: usize, indent: usize, out: &mut Vec<u8>) -> 
     begin(page, node, indent + 2, out)
 }
 
+/// Writes a key, and begins its value.
 fn begin_member(page: Page<'_>, key: &str, node: usize, indent: usize, out: &mut Vec<u8>) -> Option<Open> {
     page.style.write_key(key, indent, out);
     out.push(b':');
@@ -173,6 +174,7 @@ fn begin_member(page: Page<'_>, key: &str, node: usize, indent: usize, out: &mut
     begin(page, node, below, out)
 }
 
+/// Writes a text, or begins a literal block.
 fn begin_text(style: Style, mut text: String, indent: usize, out: &mut Vec<u8>) -> Option<Open> {
     if !style.is_literal(&text) {
         style.write_text(&text, out);

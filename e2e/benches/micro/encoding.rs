@@ -37,8 +37,8 @@ pub(crate) fn measure(criterion: &mut Criterion) {
         printer_columns: [].into(),
         deprecation_warning: None,
         definition: String::new(),
-        plan,
-        live: Arc::default(),
+        extractor: plan,
+        state: Arc::default(),
         partial_store: None,
         view_restriction: None,
     };

@@ -76,6 +76,7 @@ pub struct PlaceArguments {
     pub output: OutputFormat,
 }
 
+/// Parses a Pod's name, with or without `pod/`.
 fn pod_name(text: &str) -> Result<String, String> {
     let name = ["pod/", "pods/", "po/"].iter().find_map(|kind| text.strip_prefix(kind));
     match name {
@@ -84,6 +85,7 @@ fn pod_name(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses `NODE=KEY=VALUE:EFFECT`.
 fn node_taint(text: &str) -> Result<NodeTaint, String> {
     let refused =
         || "write NODE=KEY=VALUE:EFFECT or NODE=KEY:EFFECT, such as node1=dedicated=gpu:NoSchedule".to_owned();
@@ -92,6 +94,7 @@ fn node_taint(text: &str) -> Result<NodeTaint, String> {
     Ok(NodeTaint { node: node.to_owned(), key: taint.key, value: taint.value, effect: taint.effect })
 }
 
+/// Parses `NODE:KEY=VALUE`.
 fn node_label(text: &str) -> Result<NodeLabel, String> {
     let refused = || "write NODE:KEY=VALUE, such as node1:disktype=ssd".to_owned();
     let (node, label) = text.split_once(':').filter(|(node, _)| !node.is_empty()).ok_or_else(refused)?;
@@ -103,6 +106,7 @@ fn node_label(text: &str) -> Result<NodeLabel, String> {
     }
 }
 
+/// Parses `NAMESPACE/NAME`.
 fn pod_reference(text: &str) -> Result<PodReference, String> {
     match text.split_once('/') {
         Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
@@ -112,6 +116,7 @@ fn pod_reference(text: &str) -> Result<PodReference, String> {
     }
 }
 
+/// Parses a version of Kubernetes, such as `1.33` or `v1.33.2`; returns the minor version.
 fn minor_version(text: &str) -> Result<u32, String> {
     let parts: Vec<&str> = text.trim_start_matches('v').split('.').collect();
     match parts[..] {

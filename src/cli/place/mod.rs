@@ -33,7 +33,7 @@ use crate::source::kubeconfig::identity;
 use arguments::PlaceArguments;
 use node_report::NodeDetails;
 use nodes::{node, nodes_there};
-use progress::{PATIENCE, copies};
+use progress::{PATIENCE, placement_stores};
 use reviewed::{ReviewResult, printed};
 use reviews::ReviewRequest;
 
@@ -47,6 +47,7 @@ pub async fn run(arguments: PlaceArguments) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
+/// Runs `place`: reviews each Pod, here or on a server, and prints the results.
 pub(super) async fn answer(arguments: &PlaceArguments) -> anyhow::Result<(String, Exit)> {
     let requests = reviews::requests(arguments, &own_namespace(arguments))?;
     if remote::is_remote(arguments) {
@@ -59,7 +60,7 @@ pub(super) async fn answer(arguments: &PlaceArguments) -> anyhow::Result<(String
     let answered = async {
         let catalog = registry.catalog();
         let options = reviews::options(arguments, catalog.version.minor())?;
-        let copies = copies(&registry, &catalog).await.with_context(|| name)?;
+        let copies = placement_stores(&registry, &catalog).await.with_context(|| name)?;
         let indexed = PlacementIndex::default().at(&copies)?;
         if requests.is_empty() {
             return stored_pods::answer(arguments, &copies, &indexed, &options);
@@ -77,7 +78,7 @@ pub(super) async fn answer(arguments: &PlaceArguments) -> anyhow::Result<(String
     }
 }
 
-/// The namespace without `--namespace`.
+/// The namespace of the kubeconfig, for reviews without `--namespace`.
 fn own_namespace(arguments: &PlaceArguments) -> String {
     let of_kubeconfig = || match &arguments.source {
         source if source.dir.is_some() || source.server.is_some() => None,
@@ -86,6 +87,7 @@ fn own_namespace(arguments: &PlaceArguments) -> String {
     of_kubeconfig().filter(|namespace| !namespace.is_empty()).unwrap_or_else(|| "default".to_owned())
 }
 
+/// Reviews one Pod with local stores. `reasoned` names a node whose decision is explained.
 fn review(
     request: ReviewRequest,
     reasoned: Option<&str>,

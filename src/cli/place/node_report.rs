@@ -42,6 +42,7 @@ pub(super) fn text(subject: &str, review: &PlacementReview, about: &NodeDetails,
     text
 }
 
+/// The node with the taints and labels that the arguments add.
 fn with_premises(mut node: Node, what_if: Option<&WhatIf>) -> Node {
     let Some(what_if) = what_if else { return node };
     let name = node.metadata.name.clone();
@@ -90,6 +91,7 @@ fn taints(taints: &[Taint], tolerations: &Result<Vec<Toleration>, String>, text:
     }
 }
 
+/// A toleration in words.
 fn written(toleration: &Toleration) -> String {
     let or_all = |text: &str, all: &str| if text.is_empty() { all.to_owned() } else { text.to_owned() };
     let key = or_all(&toleration.key, "every key");
@@ -100,6 +102,7 @@ fn written(toleration: &Toleration) -> String {
     }
 }
 
+/// Appends the rules that reject the node.
 fn rejections(report: &NodeReport, text: &mut String) {
     if report.rejections.is_empty() {
         text.push_str("\nNo rule rejects it.\n");
@@ -119,6 +122,7 @@ fn rejections(report: &NodeReport, text: &mut String) {
     }
 }
 
+/// Appends the terms of affinity with the Pods that they match.
 fn terms(terms: &[TermReport], text: &mut String) {
     if terms.is_empty() {
         return;

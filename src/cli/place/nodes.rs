@@ -12,6 +12,7 @@ pub(super) fn nodes_there(name: &str, copies: &PlacementStores) -> String {
     no_such_node(name, &some, copies.nodes.snapshot.len() as u64)
 }
 
+/// The error for a node that does not exist, with the names of `some` others of `all`.
 pub(super) fn no_such_node(name: &str, some: &[String], all: u64) -> String {
     let others = match (some.len() as u64, all) {
         (_, 0) => "there is none at all".to_owned(),
@@ -22,6 +23,7 @@ pub(super) fn no_such_node(name: &str, some: &[String], all: u64) -> String {
     format!("there is no node {name:?}: {others}")
 }
 
+/// The names of all nodes.
 pub(super) fn node_names(copies: &PlacementStores) -> impl Iterator<Item = String> {
     copies.nodes.snapshot.range(std::ops::Bound::Unbounded).map(|(_, object)| object.key().to_owned())
 }

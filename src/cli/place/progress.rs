@@ -12,7 +12,7 @@ use crate::registry::{Catalog, LoadState, Registry};
 pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Waits for the stores of nodes, Pods and namespaces. Shows progress on a terminal.
-pub(super) async fn copies(registry: &Registry, catalog: &Catalog) -> anyhow::Result<PlacementStores> {
+pub(super) async fn placement_stores(registry: &Registry, catalog: &Catalog) -> anyhow::Result<PlacementStores> {
     let reading = PlacementStores::of(catalog, PATIENCE);
     tokio::pin!(reading);
     let mut ticks = interval(Duration::from_millis(500));
@@ -33,14 +33,16 @@ pub(super) async fn copies(registry: &Registry, catalog: &Catalog) -> anyhow::Re
     }
 }
 
+/// Overwrites the line of progress on the terminal.
 #[expect(clippy::print_stderr, reason = "progress is for the person at the terminal")]
 pub(super) fn progress(text: &str) {
     eprint!("\r\x1b[K{text}");
 }
 
+/// The resources that are loading, with their progress.
 fn loading(registry: &Registry) -> String {
     let catalog = registry.catalog();
-    let texts = catalog.resources().filter_map(|resource| match resource.live.state() {
+    let texts = catalog.resources().filter_map(|resource| match resource.state.load_state() {
         LoadState::Loading(progress) => Some(format!("{}: {progress}", resource.gvr.resource)),
         _ => None,
     });

@@ -60,6 +60,7 @@ pub(super) async fn answers(
     Ok(answers)
 }
 
+/// Sends a PlacementReview to the server and reads the result.
 async fn evaluate(
     connection: &Connection,
     arguments: &PlaceArguments,
@@ -167,6 +168,7 @@ async fn about(connection: &Connection, spec: &PlacementReviewSpec, name: &str) 
     NodeDetails { node, tolerations }
 }
 
+/// The JSON of the object at a path.
 async fn object(connection: &Connection, path: &str) -> Result<Vec<u8>, RequestError> {
     connection.bytes(path, JSON).await.map(|bytes| bytes.to_vec())
 }

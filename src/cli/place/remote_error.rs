@@ -39,6 +39,7 @@ pub(super) async fn explain(
     }
 }
 
+/// Whether the server forbids the user to create PlacementReviews.
 fn may_not_create(code: u16, status: &Value) -> bool {
     let message = status["message"].as_str().unwrap_or_default();
     code == 403 && message.contains("cannot create resource \"placementreviews\"")
@@ -83,6 +84,7 @@ pub(super) fn remedy(request: &ReviewRequest, code: u16, status: &Value) -> Opti
     }
 }
 
+/// Whether a URL is that of a View.
 fn is_view(url: &str) -> bool {
     url.contains("/views/") && url.ends_with("/proxy")
 }

@@ -79,6 +79,7 @@ pub(super) fn requests(arguments: &PlaceArguments, own_namespace: &str) -> anyho
     Ok(requests)
 }
 
+/// The reviews for the Pods and workloads of a file.
 fn of_file(path: &Path, arguments: &PlaceArguments, own_namespace: &str) -> anyhow::Result<Vec<ReviewRequest>> {
     let (file, bytes) = read(path)?;
     let form = if file.ends_with(".json") { Syntax::Json } else { Syntax::Yaml };
@@ -123,6 +124,7 @@ fn has_template(document: &Value) -> bool {
     document.pointer("/spec/template/spec/containers").is_some()
 }
 
+/// Reads a file, `-` is standard input; returns its name for errors, too.
 fn read(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
     let file = path.display().to_string();
     if file == "-" {
@@ -152,6 +154,7 @@ fn settle(object: &mut Value, named: Option<&str>, own: &str) -> anyhow::Result<
     Ok(())
 }
 
+/// The name of what is reviewed, such as `pod default/web`.
 fn subject(spec: &PlacementReviewSpec) -> String {
     let of = |document: &Value, next: &str| {
         let text = |member: &str| document["metadata"][member].as_str().unwrap_or_default();

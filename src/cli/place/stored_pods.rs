@@ -12,6 +12,7 @@ use crate::placement::misplaced::{LabelKeyUse, Resident};
 use crate::placement::{Eviction, Options};
 use crate::placement_service::index::{IndexSnapshot, PlacementStores};
 
+/// Reports about Pods that already run: uses of label keys, or Pods that no longer fit their node.
 pub(super) fn answer(
     arguments: &PlaceArguments,
     copies: &PlacementStores,
@@ -53,6 +54,7 @@ impl Printed for Misplaced<'_> {
     }
 }
 
+/// The table of Pods that could not be placed on their node again.
 fn misplaced(found: &[(String, Resident)], is_wide: bool) -> String {
     let mut table = TextTable::new(&["NAMESPACE", "POD", "NODE", "EVICTED", "COULD NOT BE PLACED THERE AGAIN"]);
     if found.is_empty() {
@@ -77,6 +79,7 @@ fn misplaced(found: &[(String, Resident)], is_wide: bool) -> String {
     table.print()
 }
 
+/// A Pod of a node as JSON.
 fn one(node: &str, resident: &Resident) -> Value {
     let (when, seconds) = match resident.eviction {
         Eviction::Never => ("Never", None),
@@ -122,6 +125,7 @@ impl Printed for LabelKeys<'_> {
     }
 }
 
+/// The table of Pods that use matchLabelKeys or mismatchLabelKeys.
 fn label_keys(uses: &[LabelKeyUse]) -> String {
     if uses.is_empty() {
         return "No Pod uses matchLabelKeys or mismatchLabelKeys in its affinity.\n".to_owned();

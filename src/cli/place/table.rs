@@ -9,6 +9,7 @@ use crate::placement::review::{NodeReport, PlacementReview, RejectionReport, Res
 const NOT_LOOKED_AT: &str =
     "Not looked at: free resources, ports, volumes, topology spread, resource claims, preemption, extenders, webhooks.";
 
+/// The result of a review for a terminal.
 pub(super) fn text(subject: &str, review: &PlacementReview, is_wide: bool) -> String {
     let Some(status) = &review.status else { return String::new() };
     let mut text = format!("{subject}: {}\n", status.message);
@@ -32,6 +33,7 @@ pub(super) fn event(subject: &str, review: &PlacementReview) -> String {
     )
 }
 
+/// The warnings of a review, one a line.
 pub(super) fn warnings(review: &PlacementReview) -> String {
     let warnings = review.status.iter().flat_map(|status| &status.warnings);
     let lines: String = warnings.map(|warning| format!("Warning: {warning}\n")).collect();
@@ -58,6 +60,7 @@ pub(super) fn footer(review: &PlacementReview, is_wide: bool) -> String {
     text
 }
 
+/// The table of nodes with fit, score and reasons.
 fn nodes(reports: &[NodeReport], is_wide: bool) -> TextTable {
     let mut headers = vec!["NODE", "FITS", "SCORE"];
     if is_wide {
@@ -96,6 +99,7 @@ pub(super) fn scores(report: &NodeReport) -> String {
     report.scores.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
+/// The table of affinity terms with the Pods that they match.
 fn terms(review: &PlacementReview) -> TextTable {
     let mut table = TextTable::new(&["TERM", "PODS", "NAMESPACES", "TOPOLOGY KEY", "MATCHING", "DERIVED"]);
     for term in review.status.iter().flat_map(|status| &status.terms) {

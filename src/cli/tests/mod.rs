@@ -358,7 +358,7 @@ async fn the_greeting_shows_a_selector_that_selects() {
     let catalog = opened.registry.catalog();
     let (resource, snapshot) = serve::first_loaded(&catalog, &[]).await.unwrap();
     let (label, value) = serve::example_selector(&resource, &snapshot).unwrap();
-    let field = resource.plan.fields().iter().position(|field| field.label == label).unwrap();
+    let field = resource.extractor.fields().iter().position(|field| field.label == label).unwrap();
     let field = crate::model::FieldIndex(u16::try_from(field).unwrap());
     let selected = snapshot.occupied().to_bitmap().into_iter().filter_map(|slot| snapshot.object(slot));
     assert!(selected.filter(|object| object.values(field).any(|held| held == value)).count() > 0, "{label}={value}");

@@ -29,7 +29,7 @@ pub struct FieldRequest {
 #[derive(Clone, Copy, Debug)]
 pub struct TargetResource<'a> {
     /// Its extractor without extra fields, with the labels that it has already.
-    pub plan: &'a Extractor,
+    pub extractor: &'a Extractor,
     /// Its schema without references; `None` if it is unknown: then every path is accepted.
     pub schema: Option<&'a Value>,
     /// Its additionalPrinterColumns.
@@ -77,7 +77,7 @@ pub fn accept(requests: &[FieldRequest], subject: &TargetResource<'_>) -> Accept
     let mut names = BTreeSet::new();
     let (mut places, mut fields, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for (index, request) in requests.iter().enumerate() {
-        let named = name(&request.name, subject.plan, &mut names).map_err(|broken| (".name", broken));
+        let named = name(&request.name, subject.extractor, &mut names).map_err(|broken| (".name", broken));
         match named.and_then(|()| field(request, subject, &fields).map_err(|broken| (member(index), broken))) {
             Ok(accepted) => {
                 places.push(index);
@@ -86,7 +86,7 @@ pub fn accept(requests: &[FieldRequest], subject: &TargetResource<'_>) -> Accept
             Err((member, broken)) => problems.push(problem(index, member, broken)),
         }
     }
-    let (fitting, whole) = fitting(subject.plan, &fields);
+    let (fitting, whole) = fitting(subject.extractor, &fields);
     for index in places.drain(fitting..) {
         problems.push(problem(
             index,
@@ -98,7 +98,7 @@ pub fn accept(requests: &[FieldRequest], subject: &TargetResource<'_>) -> Accept
     problems.sort_by_key(|(index, _)| *index);
     outcome.problems = problems.into_iter().map(|(_, problem)| problem).collect();
     if !fields.is_empty() {
-        outcome.fields = ExtraFields::new(fields, subject.plan.clone(), whole);
+        outcome.fields = ExtraFields::new(fields, subject.extractor.clone(), whole);
     }
     outcome
 }
@@ -120,6 +120,7 @@ fn fitting(plan: &Extractor, fields: &[CompiledField]) -> (usize, Extractor) {
     (fitting, whole)
 }
 
+/// Validates the name of an extra field, which must be new.
 fn name(name: &str, plan: &Extractor, names: &mut BTreeSet<String>) -> Result<(), Violation> {
     let is_inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let is_label = !name.is_empty()
@@ -152,6 +153,7 @@ fn name(name: &str, plan: &Extractor, names: &mut BTreeSet<String>) -> Result<()
     Ok(())
 }
 
+/// Compiles an extra field from its path or its printer column.
 fn field(
     request: &FieldRequest,
     subject: &TargetResource<'_>,
@@ -194,6 +196,7 @@ fn field(
     Ok(CompiledField::new(field, steps))
 }
 
+/// The error for a printer column that does not exist.
 fn no_column(wanted: &str, columns: &[PrinterColumn]) -> Violation {
     let known: Vec<String> = columns.iter().map(|column| quote(&column.name)).collect();
     let hint = if known.is_empty() {

@@ -52,6 +52,7 @@ fn has_filter(text: &str) -> bool {
     false
 }
 
+/// One segment of an RFC 9535 path as a step.
 fn segment(segment: &Segment) -> Result<PathStep, String> {
     match segment {
         Segment::Selector(Selector::Name(name)) => Ok(PathStep::Key(name.clone())),
@@ -69,11 +70,13 @@ const FILTER: &str = "filters ([?...]) are not supported; use [*] for all elemen
 const SEVERAL: &str = "several names in one bracket are not supported; make a field of each";
 const DESCENDANTS: &str = "descendants (..) are not supported; name the whole path";
 
+/// A step to the element of this index.
 fn element(place: i64) -> Result<PathStep, String> {
     let place = usize::try_from(place);
     place.map(PathStep::Element).map_err(|_| "places counted from the end of a list are not supported".to_owned())
 }
 
+/// The steps, which must not be empty; errors name the path.
 fn named(text: &str, steps: Result<Vec<PathStep>, String>) -> Result<Vec<PathStep>, Violation> {
     match steps {
         Ok(steps) if steps.is_empty() => Err(Violation::new(
@@ -99,6 +102,7 @@ pub(super) fn printer_column(text: &str) -> Result<Vec<PathStep>, Violation> {
     named(text, steps)
 }
 
+/// One node of a kubectl JSONPath as a step.
 fn node(node: &PathNode) -> Result<PathStep, String> {
     const EVERY: Slice = Slice { first: None, end: SliceEnd::Open, step: None };
     match node {

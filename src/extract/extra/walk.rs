@@ -66,12 +66,13 @@ impl<'s> From<&'s PathStep> for Taken<'s> {
 }
 
 impl<'s> Ways<'s> {
+    /// Appends a step to the way `before`, and returns the new way.
     fn add(&mut self, before: Option<usize>, taken: Taken<'s>) -> usize {
         self.0.push((before, taken));
         self.0.len() - 1
     }
 
-    /// In words, as RFC 9535 writes it.
+    /// The way as an RFC 9535 path.
     fn written(&self, way: usize) -> String {
         let mut steps = Vec::new();
         let mut next = Some(way);
@@ -84,7 +85,7 @@ impl<'s> Ways<'s> {
     }
 }
 
-/// Follows the steps; `schema` is the one of the whole object.
+/// Follows the steps through a schema, and returns the type of their values. `schema` is the one of the whole object.
 pub(super) fn leaf(steps: &[PathStep], schema: Option<&Value>) -> Result<Leaf, Violation> {
     let mut ways = Ways(Vec::new());
     let root = ways.add(None, Taken::Root);
@@ -128,6 +129,7 @@ pub(super) fn leaf(steps: &[PathStep], schema: Option<&Value>) -> Result<Leaf, V
     Ok(leaf.unwrap_or_default())
 }
 
+/// Whether a schema preserves members that it does not declare.
 fn is_open(schema: &Value) -> bool {
     schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true)
 }
@@ -196,7 +198,7 @@ fn written(taken: Taken<'_>) -> String {
 /// Names among which the nearest one is looked for: a schema may have tens of thousands.
 const MOST_COMPARED: usize = 256;
 
-/// What there is instead.
+/// A hint for an unknown member: the names that exist.
 fn unknown(name: &str, way: &str, properties: Option<&Map<String, Value>>) -> String {
     let Some(properties) = properties.filter(|properties| !properties.is_empty()) else {
         return format!("{way} has nothing in it in the schema, so no {}", quote(name));
@@ -236,6 +238,7 @@ fn distance(left: &str, right: &str) -> usize {
     row[right.len()]
 }
 
+/// The type of the values at a place, if a field can have it.
 fn scalar(place: &Place<'_>, ways: &Ways<'_>) -> Result<Leaf, Violation> {
     let Some(schema) = place.schema else { return Ok(Leaf::default()) };
     let way = || ways.written(place.way);

@@ -35,6 +35,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
+    /// The value of a literal in a filter.
     pub(super) fn of_literal(literal: &'a Literal) -> Scalar<'a> {
         match literal {
             Literal::Text(text) => Scalar::Text(Cow::Borrowed(text)),
@@ -70,6 +71,7 @@ pub(super) fn compares(operator: ComparisonOperator, left: &Scalar<'_>, right: &
     })
 }
 
+/// The scalar as an integer, if it is one.
 fn integer(scalar: &Scalar<'_>) -> Option<i64> {
     match scalar {
         Scalar::Int(int) => Some(*int),

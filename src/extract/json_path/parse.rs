@@ -77,11 +77,12 @@ fn action<'t>(text: &'t str, list: &mut Steps, levels: usize) -> Result<&'t str,
     }
 }
 
-/// What ends a name or a word.
+/// Whether a character ends a name or a word.
 fn is_terminator(letter: char) -> bool {
     matches!(letter, ' ' | '\t' | '\r' | '\n' | '.' | ',' | '[' | ']' | '$' | '@' | '{' | '}')
 }
 
+/// Parses a field name and returns the rest of the text.
 fn field<'t>(text: &'t str, list: &mut Steps) -> &'t str {
     let mut letters = text.char_indices();
     let mut end = text.len();
@@ -98,6 +99,7 @@ fn field<'t>(text: &'t str, list: &mut Steps) -> &'t str {
     rest
 }
 
+/// Parses a word: a literal or an identifier. Returns the rest of the text.
 fn word<'t>(text: &'t str, list: &mut Steps) -> &'t str {
     let (word, rest) = text.split_at(text.find(is_terminator).unwrap_or(text.len()));
     list.push(match word {
@@ -110,6 +112,7 @@ fn word<'t>(text: &'t str, list: &mut Steps) -> &'t str {
     rest
 }
 
+/// Parses a number and returns the rest of the text.
 fn number<'t>(text: &'t str, list: &mut Steps) -> Result<&'t str, InvalidTemplate> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let rest = digits.trim_start_matches(|letter: char| letter == '.' || letter.is_ascii_digit());
@@ -161,6 +164,7 @@ fn bracket<'t>(text: &'t str, list: &mut Steps, levels: usize) -> Result<&'t str
     Ok(rest)
 }
 
+/// Parses `FIRST:END:STEP`.
 fn slice(text: &str) -> Option<Slice> {
     let text = if text == "*" { ":" } else { text };
     let mut numbers = text.split(':');

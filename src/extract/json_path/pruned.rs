@@ -57,7 +57,7 @@ fn looks(list: &Steps, places: &mut Vec<&Prune>) -> bool {
     false
 }
 
-/// What is left out inside of these; `None` when one of them is left out as a whole.
+/// The pruned paths inside of these parts; `None` when one of them is pruned as a whole.
 fn insides(parts: Vec<&PrunedPart>) -> Option<Vec<&Prune>> {
     let inside = parts.into_iter().map(|part| match part {
         PrunedPart::Whole => None,

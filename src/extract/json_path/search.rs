@@ -76,11 +76,13 @@ impl<'t, 'b> Search<'t, 'b> {
         first
     }
 
+    /// Counts visited values, and fails when there were too many.
     fn visit(&mut self, count: usize) -> Result<(), Fault> {
         self.left = self.left.checked_sub(count).ok_or(Fault::Final)?;
         Ok(())
     }
 
+    /// Adds a found value, and fails when there are too many.
     fn hold<'p>(&mut self, found: &mut Vec<FoundValue<'p>>, one: FoundValue<'p>) -> Result<(), Fault> {
         self.visit(1)?;
         if found.len() >= self.most_held {
@@ -143,6 +145,7 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(())
     }
 
+    /// The member of an object.
     fn member<'p>(&mut self, value: FoundValue<'p>, name: &str) -> Result<Option<FoundValue<'p>>, Fault> {
         let FoundValue::Node(id) = value else { return Ok(None) };
         if self.tree.kind(id) != NodeKind::Map {
@@ -185,7 +188,7 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(found)
     }
 
-    /// What is not empty: objects and lists before what is in them, and texts.
+    /// All descendants that are not empty: containers before their content, and strings.
     fn descendants<'p>(&mut self, values: &[FoundValue<'p>]) -> Result<Vec<FoundValue<'p>>, Fault> {
         let mut found = Vec::new();
         // The next sibling on each level; objects are too deep for recursion.
@@ -223,6 +226,7 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(found)
     }
 
+    /// The elements of lists that a slice selects.
     fn slices<'p>(&mut self, slice: &Slice, values: &[FoundValue<'p>]) -> Result<Vec<FoundValue<'p>>, Fault> {
         let mut found = Vec::new();
         for &value in values {
@@ -252,6 +256,7 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(found)
     }
 
+    /// Replaces the values by the elements that pass the filter.
     fn filter<'p>(&mut self, filter: &'p Filter, values: &mut Vec<FoundValue<'p>>) -> Result<(), Fault> {
         let mut found = Vec::new();
         for &value in &*values {
@@ -277,6 +282,7 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(())
     }
 
+    /// Whether an element passes the filter.
     fn passes(&mut self, filter: &Filter, element: NodeId) -> Result<bool, Fault> {
         let mut left = vec![FoundValue::Node(element)];
         let followed = self.follow(&filter.left, &mut left);
@@ -311,7 +317,7 @@ impl<'t, 'b> Search<'t, 'b> {
     }
 }
 
-/// What can be compared of a value.
+/// The value as a scalar that can be compared.
 fn scalar<'v>(tree: &Tree<'v>, value: FoundValue<'v>) -> Option<Scalar<'v>> {
     match value {
         FoundValue::Node(id) => Scalar::of_json(tree.bytes(id)),
@@ -320,7 +326,7 @@ fn scalar<'v>(tree: &Tree<'v>, value: FoundValue<'v>) -> Option<Scalar<'v>> {
     }
 }
 
-/// From which element to before which one; `None` when it selects no element.
+/// The first element of a slice and the one after its last; `None` when it selects no element.
 fn bounds(slice: &Slice, length: usize) -> Result<Option<(usize, usize)>, Fault> {
     let length = i64::try_from(length).map_err(|_| Fault::Final)?;
     let mut first = slice.first.unwrap_or(0);

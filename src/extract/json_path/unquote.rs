@@ -15,6 +15,7 @@ pub(super) fn unquote(text: &str, mark: char) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// Reads what follows a backslash, as Go does.
 fn escaped(letters: &mut std::str::Chars<'_>, mark: char, bytes: &mut Vec<u8>) -> Option<()> {
     let letter = letters.next()?;
     bytes.push(match letter {
@@ -39,6 +40,7 @@ fn escaped(letters: &mut std::str::Chars<'_>, mark: char, bytes: &mut Vec<u8>) -
     Some(())
 }
 
+/// Reads a number of `count` digits.
 fn digits(letters: &mut std::str::Chars<'_>, count: usize, radix: u32) -> Option<u32> {
     (0..count).try_fold(0_u32, |sum, _| {
         let digit = letters.next()?.to_digit(radix)?;

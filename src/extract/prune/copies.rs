@@ -57,7 +57,7 @@ pub(super) enum DataCopy<'p> {
 }
 
 impl<'p> DataCopy<'p> {
-    /// Those of a member; `None`: the member is a copy itself, or not known to be none.
+    /// The kind of copy that a member is; `None`: the member is a copy itself, or may be one.
     pub(super) fn of_member(self, name: &str) -> Option<DataCopy<'p>> {
         match self {
             DataCopy::None => Some(DataCopy::None),
@@ -70,7 +70,7 @@ impl<'p> DataCopy<'p> {
         }
     }
 
-    /// Those of an element.
+    /// The kind of copy that an element is.
     pub(super) fn of_element(self) -> DataCopy<'p> {
         match self {
             // Neither is a list.

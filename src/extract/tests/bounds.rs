@@ -15,7 +15,7 @@ fn repeated_keys_take_bounded_memory() {
     let paths: Vec<String> = (0..31).map(|index| format!("$.spec[*]{}", ".a".repeat(index))).collect();
     let requests: Vec<FieldRequest> = (0..31).map(|index| at_path(&format!("f{index}"), &paths[index])).collect();
     let base = pods();
-    let fields = accept(&requests, &TargetResource { plan: &base, schema: None, columns: &[] }).fields;
+    let fields = accept(&requests, &TargetResource { extractor: &base, schema: None, columns: &[] }).fields;
     let plan: Extractor = fields.extend(&base).unwrap();
     let member = format!(r#""k":{}{},"#, r#"{"a":"#.repeat(30), "1".to_owned() + &"}".repeat(30));
     let spec = member.repeat(20_000);
@@ -39,7 +39,7 @@ fn pods() -> Extractor {
 }
 
 fn judged(requests: &[FieldRequest], plan: &Extractor, schema: Option<&Value>) -> AcceptedFields {
-    accept(requests, &TargetResource { plan, schema, columns: &[] })
+    accept(requests, &TargetResource { extractor: plan, schema, columns: &[] })
 }
 
 /// Fields whose paths are as long together as is permitted.

@@ -79,7 +79,7 @@ fn of_column(name: &str, column: &str) -> FieldRequest {
 
 fn judged(requests: &[FieldRequest]) -> AcceptedFields {
     let schema = schema();
-    accept(requests, &TargetResource { plan: &shirts(), schema: Some(&schema), columns: &columns() })
+    accept(requests, &TargetResource { extractor: &shirts(), schema: Some(&schema), columns: &columns() })
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn a_list_is_judged_as_a_whole_too() {
 #[test]
 fn without_a_schema_every_path_is_taken() {
     let plan = Extractor::built_in("example.com", "v1", "Thing", Scope::Namespaced);
-    let subject = TargetResource { plan: &plan, schema: None, columns: &[] };
+    let subject = TargetResource { extractor: &plan, schema: None, columns: &[] };
     let outcome = accept(&[at_path("x", "$.a[*]['b c'][2].*")], &subject);
     assert_eq!((outcome.fields.len(), outcome.problems), (1, Vec::new()));
     let refused = accept(&[of_column("x", "Size")], &subject);
@@ -280,7 +280,7 @@ fn pods(paths: &[&str]) -> Extractor {
     let base = Extractor::built_in("", "v1", "Pod", Scope::Namespaced);
     let requests: Vec<FieldRequest> =
         paths.iter().enumerate().map(|(index, path)| at_path(&format!("f{index}"), path)).collect();
-    let outcome = accept(&requests, &TargetResource { plan: &base, schema: None, columns: &[] });
+    let outcome = accept(&requests, &TargetResource { extractor: &base, schema: None, columns: &[] });
     assert_eq!(outcome.problems, []);
     base.with_extra(&outcome.fields).unwrap()
 }
@@ -421,7 +421,7 @@ fn paths_that_nest_are_rejected_in_bounded_time_and_stack() {
             let request =
                 FieldRequest { name: "x".to_owned(), json_path: Some(json_path.clone()), printer_column: None };
             let outcome = on_worker_stack(|| {
-                accept(&[request], &TargetResource { plan: &base, schema: None, columns: &[] }).problems.len()
+                accept(&[request], &TargetResource { extractor: &base, schema: None, columns: &[] }).problems.len()
             });
             assert_eq!(outcome, 1, "{json_path}");
         }

@@ -124,7 +124,7 @@ proptest! {
         let wanted = query_of(&[&[PathStep::Key("spec".to_owned())], &*steps].concat());
         let base = Extractor::built_in("", "v1", "ConfigMap", crate::model::Scope::Namespaced);
         let request = FieldRequest { name: "x".to_owned(), json_path: Some(wanted.clone()), printer_column: None };
-        let outcome = accept(&[request], &TargetResource { plan: &base, schema: None, columns: &[] });
+        let outcome = accept(&[request], &TargetResource { extractor: &base, schema: None, columns: &[] });
         prop_assert!(outcome.problems.is_empty(), "{:?}", outcome.problems);
         let record = base.with_extra(&outcome.fields).unwrap().extract(Bytes::from(object)).unwrap();
         let found: Vec<&str> = record.texts.values().map(|(_, value)| value).collect();

@@ -77,7 +77,7 @@ impl Naive {
             && self.waiting(Some(user)).len() >= BOUNDS.waiting
         {
             let is_full = self.in_flight(None).len() >= BOUNDS.places as usize;
-            return Entered::Refused(if is_full { Scarce::Places } else { Scarce::Bytes });
+            return Entered::Rejected(if is_full { Scarce::Places } else { Scarce::Bytes });
         }
         let goes = is_first || (self.waiting(None).is_empty() && self.fits(bytes));
         self.entries.push(Entry { ticket, user, bytes, turn: None });
@@ -88,7 +88,7 @@ impl Naive {
         if is_new {
             self.last.push((user, self.turns));
         }
-        Entered::Waits
+        Entered::Queued
     }
 
     fn remove(&mut self, ticket: Ticket) -> Vec<Ticket> {
@@ -152,10 +152,10 @@ proptest! {
                     let expected = naive.remove(gone.ticket);
                     let next = match gone.turn {
                         Some(_) => {
-                            prop_assert_eq!(turns.give_up(&user(gone.user), gone.ticket), None, "it does not wait");
-                            turns.leave(&user(gone.user), list(gone.bytes))
+                            prop_assert_eq!(turns.cancel(&user(gone.user), gone.ticket), None, "it does not wait");
+                            turns.release(&user(gone.user), list(gone.bytes))
                         }
-                        None => turns.give_up(&user(gone.user), gone.ticket).expect("it waits"),
+                        None => turns.cancel(&user(gone.user), gone.ticket).expect("it waits"),
                     };
                     prop_assert_eq!(next, expected, "step {}", number);
                 }
@@ -186,30 +186,30 @@ fn a_flood_leaves_every_other_user_a_place_at_once() {
     let mut turns = FairQueue::new(Places::UntilLeft, BOUNDS);
     let flood: Vec<Entered> = (0..10_000).map(|ticket| turns.enter(&user(0), ticket, list(10))).collect();
     let count = |what: Entered| flood.iter().filter(|entered| **entered == what).count();
-    assert_eq!((count(Entered::Now), count(Entered::Waits)), (3, 2));
-    assert_eq!(count(Entered::Refused(Scarce::Places)), 9_995);
+    assert_eq!((count(Entered::Now), count(Entered::Queued)), (3, 2));
+    assert_eq!(count(Entered::Rejected(Scarce::Places)), 9_995);
     assert_eq!(turns.enter(&user(1), 10_000, list(10)), Entered::Now, "the first of another user");
-    assert_eq!(turns.enter(&user(1), 10_001, list(10)), Entered::Waits, "not the second");
+    assert_eq!(turns.enter(&user(1), 10_001, list(10)), Entered::Queued, "not the second");
     assert_eq!(
-        turns.leave(&user(0), list(10)),
+        turns.release(&user(0), list(10)),
         Vec::<Ticket>::new(),
         "four were in flight, one of them beyond the bound"
     );
-    assert_eq!(turns.leave(&user(0), list(10)), [3], "one each: whose last turn is longer ago");
-    assert_eq!(turns.leave(&user(0), list(10)), [10_001], "one each again, though another came before");
-    assert_eq!(turns.leave(&user(0), list(10)), [4], "who has none is next at once");
+    assert_eq!(turns.release(&user(0), list(10)), [3], "one each: whose last turn is longer ago");
+    assert_eq!(turns.release(&user(0), list(10)), [10_001], "one each again, though another came before");
+    assert_eq!(turns.release(&user(0), list(10)), [4], "who has none is next at once");
 }
 
 #[test]
 fn a_list_that_is_larger_than_everything_goes_when_nothing_else_does() {
     let mut turns = FairQueue::new(Places::UntilLeft, BOUNDS);
     assert_eq!(turns.enter(&user(0), 0, list(50)), Entered::Now);
-    assert_eq!(turns.enter(&user(0), 1, list(1_000)), Entered::Waits);
-    assert_eq!(turns.enter(&user(0), 2, list(1)), Entered::Waits, "it would fit, but does not overtake");
-    assert_eq!(turns.enter(&user(0), 3, list(1)), Entered::Refused(Scarce::Bytes));
-    assert_eq!(turns.leave(&user(0), list(50)), [1]);
-    assert_eq!(turns.leave(&user(0), list(1_000)), [2]);
-    assert_eq!((turns.leave(&user(0), list(1)), turns.places(), turns.bytes()), (Vec::new(), 0, 0));
+    assert_eq!(turns.enter(&user(0), 1, list(1_000)), Entered::Queued);
+    assert_eq!(turns.enter(&user(0), 2, list(1)), Entered::Queued, "it would fit, but does not overtake");
+    assert_eq!(turns.enter(&user(0), 3, list(1)), Entered::Rejected(Scarce::Bytes));
+    assert_eq!(turns.release(&user(0), list(50)), [1]);
+    assert_eq!(turns.release(&user(0), list(1_000)), [2]);
+    assert_eq!((turns.release(&user(0), list(1)), turns.places(), turns.bytes()), (Vec::new(), 0, 0));
 }
 
 /// Seats of a round, by rules that look at everything: who has used the least is next, and among equals the name.
@@ -302,9 +302,9 @@ proptest! {
                     let is_full = of_user > 0 && naive.waiting.len() >= ROUNDS.waiting_together;
                     let entered = queue.wait(&user(who), ticket, Cost { places: cost, bytes: 0 });
                     if of_user >= ROUNDS.waiting || is_full {
-                        prop_assert!(matches!(entered, Entered::Refused(_)), "the queue is bounded");
+                        prop_assert!(matches!(entered, Entered::Rejected(_)), "the queue is bounded");
                     } else {
-                        prop_assert_eq!(entered, Entered::Waits);
+                        prop_assert_eq!(entered, Entered::Queued);
                         naive.wait(who, ticket, cost);
                     }
                 }
@@ -319,7 +319,7 @@ proptest! {
                 Event::GiveUp(place) if !naive.waiting.is_empty() => {
                     let (who, gone, _) = naive.waiting.remove(place % naive.waiting.len());
                     naive.forget(who);
-                    prop_assert_eq!(queue.give_up(&user(who), gone), Some(Vec::new()), "no turn before the round");
+                    prop_assert_eq!(queue.cancel(&user(who), gone), Some(Vec::new()), "no turn before the round");
                 }
                 Event::Round => {
                     let was_waiting = naive.waiting.len();
@@ -385,9 +385,9 @@ fn a_user_who_comes_late_is_next_however_many_wait() {
     let mut queue = FairQueue::new(Places::ForOneRound, ROUNDS);
     let one = Cost { places: 1, bytes: 0 };
     for ticket in 0..50 {
-        assert_eq!(queue.wait(&user(0), ticket, one), Entered::Waits);
+        assert_eq!(queue.wait(&user(0), ticket, one), Entered::Queued);
     }
-    assert_eq!(queue.wait(&user(0), 50, one), Entered::Refused(Scarce::Bytes), "the queue of a user is bounded");
+    assert_eq!(queue.wait(&user(0), 50, one), Entered::Rejected(Scarce::Bytes), "the queue of a user is bounded");
     assert_eq!(queue.next_round().len(), 10);
     queue.wait(&user(1), 100, one);
     assert_eq!(queue.next_round()[..2], [100, 10], "idle time before gives no more than the next turn");

@@ -20,6 +20,7 @@ pub fn encode(shape: &'static ValueType, document: &Value) -> (Vec<u8>, Vec<Skip
     written(shape, document, Some(Vec::new()))
 }
 
+/// Encodes a document. `skipped` collects the values that the message has no field for.
 pub(super) fn written(
     shape: &'static ValueType,
     document: &Value,
@@ -81,6 +82,7 @@ impl Writer {
         }
     }
 
+    /// Writes an object as a message: its fields, named members and extensions.
     fn record(
         &mut self,
         fields: &'static [(&'static str, u32, &'static ValueType)],
@@ -138,6 +140,7 @@ impl Writer {
         self.path.pop();
     }
 
+    /// Writes one field of a message.
     fn field(&mut self, number: u32, shape: &'static ValueType, value: &Value, zero: Zero) {
         match shape {
             ValueType::Text => match value {
@@ -182,6 +185,7 @@ impl Writer {
         }
     }
 
+    /// The members of an object; another value is skipped.
     fn object<'a>(&mut self, value: &'a Value) -> Option<&'a Map<String, Value>> {
         if value.as_object().is_none() {
             self.skip("not an object");
@@ -189,6 +193,7 @@ impl Writer {
         value.as_object()
     }
 
+    /// Notes a value that is left out.
     fn skip(&mut self, reason: &'static str) {
         if let Some(skipped) = &mut self.skipped {
             skipped.push(SkippedValue { path: self.path.join("/"), reason });
@@ -216,16 +221,19 @@ impl Backward {
         self.0.len()
     }
 
+    /// The bytes in their final order: the buffer is written from the end.
     fn into_bytes(self) -> Vec<u8> {
         let mut bytes = self.0;
         bytes.reverse();
         bytes
     }
 
+    /// Prepends bytes.
     fn put(&mut self, bytes: &[u8]) {
         self.0.extend(bytes.iter().rev());
     }
 
+    /// Prepends a varint.
     fn put_number(&mut self, mut number: u64) {
         // 64 bits are at most ten groups of seven.
         let mut groups = [0; 10];
@@ -242,20 +250,24 @@ impl Backward {
         self.put(&groups[..length]);
     }
 
+    /// Prepends the tag of a field.
     fn put_tag(&mut self, number: u32, wire_type: u64) {
         self.put_number(u64::from(number) << 3 | wire_type);
     }
 
+    /// Prepends a varint field.
     fn put_varint(&mut self, number: u32, value: u64) {
         self.put_number(value);
         self.put_tag(number, VARINT);
     }
 
+    /// Prepends a double field.
     fn put_double(&mut self, number: u32, value: f64) {
         self.put(&value.to_le_bytes());
         self.put_tag(number, EIGHT_BYTES);
     }
 
+    /// Prepends a field of bytes.
     fn put_bytes(&mut self, number: u32, bytes: &[u8]) {
         let end = self.length();
         self.put(bytes);

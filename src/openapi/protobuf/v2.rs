@@ -9,6 +9,7 @@ use super::message::ValueType;
 
 type Fields = &'static [(&'static str, u32, &'static ValueType)];
 
+/// A message of these fields; `extensions` is the number of its field for `x-*`.
 const fn record(fields: Fields, extensions: u32) -> ValueType {
     ValueType::Record { fields, named: None, extensions }
 }

@@ -33,7 +33,7 @@ fn shirts(prune: Prune) -> DocumentFilter {
         kind: text("Shirt"),
         list_kind: text("ShirtList"),
         prune: Arc::new(prune),
-        plan: plan(),
+        extractor: plan(),
     }])
 }
 

@@ -58,7 +58,7 @@ fn nested_schemas_are_published_in_every_form() {
                         kind: "Shirt".to_owned(),
                         list_kind: "ShirtList".to_owned(),
                         prune: Prune::new([".a.a.a.a.b", ".spec.color"]).unwrap().into(),
-                        plan: Extractor::built_in("", "v1", "ConfigMap", Scope::Namespaced),
+                        extractor: Extractor::built_in("", "v1", "ConfigMap", Scope::Namespaced),
                     }]);
                     assert!(shown.apply(document).is_object(), "{form} {levels}");
                 }

@@ -37,7 +37,7 @@ fn paths_that_are_equal_when_they_are_cut_are_described_once() {
         kind: "Long".to_owned(),
         scope: Scope::Namespaced,
         origin: ResourceOrigin::Custom,
-        plan: Extractor::custom_resource(&crd, "v1"),
+        extractor: Extractor::custom_resource(&crd, "v1"),
     };
     definitions.resources.insert(crd.gvr("v1"), definition);
     definitions.crds.insert(crd.name.clone(), Arc::new(crd));

@@ -35,7 +35,7 @@ fn spec(more: &Value) -> Value {
 fn with_crd(crd: Crd) -> Definitions {
     let mut definitions = definitions();
     for version in ["v1", "v1beta1"] {
-        definitions.resources.get_mut(&crd.gvr(version)).unwrap().plan = Extractor::custom_resource(&crd, version);
+        definitions.resources.get_mut(&crd.gvr(version)).unwrap().extractor = Extractor::custom_resource(&crd, version);
     }
     definitions.crds.insert(crd.name.clone(), Arc::new(crd));
     definitions
@@ -134,7 +134,7 @@ fn a_verdict_is_kept_while_what_it_was_made_of_is_the_same() {
         assert_eq!(*result, crate::operator::stores::evaluate(&field_cache, &known), "{what}");
     }
     let own = evaluate(&first, &with_crd(fields), &mut last);
-    assert!(own.stores[0].plan.resolve("images").is_ok(), "the definition has other fields of its own");
+    assert!(own.stores[0].extractor.resolve("images").is_ok(), "the definition has other fields of its own");
     assert!(block_on(evaluate_all(&[], &Arc::default(), &mut last)).is_empty() && last.is_empty(), "it was deleted");
 }
 

@@ -68,7 +68,7 @@ fn only_the_same_field_of_the_same_version_is_known() {
     assert!(matches!(memo.find(position, json), Known::Nothing), "the first object has no neighbour");
     memo.begin(36);
     let Known::New(place) = memo.find(position, json) else { panic!("the text is new") };
-    memo.keep(place, position, json);
+    memo.insert(place, position, json);
     let Known::Seen(place) = memo.find(position, json) else { panic!("the text was kept") };
     memo.encode(place, position, json, |_, out| out.extend_from_slice(b"bytes"));
     let Known::Encoded { entry, json: length, length: 5 } = memo.find(position, json) else { panic!("it was encoded") };

@@ -73,14 +73,14 @@ fn a_changed_pod_is_read_once_for_all_watches_that_follow_it() {
              \"namespace\":\"n\",\"resourceVersion\":\"{version}\",\"uid\":\"{uid}\"}}}}",
             "long".repeat(50_000)
         );
-        store.apply(&pods.plan.extract(text.into()).unwrap());
-        pods.live.publish(LoadState::Ready(store.snapshot()));
+        store.apply(&pods.extractor.extract(text.into()).unwrap());
+        pods.state.publish(LoadState::Ready(store.snapshot()));
         store.snapshot()
     };
     let snapshot = put(1, "u", "x");
     let keys = ConsumerTerms { match_label_keys: vec!["app".to_owned()], ..ConsumerTerms::default() };
     let keys = Arc::new(keys);
-    let follow = || FollowedPod::new(&pods.live, &snapshot, ("n", "p", "u"), &keys).unwrap();
+    let follow = || FollowedPod::new(&pods.state, &snapshot, ("n", "p", "u"), &keys).unwrap();
     let followed: Vec<FollowedPod> = (0..WATCHES).map(|_| follow()).collect();
     let changed = |why: &str, expected: bool| {
         let taken = measure(|| {
@@ -96,8 +96,8 @@ fn a_changed_pod_is_read_once_for_all_watches_that_follow_it() {
     assert!(taken > 200_000 && taken < 2_000_000, "{taken} bytes for {WATCHES} watches of a Pod of 200 KB");
     put(3, "u", "y");
     changed("another label", true);
-    let fresh = FollowedPod::new(&pods.live, &put(4, "u", "x"), ("n", "p", "u"), &keys).unwrap();
+    let fresh = FollowedPod::new(&pods.state, &put(4, "u", "x"), ("n", "p", "u"), &keys).unwrap();
     put(5, "v", "x");
     assert!(fresh.is_changed(), "another Pod of that name");
-    assert!(FollowedPod::new(&pods.live, &snapshot, ("n", "p", "w"), &keys).is_none(), "another uid");
+    assert!(FollowedPod::new(&pods.state, &snapshot, ("n", "p", "w"), &keys).is_none(), "another uid");
 }

@@ -32,8 +32,8 @@ pub(crate) fn resource(plural: &str) -> Arc<Resource> {
         printer_columns: Arc::new([]),
         deprecation_warning: None,
         definition: String::new(),
-        plan: Extractor::built_in("", "v1", "Thing", Scope::Namespaced),
-        live: Arc::default(),
+        extractor: Extractor::built_in("", "v1", "Thing", Scope::Namespaced),
+        state: Arc::default(),
         partial_store: None,
         view_restriction: None,
     })
@@ -55,16 +55,16 @@ fn what_leaves_the_catalog_is_gone_and_what_stays_is_untouched() {
     let (kept, replaced, dropped) = (resource("kept"), resource("replaced"), resource("dropped"));
     let registry = Registry::new(catalog(&[&kept, &replaced, &dropped]));
     for resource in [&kept, &replaced, &dropped] {
-        resource.live.publish(ready());
+        resource.state.publish(ready());
     }
     let replacement = resource("replaced");
     registry.replace(catalog(&[&kept, &replacement]), |_| None);
-    assert!(matches!(kept.live.state(), LoadState::Ready(_)));
-    assert!(matches!(replacement.live.state(), LoadState::Idle));
+    assert!(matches!(kept.state.load_state(), LoadState::Ready(_)));
+    assert!(matches!(replacement.state.load_state(), LoadState::Idle));
     for gone in [&replaced, &dropped] {
-        assert!(matches!(gone.live.state(), LoadState::Gone(_)), "{}", gone.gvr);
-        gone.live.publish(ready());
-        assert!(matches!(gone.live.state(), LoadState::Gone(_)), "nothing follows Gone");
+        assert!(matches!(gone.state.load_state(), LoadState::Gone(_)), "{}", gone.gvr);
+        gone.state.publish(ready());
+        assert!(matches!(gone.state.load_state(), LoadState::Gone(_)), "nothing follows Gone");
     }
 }
 
@@ -112,8 +112,8 @@ async fn a_request_waits_for_the_first_load_and_no_longer_than_its_patience() {
 #[test]
 fn nothing_holds_the_copy_of_a_resource_that_is_gone() {
     let copy = || LoadState::Ready(Store::new(HistoryLimits::default()).snapshot());
-    let last = |live: &ResourceState| match live.state() {
-        LoadState::Gone(gone) => (gone.had_copy, gone.last.is_some()),
+    let last = |live: &ResourceState| match live.load_state() {
+        LoadState::Gone(gone) => (gone.had_store, gone.last.is_some()),
         _ => (false, true),
     };
     let live = ResourceState::default();

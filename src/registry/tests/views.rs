@@ -25,10 +25,10 @@ fn pods() -> Arc<Resource> {
         printer_column: None,
     };
     let requests: Vec<FieldRequest> = (0..32).map(request).collect();
-    let fields = accept(&requests, &TargetResource { plan: &pods.plan, schema: None, columns: &[] }).fields;
-    let plan: Extractor = fields.extend(&pods.plan).unwrap();
-    assert_eq!(plan.fields().len(), pods.plan.fields().len() + 32);
-    Arc::new(Resource { plan, ..(*pods).clone() })
+    let fields = accept(&requests, &TargetResource { extractor: &pods.extractor, schema: None, columns: &[] }).fields;
+    let plan: Extractor = fields.extend(&pods.extractor).unwrap();
+    assert_eq!(plan.fields().len(), pods.extractor.fields().len() + 32);
+    Arc::new(Resource { extractor: plan, ..(*pods).clone() })
 }
 
 /// The author of a FieldCache could otherwise fill memory with the plans of many Views.
@@ -60,7 +60,11 @@ fn catalogs_of_many_views_share_the_plans_of_resources() {
     assert!(taken.bytes_current < 4_096 * VIEWS as i64, "{taken:?}");
     for (number, (catalog, _)) in catalogs.iter().enumerate() {
         let shown = catalog.resource(&held[0].gvr).unwrap();
-        assert_eq!(shown.plan.resolve(&name(0)).is_ok(), number % 2 == 0, "a field that is left out is not offered");
-        assert!(shown.plan.resolve(&name(1)).is_ok());
+        assert_eq!(
+            shown.extractor.resolve(&name(0)).is_ok(),
+            number % 2 == 0,
+            "a field that is left out is not offered"
+        );
+        assert!(shown.extractor.resolve(&name(1)).is_ok());
     }
 }

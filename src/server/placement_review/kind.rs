@@ -27,7 +27,7 @@ pub(in crate::server) fn row() -> Value {
 }
 
 /// Whether a request is for reviews.
-pub(in crate::server) fn is_asked(target: &Route) -> Option<&ResourcePath> {
+pub(in crate::server) fn review_path(target: &Route) -> Option<&ResourcePath> {
     match target {
         Route::Resource(address) if address.gvr == *GVR => Some(address),
         _ => None,

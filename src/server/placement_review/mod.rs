@@ -48,7 +48,7 @@ use rights::{Caller, Right};
 /// How the message ends for who may only get the Pod, where the scheduler would write no event because it can place it, or has.
 pub const NO_EVENT: &str = "so that there is no such event";
 
-/// Answers one.
+/// Responds to a review.
 ///
 /// # Errors
 /// 400, 413, 415 and 422 for what is asked, 403 for who asks, 404 for a Pod that is not there, 429 while copies are loaded, 503 for
@@ -73,7 +73,7 @@ pub(super) async fn answer(
     // Whatever needs no body comes before it.
     let caller = rights::caller(server, context).await?;
     let arrived = arrived(server, context, &caller, body, until).await?;
-    let place = timeout_at(until, server.reviews.places.place(context.user)).await;
+    let place = timeout_at(until, server.reviews.places.acquire_one(context.user)).await;
     let Ok(Some(place)) = place else { return Err(ApiError::TooManyReviews(MOST_AT_ONCE)) };
     let DecodedPlacementReview { mut review, mut unknown } = decoded(server, arrived, form, validation).await?;
     if validation == FieldValidation::Ignore {
@@ -116,13 +116,13 @@ async fn arrived(
     match (request_body::body(body, context.headers, most, place, until).await, caller) {
         // It is more than a reference to a Pod, which is all that this caller may send.
         (Err(ApiError::TooLargeBody(_)), Caller::OnePod(refused)) => {
-            Err(ApiError::Refused(AccessError::Forbidden(refused.clone())))
+            Err(ApiError::Access(AccessError::Forbidden(refused.clone())))
         }
         (arrived, _) => arrived,
     }
 }
 
-/// Parses a body; a long one off the threads that answer requests.
+/// Parses a body; a long one outside of the threads that answer requests.
 async fn decoded(
     server: &ServerState,
     arrived: Arrived,
@@ -157,7 +157,7 @@ async fn answered(
     let mut copies = Err(NoResponse::Retry);
     let mut catalog = server.registry.catalog();
     for _ in 0..MOST_ATTEMPTS {
-        copies = held(server, &catalog, until).await;
+        copies = fresh_stores(server, &catalog, until).await;
         if !matches!(copies, Err(NoResponse::Retry)) {
             break;
         }
@@ -178,8 +178,8 @@ async fn answered(
         let _place = place;
         let indexed = index.at(&copies).map_err(|over| told(no_room(over)))?;
         match right {
-            Right::Whole => whole(review, &copies, &indexed, &runtime, &options, validation),
-            Right::Event => event(review, &copies, &indexed, &options).map(|text| (text, Vec::new())),
+            Right::Whole => review_body(review, &copies, &indexed, &runtime, &options, validation),
+            Right::Event => event_body(review, &copies, &indexed, &options).map(|text| (text, Vec::new())),
         }
     };
     tokio::task::spawn_blocking(work).await.map_err(|error| {
@@ -188,13 +188,15 @@ async fn answered(
     })?
 }
 
+/// The error when the index does not fit into the memory limit.
 fn no_room(over: OverMemory) -> ApiError {
     let limited = Limited::memory(&over);
     let message = format!("placement is answered from an index of nodes, pods and namespaces: {}", limited.message);
     ApiError::Limited(Limited { message, ..limited })
 }
 
-fn whole(
+/// Evaluates a review and writes it with its status; returns its warnings, too.
+fn review_body(
     mut review: PlacementReview,
     copies: &PlacementStores,
     indexed: &IndexSnapshot,
@@ -203,17 +205,18 @@ fn whole(
     validation: FieldValidation,
 ) -> Result<(Vec<u8>, Vec<String>), ApiError> {
     let outcome = answer::answer(&review.spec, copies, indexed, runtime, options, validation);
-    let ReviewOutcome { answer, status, told } = outcome.map_err(failure)?;
+    let ReviewOutcome { answer, status, warnings: told } = outcome.map_err(failure)?;
     review.status = Some(status);
     Ok((answer.text_of(review).map_err(unwritable)?, told))
 }
 
+/// The error for a result that cannot be written.
 fn unwritable(error: serde_json::Error) -> ApiError {
     ApiError::Internal(error.to_string())
 }
 
-/// Only what an event would say.
-fn event(
+/// Writes only the message that an event would have.
+fn event_body(
     review: PlacementReview,
     copies: &PlacementStores,
     indexed: &IndexSnapshot,
@@ -225,7 +228,7 @@ fn event(
     serde_json::to_vec(&document).map_err(unwritable)
 }
 
-/// What the FailedScheduling event of a stored Pod would say.
+/// The message of the FailedScheduling event for a stored Pod.
 fn event_message(
     spec: &PlacementReviewSpec,
     copies: &PlacementStores,
@@ -253,23 +256,24 @@ fn event_message(
     })
 }
 
-/// The copies, as fresh as lists are.
-async fn held(server: &ServerState, catalog: &Catalog, until: Instant) -> Result<PlacementStores, NoResponse> {
+/// The stores that placement needs, as fresh as for lists.
+async fn fresh_stores(server: &ServerState, catalog: &Catalog, until: Instant) -> Result<PlacementStores, NoResponse> {
     let patience = server.settings.patience.min(until.saturating_duration_since(Instant::now()));
-    let mut copies = PlacementStores::of(catalog, patience).await.map_err(unheld)?;
+    let mut copies = PlacementStores::of(catalog, patience).await.map_err(missing_store_error)?;
     for live in copies.lives() {
         read::at_most_behind(live, server.settings.max_lag).await?;
     }
     for held in [&mut copies.nodes, &mut copies.pods, &mut copies.namespaces] {
         // Who has just written through this server sees it here too.
         let StoreSnapshot { resource, snapshot } = held;
-        let written = resource.live.last_written();
-        *snapshot = read::not_older_than(&resource.live, snapshot.clone(), written).await?;
+        let written = resource.state.last_written();
+        *snapshot = read::not_older_than(&resource.state, snapshot.clone(), written).await?;
     }
     Ok(copies)
 }
 
-fn unheld(missing: MissingCopy) -> NoResponse {
+/// The error for a store that is missing or not ready.
+fn missing_store_error(missing: MissingCopy) -> NoResponse {
     match missing {
         MissingCopy::NotKept { .. } | MissingCopy::Partial { .. } => ApiError::Unavailable(missing.to_string()).into(),
         MissingCopy::NotReady { resource, error: NotReady::Loading(progress) } => {
@@ -279,6 +283,7 @@ fn unheld(missing: MissingCopy) -> NoResponse {
     }
 }
 
+/// The error for a body that is no review.
 fn undecodable(error: DecodeError) -> ApiError {
     match error {
         DecodeError::Malformed(message) => ApiError::BadRequest(message),
@@ -286,6 +291,7 @@ fn undecodable(error: DecodeError) -> ApiError {
     }
 }
 
+/// The error for a review that cannot be evaluated.
 fn failure(unanswered: Unanswered) -> ApiError {
     match unanswered {
         Unanswered::NoPod(reference) => ApiError::NotFound { gvr: Gvr::new("", "v1", "pods"), name: reference.name },

@@ -37,7 +37,7 @@ pub(super) enum Caller {
 /// 500 when nobody decides.
 pub(super) async fn caller(server: &ServerState, context: &RequestContext<'_>) -> Result<Caller, ApiError> {
     let Some(access) = &server.settings.access else { return Ok(Caller::Whole) };
-    let Some(admitted) = &context.admitted else { return Err(ApiError::Refused(AccessError::AuthorizerUnavailable)) };
+    let Some(admitted) = &context.authorized else { return Err(ApiError::Access(AccessError::AuthorizerUnavailable)) };
     let identity = &admitted.identity;
     for resource in ["nodes", "pods"] {
         let attributes = on("list", resource, "", "");
@@ -47,14 +47,14 @@ pub(super) async fn caller(server: &ServerState, context: &RequestContext<'_>) -
                 let forbidden = Forbidden { user: identity.user.clone(), attributes, reason };
                 return Ok(Caller::OnePod(Box::new(forbidden)));
             }
-            Decision::Unavailable(why) => return Err(ApiError::Refused(AccessError::without_decision(&why))),
+            Decision::Unavailable(why) => return Err(ApiError::Access(AccessError::without_decision(&why))),
         }
     }
     Ok(Caller::Whole)
 }
 
 impl Caller {
-    /// What may be told of this review.
+    /// How much of the result the caller may see.
     ///
     /// # Errors
     /// 403 in the words for the list that is missing, 500 when nobody decides.
@@ -70,19 +70,20 @@ impl Caller {
         };
         let asks_for_event = spec.pod.is_none() && spec.template.is_none() && spec.node_names.is_empty();
         if let Some(reference) = spec.pod_ref.as_ref().filter(|_| asks_for_event && spec.what_if.is_none())
-            && let Some((access, admitted)) = server.settings.access.as_ref().zip(context.admitted.as_ref())
+            && let Some((access, admitted)) = server.settings.access.as_ref().zip(context.authorized.as_ref())
         {
             let attributes = on("get", "pods", &reference.namespace, &reference.name);
             match access.may(&admitted.identity, &attributes).await {
                 Decision::Allowed => return Ok(Right::Event),
                 Decision::Denied(_) => {}
-                Decision::Unavailable(why) => return Err(ApiError::Refused(AccessError::without_decision(&why))),
+                Decision::Unavailable(why) => return Err(ApiError::Access(AccessError::without_decision(&why))),
             }
         }
-        Err(ApiError::Refused(AccessError::Forbidden(refused)))
+        Err(ApiError::Access(AccessError::Forbidden(refused)))
     }
 }
 
+/// Attributes of a request for a core resource.
 fn on(verb: &str, resource: &str, namespace: &str, name: &str) -> Attributes {
     let collection = match namespace {
         "" => format!("/api/v1/{resource}"),

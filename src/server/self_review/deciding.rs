@@ -63,7 +63,7 @@ enum Served {
 }
 
 impl<'a> Deciding<'a> {
-    /// For the View of a request.
+    /// Decides through the View of a request.
     ///
     /// # Errors
     /// 404 for a request that came through none.
@@ -187,7 +187,7 @@ impl<'a> Deciding<'a> {
         Ok(decided.into_iter().flatten().collect())
     }
 
-    /// One rule that there may be.
+    /// Decides about a verb on a resource.
     async fn decided(&self, verb: &'static str, about: ResourceAttributes) -> Result<Decided, ApiError> {
         let ResourceAttributes { group, resource, subresource, .. } = about.clone();
         let is_allowed = self.resource(verb, about).await?.is_allowed;
@@ -198,13 +198,13 @@ impl<'a> Deciding<'a> {
     /// Why the caller may not send a request; `None`: it may.
     async fn refused(&self, attributes: Attributes) -> Result<Option<String>, ApiError> {
         let Some(access) = &self.server.settings.access else { return Ok(None) };
-        let Some(admitted) = &self.context.admitted else {
-            return Err(ApiError::Refused(AccessError::AuthorizerUnavailable));
+        let Some(admitted) = &self.context.authorized else {
+            return Err(ApiError::Access(AccessError::AuthorizerUnavailable));
         };
-        authorize::denied(access, &admitted.identity, &self.view, attributes).await.map_err(ApiError::Refused)
+        authorize::denied(access, &admitted.identity, &self.view, attributes).await.map_err(ApiError::Access)
     }
 
-    /// What the View serves under a name. A review that names no version asks about any.
+    /// The resource that the View serves under a name. A review without a version means any version.
     fn served(&self, about: &ResourceAttributes) -> Option<Served> {
         let is_any = matches!(&*about.version, "" | ANY);
         if let Some(kind) = SelfReviewKind::of(&about.group, &about.resource) {
@@ -243,7 +243,7 @@ impl<'a> Deciding<'a> {
                     info: &info,
                     headers: &HeaderMap::new(),
                     through: Some(ViewRequest { view: self.view.clone(), prefix: String::new(), consumer: None }),
-                    admitted: self.context.admitted.clone(),
+                    authorized: self.context.authorized.clone(),
                     ..*self.context
                 };
                 let answered = non_resource::answer(self.server, &inside);
@@ -252,6 +252,7 @@ impl<'a> Deciding<'a> {
         }
     }
 
+    /// Whether the View serves an OpenAPI document.
     async fn has_document(&self, path: &str) -> Result<bool, ApiError> {
         let Some(source) = &self.catalog.documents else { return Ok(false) };
         let Some(key) = path.trim_start_matches('/').strip_prefix("openapi/v3/") else { return Ok(true) };
@@ -260,6 +261,7 @@ impl<'a> Deciding<'a> {
         Ok(documents.map_err(ApiError::Unavailable)?.v3(key).is_some())
     }
 
+    /// The decision for what the View serves.
     fn allowed(&self) -> AccessDecision {
         let name = self.view.name();
         let reason = match self.view.definition().rights {
@@ -269,10 +271,12 @@ impl<'a> Deciding<'a> {
         AccessDecision { is_allowed: true, reason }
     }
 
+    /// The decision for what the View does not serve.
     fn denied(&self, why: &str) -> AccessDecision {
         AccessDecision { is_allowed: false, reason: format!("the View {} {why}", self.view.name()) }
     }
 
+    /// The decision when the caller lacks the permission.
     fn not_permitted(&self, reason: &str) -> AccessDecision {
         let why = "needs the caller's own permission, which is missing";
         match reason {
@@ -298,7 +302,7 @@ impl Served {
         about
     }
 
-    /// Whether it serves a verb.
+    /// Whether the resource has a verb.
     fn has(&self, verb: &str, subresource: &str) -> bool {
         match self {
             Served::Review(_) => verb == "create" && subresource.is_empty(),
@@ -311,6 +315,7 @@ impl Served {
     }
 }
 
+/// Attributes of a request for a path.
 fn on_path(verb: &str, path: &str) -> Attributes {
     Attributes { verb: verb.to_owned(), path: path.to_owned(), resource: None }
 }

@@ -175,6 +175,7 @@ pub(super) fn unknown_field(path: &str) -> String {
     format!("unknown field {}", quote(path))
 }
 
+/// A string member; empty if missing.
 fn text(object: &Value, member: &str) -> String {
     object[member].as_str().unwrap_or_default().to_owned()
 }
@@ -253,15 +254,18 @@ fn is_empty(metadata: &Value) -> bool {
     members.filter(|(name, _)| *name != "managedFields").all(|(_, value)| is_nothing(value))
 }
 
+/// The requirements of a selector.
 fn requirements(selector: &Value) -> &[Value] {
     selector["requirements"].as_array().map_or(&[], Vec::as_slice)
 }
 
+/// The values of a requirement.
 fn values(requirement: &Value) -> Vec<String> {
     let values = requirement["values"].as_array().into_iter().flatten();
     values.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
+/// The operator of a requirement, if it is valid in the dialect.
 fn operator(requirement: &Value, dialect: Dialect) -> Option<Operator> {
     OperatorName::read(requirement["operator"].as_str()?, dialect)?.with_values(values(requirement)).ok()
 }
@@ -283,7 +287,7 @@ fn fields(selector: &Value) -> (Vec<FieldRequirement>, bool) {
     (read, is_partial)
 }
 
-/// The same for a label selector.
+/// Reads the requirements of a label selector; false if one of them is not valid.
 fn labels(selector: &Value) -> (Vec<LabelRequirement>, bool) {
     let raw = text(selector, "rawSelector");
     if !raw.is_empty() {

@@ -62,7 +62,7 @@ impl SelfReviewKind {
         }
     }
 
-    /// As what a request is counted.
+    /// The resource that metrics count requests for.
     pub(super) fn counted(self) -> &'static Gvr {
         static COUNTED: LazyLock<[Gvr; 3]> =
             LazyLock::new(|| KINDS.map(|kind| Gvr::new(kind.group(), VERSION, kind.plural())));
@@ -77,7 +77,7 @@ impl SelfReviewKind {
         KINDS.into_iter().find(|kind| kind.group() == group && kind.plural() == plural)
     }
 
-    /// Whether it is served in a version.
+    /// Whether the kind is served in a version.
     pub(super) fn is_served(self, catalog: &Catalog, version: &str) -> bool {
         versions(catalog, self.group()).contains(&version)
     }
@@ -111,7 +111,7 @@ pub(in crate::server) fn rows(group: &str) -> Vec<Value> {
 }
 
 /// Whether a request inside of a View is for such a review.
-pub(in crate::server) fn is_asked<'t>(
+pub(in crate::server) fn reviewed_path<'t>(
     target: &'t Route,
     catalog: &Catalog,
 ) -> Option<(SelfReviewKind, &'t ResourcePath)> {
@@ -121,6 +121,6 @@ pub(in crate::server) fn is_asked<'t>(
 }
 
 /// Whether a route inside of a View is one of reviews, whether or not the View serves them.
-pub(in crate::server) fn is_one(route: &Route) -> bool {
+pub(in crate::server) fn is_self_review(route: &Route) -> bool {
     matches!(route, Route::Resource(address) if SelfReviewKind::of(&address.gvr.group, &address.gvr.resource).is_some())
 }

@@ -29,7 +29,7 @@ use deciding::{AccessDecision, Deciding};
 use decode::{DecodedSelfReview, Question, Wanted, unknown_field};
 use kind::SelfReviewKind;
 
-/// Answers one.
+/// Responds to a review.
 ///
 /// # Errors
 /// 400, 413, 415 and 422 for what is asked, 500 while the API server does not decide.
@@ -88,11 +88,11 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-/// Who asks.
+/// The status of a SelfSubjectReview: the user of the request.
 fn user(context: &RequestContext<'_>, now: Timestamp) -> Value {
     let nobody = Identity::anonymous();
     let Identity { user, uid, groups, extra } =
-        context.admitted.as_ref().map_or(&nobody, |admitted| &*admitted.identity);
+        context.authorized.as_ref().map_or(&nobody, |admitted| &*admitted.identity);
     let mut info = json!({ "username": user });
     if !uid.is_empty() {
         info["uid"] = json!(uid);

@@ -59,7 +59,7 @@ pub(super) const ACCESS: MessageFields =
 pub(super) const RULES: MessageFields =
     &[(1, "metadata", FieldType::One(OBJECT_META)), (2, "spec", FieldType::One(RULES_SPEC))];
 
-/// Reads a body.
+/// Decodes a body.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -81,7 +81,7 @@ pub(super) fn document(bytes: &[u8], message: MessageFields) -> Result<Value, St
     Ok(Value::Object(document))
 }
 
-/// Reads a message. It is as deep as its description.
+/// Decodes a message. It nests as deep as its description.
 fn read(bytes: &[u8], message: MessageFields) -> Result<Map<String, Value>, String> {
     let mut members = Map::new();
     for field in Fields(bytes) {
@@ -105,6 +105,7 @@ fn read(bytes: &[u8], message: MessageFields) -> Result<Map<String, Value>, Stri
     Ok(members)
 }
 
+/// Appends to a list member.
 fn push(members: &mut Map<String, Value>, name: &str, value: Value) {
     if let Value::Array(values) = members.entry(name).or_insert_with(|| json!([])) {
         values.push(value);
@@ -121,6 +122,7 @@ enum Content<'b> {
 struct Fields<'b>(&'b [u8]);
 
 impl<'b> Fields<'b> {
+    /// Reads a varint.
     fn varint(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -134,12 +136,14 @@ impl<'b> Fields<'b> {
         None
     }
 
+    /// Reads this number of bytes.
     fn take(&mut self, length: u64) -> Option<&'b [u8]> {
         let (taken, rest) = self.0.split_at_checked(usize::try_from(length).ok()?)?;
         self.0 = rest;
         Some(taken)
     }
 
+    /// Reads the number and the content of a field.
     fn field(&mut self) -> Option<(u64, Content<'b>)> {
         let tag = self.varint()?;
         let content = match tag & 7 {

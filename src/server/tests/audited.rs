@@ -125,7 +125,7 @@ async fn events_of_one_user_do_not_delay_those_of_others() {
     let path = format!("{VIEW}{ALL_SHIRTS}");
     let (server, alice) = (&told.fixture.server, User::named("alice"));
     let mut held = Vec::new();
-    while let Some(place) = server.writing_events.place(&alice).now_or_never() {
+    while let Some(place) = server.writing_events.acquire_one(&alice).now_or_never() {
         held.push(place);
     }
     assert!(held.len() > 10, "{} events of one user at a time", held.len());

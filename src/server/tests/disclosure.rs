@@ -146,7 +146,7 @@ async fn only_who_may_list_everything_is_told_counts_of_everything() {
 async fn how_far_a_load_is_stays_with_who_operates_the_server() {
     let settings = Settings { access: Some(cluster().access()), ..Settings::default() };
     let fixture = Fixture::loading(settings, HistoryLimits::default());
-    fixture.shirts.resource.live.publish(LoadState::Loading("4711 objects read".to_owned()));
+    fixture.shirts.resource.state.publish(LoadState::Loading("4711 objects read".to_owned()));
     let answer = fixture.get_with(OWN, &[TENANT]).await;
     assert_eq!((answer.code.as_u16(), answer.body.contains("4711")), (429, false), "{}", answer.body);
 }
@@ -171,7 +171,7 @@ impl Fixture {
     fn put_agent(&mut self) {
         let version = self.next_version();
         let pod = json!({"metadata": {"name": "agent-1", "namespace": "a", "uid": "uid-1", "resourceVersion": version.to_string()}});
-        let record = self.pods.resource.plan.extract(Bytes::from(pod.to_string())).unwrap();
+        let record = self.pods.resource.extractor.extract(Bytes::from(pod.to_string())).unwrap();
         self.pods.store.apply(&record);
         self.pods.publish();
     }

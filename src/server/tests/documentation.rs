@@ -24,7 +24,7 @@ fn put(fixture: &mut Fixture, name: &str, labels: &Value) {
     let version = fixture.next_version().to_string();
     let object =
         json!({"metadata": {"name": name, "namespace": "default", "labels": labels, "resourceVersion": version}});
-    let record = fixture.pods.resource.plan.extract(Bytes::from(object.to_string())).unwrap();
+    let record = fixture.pods.resource.extractor.extract(Bytes::from(object.to_string())).unwrap();
     fixture.pods.store.apply(&record);
     fixture.pods.publish();
 }

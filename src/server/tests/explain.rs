@@ -134,7 +134,7 @@ fn long_plans_are_cut_between_letters() {
     let explanation = |plan: String| {
         let explanation = Explanation { plan, access: AccessPath::Index, candidates: None, hits: 0, bytes: None };
         let mut response = Response::new(Body::empty());
-        explain::tell(&mut response, &explanation, None);
+        explain::add_explain_header(&mut response, &explanation, None);
         let header = response.headers().get("fieldcache-explain").unwrap().to_str().unwrap().to_owned();
         serde_json::from_str::<Value>(&header).unwrap()["plan"].as_str().unwrap().to_owned()
     };

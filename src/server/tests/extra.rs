@@ -25,9 +25,9 @@ pub(super) fn fixture_with(settings: Settings) -> Fixture {
         json_path: Some("$.spec.steps[*].image".to_owned()),
         printer_column: None,
     };
-    let outcome = accept(&[request], &TargetResource { plan: &base.plan, schema: None, columns: &[] });
-    let plan = base.plan.with_extra(&outcome.fields).unwrap();
-    fixture.shirts.resource = Arc::new(Resource { plan, ..base });
+    let outcome = accept(&[request], &TargetResource { extractor: &base.extractor, schema: None, columns: &[] });
+    let plan = base.extractor.with_extra(&outcome.fields).unwrap();
+    fixture.shirts.resource = Arc::new(Resource { extractor: plan, ..base });
     fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.hats, &fixture.pods]), |_| None);
     fixture.shirts.publish();
     fixture
@@ -46,7 +46,7 @@ impl Fixture {
              \"{namespace}\",\"resourceVersion\":\"{version}\"}},\"spec\":{{\"steps\":[{}]}}}}",
             steps.join(",")
         );
-        let record = self.shirts.resource.plan.extract(Bytes::from(text)).unwrap();
+        let record = self.shirts.resource.extractor.extract(Bytes::from(text)).unwrap();
         self.shirts.store.apply(&record);
         self.shirts.publish();
         version

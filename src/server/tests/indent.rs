@@ -57,7 +57,7 @@ fn put(fixture: &mut Fixture, name: &str, spec: &str) {
         "{{\"apiVersion\":\"stable.example.com/v1\",\"kind\":\"Shirt\",\"metadata\":{{\"name\":\"{name}\",\"namespace\":\"default\",\
          \"resourceVersion\":\"{version}\"}},\"spec\":{spec}}}"
     );
-    let record = fixture.shirts.resource.plan.extract(Bytes::from(text)).unwrap();
+    let record = fixture.shirts.resource.extractor.extract(Bytes::from(text)).unwrap();
     fixture.shirts.store.apply(&record);
     fixture.shirts.publish();
 }

@@ -86,7 +86,7 @@ async fn both_protocols_list_and_watch_until_the_end() {
     running.task.await.unwrap();
     first.await.unwrap().unwrap();
     second.await.unwrap().unwrap();
-    assert_eq!(fixture.shirts.resource.live.open_watches(), 0);
+    assert_eq!(fixture.shirts.resource.state.open_watches(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -156,8 +156,8 @@ fn custom(plural: &str, kind: &str, scope: Scope, deprecated: bool) -> Resource 
         printer_columns: if deprecated { Arc::new([]) } else { crd.versions[0].printer_columns.clone().into() },
         deprecation_warning: deprecated.then(|| "stable.example.com/v1 Hat is deprecated".to_owned()),
         definition: String::new(),
-        plan: Extractor::custom_resource(&crd, "v1"),
-        live: Arc::default(),
+        extractor: Extractor::custom_resource(&crd, "v1"),
+        state: Arc::default(),
         partial_store: None,
         view_restriction: None,
     }
@@ -180,8 +180,8 @@ fn pods() -> Resource {
         printer_columns: Arc::new([]),
         deprecation_warning: None,
         definition: String::new(),
-        plan: Extractor::built_in("", "v1", "Pod", Scope::Namespaced),
-        live: Arc::default(),
+        extractor: Extractor::built_in("", "v1", "Pod", Scope::Namespaced),
+        state: Arc::default(),
         partial_store: None,
         view_restriction: None,
     }
@@ -193,7 +193,7 @@ impl Stored {
     }
 
     fn publish(&self) {
-        self.resource.live.publish(LoadState::Ready(self.store.snapshot()));
+        self.resource.state.publish(LoadState::Ready(self.store.snapshot()));
     }
 }
 
@@ -267,7 +267,7 @@ impl Fixture {
              \"2026-01-01T00:00:00Z\",\"labels\":{{\"tone\":\"{color}\"}},\"name\":\"{name}\",\"namespace\":\
              \"{namespace}\",\"resourceVersion\":\"{version}\"}},\"spec\":{{\"color\":\"{color}\",\"size\":7}}}}"
         );
-        let record = self.shirts.resource.plan.extract(Bytes::from(text)).unwrap();
+        let record = self.shirts.resource.extractor.extract(Bytes::from(text)).unwrap();
         self.shirts.store.apply(&record);
     }
 
@@ -284,7 +284,7 @@ impl Fixture {
             "{{\"apiVersion\":\"stable.example.com/v1\",\"kind\":\"Hat\",\"metadata\":{{\"name\":\"{name}\",\
              \"resourceVersion\":\"{version}\"}}}}"
         );
-        let record = self.hats.resource.plan.extract(Bytes::from(text)).unwrap();
+        let record = self.hats.resource.extractor.extract(Bytes::from(text)).unwrap();
         self.hats.store.apply(&record);
         self.hats.publish();
         version
@@ -297,7 +297,7 @@ impl Fixture {
              \"creationTimestamp\":\"2026-01-01T00:00:00Z\"}},\"spec\":{{\"nodeName\":\"n1\"}},\
              \"status\":{{\"phase\":\"Running\"}}}}"
         );
-        let record = self.pods.resource.plan.extract(Bytes::from(text)).unwrap();
+        let record = self.pods.resource.extractor.extract(Bytes::from(text)).unwrap();
         self.pods.store.apply(&record);
         self.pods.publish();
         version

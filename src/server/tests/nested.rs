@@ -31,7 +31,7 @@ fn nested_objects_are_served_in_every_form() {
                 "{{\"apiVersion\":\"stable.example.com/v1\",\"kind\":\"Shirt\",\"metadata\":{{\"name\":\"x\",\
                  \"namespace\":\"default\",\"resourceVersion\":\"101\"}},\"spec\":{{\"color\":\"blue\"}},\"status\":{nested}}}"
             );
-            let plan = fixture.shirts.resource.plan.clone();
+            let plan = fixture.shirts.resource.extractor.clone();
             let record = on_worker_stack(|| plan.extract(Bytes::from(object.clone()))).unwrap();
             fixture.shirts.store.apply(&record);
             fixture.shirts.publish();

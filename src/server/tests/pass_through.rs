@@ -490,10 +490,10 @@ async fn a_write_tells_the_copies_of_its_resource_the_version_it_made() {
         let fixture = before(&behind, PassThrough::All);
         let answer = ask(&fixture, method, &path, &[JSON], "{}").await;
         assert_eq!((answer.code.as_u16(), answer.body), (code, body.to_string()), "{method} {path}");
-        let told = fixture.shirts.resource.live.last_written();
+        let told = fixture.shirts.resource.state.last_written();
         assert_eq!(told, Version::new(version), "{method} {path} {kind}");
         assert_eq!(behind.lines().contains(&question), asks, "{method} {path} {kind}: {:?}", behind.lines());
-        assert_eq!(fixture.hats.resource.live.last_written(), Version::ZERO, "{method} {path}: another resource");
+        assert_eq!(fixture.hats.resource.state.last_written(), Version::ZERO, "{method} {path}: another resource");
     }
 }
 
@@ -503,7 +503,7 @@ fn put_with_uid(fixture: &mut Fixture, uid: &str, version: u64) {
         "{{\"apiVersion\":\"stable.example.com/v1\",\"kind\":\"Shirt\",\"metadata\":{{\"name\":\"a\",\"namespace\":\"default\",\
          \"resourceVersion\":\"{version}\",\"uid\":\"{uid}\"}}}}"
     );
-    let record = fixture.shirts.resource.plan.extract(Bytes::from(text)).unwrap();
+    let record = fixture.shirts.resource.extractor.extract(Bytes::from(text)).unwrap();
     fixture.shirts.store.apply(&record);
     fixture.shirts.publish();
 }
@@ -541,7 +541,7 @@ async fn a_deletion_is_known_by_the_copy_that_loses_the_object() {
         };
         let (response, ()) = tokio::join!(server.answer(request), change);
         assert_eq!(response.status(), 200, "{happens}");
-        assert_eq!(fixture.shirts.resource.live.last_written(), Version::new(told), "{deleted} {happens}: {why}");
+        assert_eq!(fixture.shirts.resource.state.last_written(), Version::new(told), "{deleted} {happens}: {why}");
     }
 }
 
@@ -572,7 +572,7 @@ async fn a_large_answer_to_a_write_comes_whole() {
     let fixture = before(&behind, PassThrough::All);
     let answer = ask(&fixture, "PUT", &format!("{SHIRTS}/a"), &[JSON], "{}").await;
     assert!(answer.body == large, "{} bytes of {}", answer.body.len(), large.len());
-    assert_eq!(fixture.shirts.resource.live.last_written(), Version::new(170), "it was not looked through");
+    assert_eq!(fixture.shirts.resource.state.last_written(), Version::new(170), "it was not looked through");
 }
 
 #[tokio::test]
@@ -592,7 +592,7 @@ async fn who_may_not_list_everything_is_answered_by_the_api_server() {
     ] {
         let fixture = Fixture::loading(settings(mode), HistoryLimits::default());
         let refused = LoadState::Refused { code: refusal, message: "the source refuses".to_owned() };
-        fixture.shirts.resource.live.publish(refused);
+        fixture.shirts.resource.state.publish(refused);
         for path in [SHIRTS.to_owned(), format!("{SHIRTS}?watch=1"), format!("{SHIRTS}/a?resourceVersion=0")] {
             assert_eq!(fixture.get(&path).await.code, code, "{mode:?} {path}");
         }

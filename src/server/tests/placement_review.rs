@@ -38,7 +38,7 @@ fn resource(plural: &str, kind: &str, scope: Scope) -> Resource {
         list_kind: format!("{kind}List"),
         scope,
         subresources: Arc::new([]),
-        plan: Extractor::built_in("", "v1", kind, scope),
+        extractor: Extractor::built_in("", "v1", kind, scope),
         ..super::pods()
     }
 }
@@ -88,7 +88,7 @@ impl Fixture {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let stored = self.stored(plural);
-        let record = stored.resource.plan.extract(Bytes::from(object.to_string())).unwrap();
+        let record = stored.resource.extractor.extract(Bytes::from(object.to_string())).unwrap();
         stored.store.apply(&record);
         stored.publish();
     }
@@ -457,7 +457,7 @@ async fn who_may_not_list_nodes_and_pods_is_told_what_an_event_would_say() {
         assert_eq!(told["status"]["message"], message);
     }
     // How far a load is counts the objects of all namespaces.
-    fixture.pods.resource.live.publish(LoadState::Loading("4711 objects read".to_owned()));
+    fixture.pods.resource.state.publish(LoadState::Loading("4711 objects read".to_owned()));
     let path = format!("{REVIEWS}?timeout=20ms");
     for (user, is_told) in [("alice", true), ("bob", false)] {
         let headers = [("authorization", &*format!("Bearer {user}")), ("content-type", "application/json")];
@@ -647,7 +647,7 @@ async fn whoever_follows_keeps_the_index_until_questions_stay_away() {
     let index = fixture.server.placement_index();
     let following = index.clone().follow(fixture.registry.clone());
     tokio::pin!(following);
-    assert!(!index.is_held(), "nobody has asked");
+    assert!(!index.is_built(), "nobody has asked");
     assert_eq!(fixture.registry.memory().held(), quantity::Bytes(0), "no copy is counted here");
     report(&fixture, &index).await;
     assert!(fixture.registry.memory().held() > quantity::Bytes(1_000), "it is counted beside the copies");
@@ -664,7 +664,7 @@ async fn whoever_follows_keeps_the_index_until_questions_stay_away() {
         done = tokio::time::timeout(patience, reached) => done.expect("it follows without being asked"),
     }
     let forgotten = async {
-        while index.is_held() {
+        while index.is_built() {
             tokio::time::sleep(Duration::from_secs(60)).await;
         }
     };
@@ -681,7 +681,7 @@ async fn an_index_is_made_as_far_as_there_is_memory_for_it() {
         let fixture = Fixture::within(memory);
         let answer = fixture.review(&asking(&on_ssd())).await;
         assert_eq!(answer.code, expected, "{memory} bytes: {}", answer.body);
-        assert_eq!(fixture.server.placement_index().is_held(), expected == 201, "{memory} bytes");
+        assert_eq!(fixture.server.placement_index().is_built(), expected == 201, "{memory} bytes");
     }
     let refused = Fixture::within(1_000).review(&asking(&on_ssd())).await.json();
     assert_eq!(refused["details"]["causes"][0]["reason"], "MemoryLimit", "{refused}");

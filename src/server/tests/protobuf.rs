@@ -68,7 +68,7 @@ pub(super) fn put(fixture: &mut Fixture, name: &str, spec: &Value) -> u64 {
         "metadata": {"name": name, "namespace": "a", "resourceVersion": version.to_string(), "labels": {"b": "2", "a": "1"}},
         "spec": spec, "status": {"phase": "Running"},
     });
-    let record = fixture.pods.resource.plan.extract(Bytes::from(object.to_string())).unwrap();
+    let record = fixture.pods.resource.extractor.extract(Bytes::from(object.to_string())).unwrap();
     fixture.pods.store.apply(&record);
     fixture.pods.publish();
     version

@@ -50,7 +50,7 @@ fn shirt(name: &str, spec: &Value) -> String {
 
 fn stored(resource: &Resource, text: String) -> Object {
     let mut store = Store::new(HistoryLimits::default());
-    store.apply(&resource.plan.extract(Bytes::from(text)).unwrap());
+    store.apply(&resource.extractor.extract(Bytes::from(text)).unwrap());
     let key = if resource.kind == "Pod" { "n/p" } else { "default/x" };
     store.snapshot().get(key).unwrap().clone()
 }
@@ -187,7 +187,7 @@ fn a_row_takes_a_small_multiple_of_its_object_in_memory() {
     for (resource, text, what) in rows {
         let length = text.len() as u64;
         let mut store = Store::new(HistoryLimits::default());
-        store.apply(&resource.plan.extract(Bytes::from(text)).unwrap());
+        store.apply(&resource.extractor.extract(Bytes::from(text)).unwrap());
         let object = store.snapshot().get("n/p").unwrap().clone();
         let columns = Arc::new(Columns::of(&resource, "v1", Include::None));
         let mut out = Vec::with_capacity(CHUNK);
@@ -247,7 +247,7 @@ async fn an_event_with_a_longer_row_ends_the_watch() {
     let put = |fixture: &mut Fixture, length: usize| {
         let version = fixture.next_version();
         let text = shirt("x", &json!({"text": "x".repeat(length)})).replace("\"101\"", &format!("\"{version}\""));
-        let record = fixture.shirts.resource.plan.extract(Bytes::from(text)).unwrap();
+        let record = fixture.shirts.resource.extractor.extract(Bytes::from(text)).unwrap();
         fixture.shirts.store.apply(&record);
         fixture.shirts.publish();
     };

@@ -60,7 +60,7 @@ async fn a_copy_that_lags_too_long_is_refused_with_the_cause_until_it_is_proven(
     fixture.put("default", "a", "blue");
     advance(Duration::from_secs(1000)).await;
     assert_eq!(fixture.get(SHIRTS).await.code, 200, "what has no source behind it cannot lag");
-    let live = fixture.shirts.resource.live.freshness();
+    let live = fixture.shirts.resource.state.freshness();
     live.note_progress(Instant::now());
     advance(Duration::from_secs(89)).await;
     assert_eq!(fixture.get(SHIRTS).await.code, 200, "within the accepted lag");
@@ -90,7 +90,7 @@ async fn a_copy_that_lags_too_long_is_refused_with_the_cause_until_it_is_proven(
 #[tokio::test(start_paused = true)]
 async fn a_version_ahead_of_the_copy_is_wanted_from_the_source_for_as_long_as_somebody_waits() {
     let fixture = Fixture::new();
-    let live = fixture.shirts.resource.live.freshness();
+    let live = fixture.shirts.resource.state.freshness();
     let most = Duration::from_secs(90);
     assert_eq!(live.awaited(Version::new(100)), None);
     let path = format!("{ALL_SHIRTS}?resourceVersion=150");
@@ -110,7 +110,7 @@ async fn a_version_ahead_of_the_copy_is_wanted_from_the_source_for_as_long_as_so
 #[tokio::test(start_paused = true)]
 async fn proofs_are_asked_for_before_the_lag_is_too_long() {
     let fixture = Fixture::new();
-    let live = fixture.shirts.resource.live.freshness();
+    let live = fixture.shirts.resource.state.freshness();
     for (max_lag, expected) in [(90, 67_500), (4, 2_500), (2, 500)] {
         live.note_progress(Instant::now());
         let began = Instant::now();
@@ -199,7 +199,7 @@ async fn strong_reads_that_come_together_share_two_questions() {
 async fn reads_after_a_write_that_went_through_show_it() {
     let mut fixture = Fixture::new();
     fixture.put("default", "a", "blue");
-    fixture.shirts.resource.live.written(Version::new(102));
+    fixture.shirts.resource.state.written(Version::new(102));
     let server = fixture.server.clone();
     let asked = tokio::spawn(async move {
         let response = server.answer(Request::builder().uri(SHIRTS).body(Empty::<Bytes>::new()).unwrap()).await;
@@ -211,7 +211,7 @@ async fn reads_after_a_write_that_went_through_show_it() {
     assert!(asked.await.unwrap().contains("\"name\":\"b\""));
 
     // A restored etcd counts anew: what was written before it is nothing to wait for.
-    fixture.shirts.resource.live.written(Version::new(5000));
+    fixture.shirts.resource.state.written(Version::new(5000));
     fixture.shirts.store.replace(&[], Version::new(50));
     fixture.shirts.publish();
     let began = Instant::now();
@@ -223,7 +223,7 @@ async fn reads_after_a_write_that_went_through_show_it() {
 async fn another_fieldcache_is_told_every_proof_and_its_age() {
     let mut fixture = Fixture::new();
     let shirts = fixture.shirts.resource.clone();
-    let live = shirts.live.freshness();
+    let live = shirts.state.freshness();
     live.note_progress(Instant::now());
     advance(Duration::from_secs(2)).await;
     let path = format!("{ALL_SHIRTS}?watch=1&resourceVersion=100&allowWatchBookmarks=1&timeoutSeconds=30");
@@ -265,7 +265,7 @@ async fn many(fixture: &Fixture, version: u64) -> (Vec<u16>, Duration) {
 #[tokio::test(start_paused = true)]
 async fn versions_far_ahead_cost_one_question_and_no_wait() {
     let fixture = Fixture::new();
-    let live = fixture.shirts.resource.live.freshness();
+    let live = fixture.shirts.resource.state.freshness();
     let most = Duration::from_secs(90);
     let questions = std::sync::atomic::AtomicUsize::new(0);
     // A feed and its source, which is at version 120.
@@ -312,7 +312,7 @@ async fn a_version_that_the_source_has_reached_is_still_waited_for() {
         server.answer(Request::builder().uri(path).body(Empty::<Bytes>::new()).unwrap()).await.status()
     });
     tokio::time::sleep(Duration::from_millis(100)).await;
-    fixture.shirts.resource.live.freshness().note_source_version(Instant::now(), Version::new(101));
+    fixture.shirts.resource.state.freshness().note_source_version(Instant::now(), Version::new(101));
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(!asked.is_finished(), "its events are on their way");
     fixture.put("default", "a", "blue");

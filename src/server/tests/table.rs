@@ -163,7 +163,7 @@ fn a_row_of_a_built_in_kind_is_what_its_printer_says() {
              \"spec\":{{\"matchingPrecedence\":{precedence}}},\"status\":{status}}}"
         );
         let mut store = Store::new(HistoryLimits::default());
-        store.apply(&resource.plan.extract(Bytes::from(text)).unwrap());
+        store.apply(&resource.extractor.extract(Bytes::from(text)).unwrap());
         store.snapshot().get(&format!("n/o{precedence}")).unwrap().clone()
     };
     let resource = pods();

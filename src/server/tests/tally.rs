@@ -86,7 +86,7 @@ async fn every_request_is_counted_once_and_by_what_it_was() {
 #[tokio::test]
 async fn a_request_for_what_is_not_loaded_is_counted_as_refused() {
     let fixture = Fixture::loading(Settings::default(), crate::store::HistoryLimits::default());
-    fixture.shirts.resource.live.publish(LoadState::Loading("reading".to_owned()));
+    fixture.shirts.resource.state.publish(LoadState::Loading("reading".to_owned()));
     fixture.get(ALL_SHIRTS).await;
     assert_eq!(lines(fixture.server.tally()), ["LIST shirts 429 - - - = 1"]);
 }

@@ -183,7 +183,7 @@ async fn copies_of_what_is_left_out_are_in_no_response_either() {
             },
             "spec": {"color": color, "note": ["s3cret"]},
         });
-        let record = fixture.shirts.resource.plan.extract(bytes::Bytes::from(object.to_string())).unwrap();
+        let record = fixture.shirts.resource.extractor.extract(bytes::Bytes::from(object.to_string())).unwrap();
         fixture.shirts.store.apply(&record);
         fixture.shirts.publish();
     };
@@ -239,7 +239,7 @@ fn with_notes(fixture: &mut Fixture, number: usize, length: usize) {
             "metadata": {"name": format!("n{number}"), "namespace": "a", "resourceVersion": fixture.next_version().to_string()},
             "spec": {"color": "blue", "note": "x".repeat(length)},
         });
-        let record = fixture.shirts.resource.plan.extract(bytes::Bytes::from(object.to_string())).unwrap();
+        let record = fixture.shirts.resource.extractor.extract(bytes::Bytes::from(object.to_string())).unwrap();
         fixture.shirts.store.apply(&record);
     }
     fixture.shirts.publish();
@@ -372,7 +372,7 @@ async fn a_view_for_consumers_shows_nothing_to_nobody_and_to_each_his_own() {
     let catalog = view.catalog(&whole);
     let gvr = crate::model::Gvr::new("stable.example.com", "v1", "shirts");
     let resource = catalog.resource(&gvr).unwrap();
-    let snapshot = match resource.live.state() {
+    let snapshot = match resource.state.load_state() {
         crate::registry::LoadState::Ready(snapshot) => snapshot,
         other => panic!("{other:?}"),
     };

@@ -44,7 +44,7 @@ async fn what_has_no_message_is_sent_as_json() {
     }
     let mut lines = fixture.watch_with(&watch, &[("accept", TYPED)]).await;
     assert_eq!(lines.line().await, "ADDED a/new@102");
-    assert_eq!(fixture.pods.resource.live.missed_protobuf(), 3);
+    assert_eq!(fixture.pods.resource.state.missed_protobuf(), 3);
     assert_eq!(fixture.get_with("/api/v1/pods", &[("accept", "application/json")]).await.header("warning"), "");
 }
 
@@ -146,7 +146,7 @@ async fn what_is_not_shown_decides_nothing() {
     let before = polls_of(&fixture, &watch).await;
     for name in ["l1", "l2", "l3"] {
         put(&mut fixture, name, &json!({"inventedLater": 1, "nodeName": "n".repeat(100 << 10)}));
-        fixture.pods.resource.live.note_unencodable(&format!("a/{name}"));
+        fixture.pods.resource.state.note_unencodable(&format!("a/{name}"));
     }
     let after = polls_of(&fixture, &watch).await;
     assert!(after >= before + 3, "{before} polls before, {after} after");
@@ -173,7 +173,7 @@ async fn what_fits_again_is_sent_in_protobuf_again() {
         let watch = format!("{PODS}?watch=true");
         let mut frames = Frames::open(&fixture, &watch, TYPED).await;
         assert!(frames.next().await.unwrap().windows(7).any(|text| text == b"Expired"));
-        let live = fixture.pods.resource.live.clone();
+        let live = fixture.pods.resource.state.clone();
         assert_eq!(live.unencodable(), ["a/new"]);
         assert_eq!(
             fixture.ask(Method::GET, &watch, &[("accept", TYPED)]).await.headers()["content-type"],
@@ -233,7 +233,7 @@ async fn kinds_without_known_messages_are_sent_as_json_with_a_warning() {
     let (kind, list_kind) = ("PodMetrics".to_owned(), "PodMetricsList".to_owned());
     let stored = Stored::new(Resource { gvr, kind, list_kind, ..pods() }, HistoryLimits::default());
     fixture.put_pod("a", "p");
-    stored.resource.live.publish(LoadState::Ready(fixture.pods.store.snapshot()));
+    stored.resource.state.publish(LoadState::Ready(fixture.pods.store.snapshot()));
     let groups = vec![ApiGroup { name: "metrics.k8s.io".to_owned(), versions: vec!["v1beta1".to_owned()] }];
     let version = VersionInfo { body: json!({"major": "1", "minor": "36"}) };
     fixture.registry.replace(Catalog::new(groups, [stored.resource.clone()], version), |_| None);
@@ -250,7 +250,7 @@ async fn kinds_without_known_messages_are_sent_as_json_with_a_warning() {
         let response = fixture.get_with(path, &[("accept", accept)]).await;
         assert_eq!((response.header("content-type"), response.header("warning")), (PROTOBUF, ""), "{path}");
     }
-    assert_eq!(stored.resource.live.missed_protobuf(), 3);
+    assert_eq!(stored.resource.state.missed_protobuf(), 3);
 }
 
 /// A bookmark has the members that its kind has in 1.36; other versions may not have them. Without a bookmark a client waits for ever.
@@ -262,7 +262,7 @@ async fn bookmarks_have_a_protobuf_form_in_every_version_of_a_kind() {
     let stored = Stored::new(Resource { gvr, kind, list_kind, ..pods() }, HistoryLimits::default());
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(100));
-    stored.resource.live.publish(LoadState::Ready(store.snapshot()));
+    stored.resource.state.publish(LoadState::Ready(store.snapshot()));
     let groups = vec![ApiGroup { name: "node.k8s.io".to_owned(), versions: vec!["v1alpha1".to_owned()] }];
     let version = VersionInfo { body: json!({"major": "1", "minor": "36"}) };
     fixture.registry.replace(Catalog::new(groups, [stored.resource.clone()], version), |_| None);

@@ -261,9 +261,9 @@ async fn a_slow_reader_keeps_its_place_and_loses_it_cleanly() {
     }
     slow.expect_end("history has moved past it").await;
     quick.expect_silence().await;
-    assert_eq!(fixture.shirts.resource.live.open_watches(), 1, "the ended one no longer counts");
+    assert_eq!(fixture.shirts.resource.state.open_watches(), 1, "the ended one no longer counts");
     drop((slow, quick));
-    assert_eq!(fixture.shirts.resource.live.open_watches(), 0);
+    assert_eq!(fixture.shirts.resource.state.open_watches(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -315,7 +315,7 @@ async fn what_ends_a_resource_ends_its_watches_and_no_others() {
     assert_eq!(fixture.get(SHIRTS).await.body, "404 page not found\n");
     fixture.put_hat("top");
     assert_eq!(hats.line().await, "ADDED top@101");
-    fixture.hats.resource.live.publish(LoadState::Loading("again".to_owned()));
+    fixture.hats.resource.state.publish(LoadState::Loading("again".to_owned()));
     hats.expect_end("another history may follow").await;
 }
 
@@ -337,7 +337,7 @@ async fn a_resource_that_the_source_does_not_serve_any_more_ends_after_its_last_
         for number in 1..changes {
             fixture.put("default", &format!("x{number:03}"), "blue");
         }
-        fixture.shirts.resource.live.end(departure.reason());
+        fixture.shirts.resource.state.end(departure.reason());
         assert_eq!(idle.line().await, "ADDED default/first@101");
         for number in 1..changes {
             for watched in [&mut busy, &mut idle] {
@@ -363,10 +363,10 @@ async fn a_resource_that_the_source_does_not_serve_any_more_ends_after_its_last_
 #[tokio::test(start_paused = true)]
 async fn a_resource_without_a_copy_ends_as_soon_as_the_source_does_not_serve_it() {
     let fixture = Fixture::new();
-    fixture.hats.resource.live.publish(LoadState::Loading("1 object read".to_owned()));
+    fixture.hats.resource.state.publish(LoadState::Loading("1 object read".to_owned()));
     fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.pods]), |_| Some(Departure::VersionEnded));
     assert!(matches!(
-        fixture.hats.resource.live.state(),
+        fixture.hats.resource.state.load_state(),
         LoadState::Gone(Gone { reason: GoneReason::VersionEnded, last: None, .. })
     ));
 }
@@ -381,7 +381,7 @@ async fn a_watch_ahead_of_the_copy_is_told_when_a_relist_jumps_over_its_version(
     let mut beyond = fixture.watch(&watch("resourceVersion=110")).await;
     let snapshot = fixture.shirts.store.snapshot();
     let kept = snapshot.get("default/kept").unwrap();
-    let record = fixture.shirts.resource.plan.extract(kept.json().into()).unwrap();
+    let record = fixture.shirts.resource.extractor.extract(kept.json().into()).unwrap();
     fixture.shirts.store.replace(&[record], Version::new(110));
     fixture.shirts.publish();
     assert_eq!(behind.line().await, "DELETED default/deleted@102");
@@ -408,7 +408,7 @@ async fn a_bookmark_leads_out_of_what_a_relist_jumped_over() {
     let record = |name: &str, from: &str, to: &str| {
         let text = String::from_utf8(snapshot.get(name).unwrap().json().to_vec()).unwrap();
         let text = text.replace(&format!("\"{from}\""), &format!("\"{to}\""));
-        fixture.shirts.resource.plan.extract(text.into()).unwrap()
+        fixture.shirts.resource.extractor.extract(text.into()).unwrap()
     };
     let records = [record("default/a", "101", "105"), record("default/b", "102", "102")];
     fixture.shirts.store.replace(&records, Version::new(110));
@@ -540,7 +540,7 @@ async fn errors_before_the_stream_have_their_status() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_waits_for_the_first_load_or_is_told_to_come_again() {
     let impatient = Fixture::loading(Settings::default(), HistoryLimits::default());
-    impatient.shirts.resource.live.publish(LoadState::Loading("12 objects".to_owned()));
+    impatient.shirts.resource.state.publish(LoadState::Loading("12 objects".to_owned()));
     for path in [watch("resourceVersion=0"), SHIRTS.to_owned(), format!("{SHIRTS}/x")] {
         let answer = impatient.get(&path).await;
         assert_eq!((answer.code.as_u16(), answer.header("retry-after")), (429, "1"), "{path}");
@@ -671,7 +671,7 @@ async fn a_resource_that_is_replaced_again_and_again_is_waited_for_once() {
         let old = Fixture::loading(settings(), HistoryLimits::default());
         let new = Fixture::loading(settings(), HistoryLimits::default());
         for stored in [&old.shirts, &new.shirts] {
-            stored.resource.live.publish(LoadState::Loading("some".to_owned()));
+            stored.resource.state.publish(LoadState::Loading("some".to_owned()));
         }
         let request = http::Request::builder().uri(format!("{SHIRTS}{query}")).body(String::new()).unwrap();
         let started = Instant::now();

@@ -29,6 +29,7 @@ impl Batch {
         self.first.as_ref().map_or(0, Bytes::len) + self.rest.len()
     }
 
+    /// Appends a line. A single one is not copied.
     pub(super) fn push(&mut self, line: Bytes) {
         if self.is_empty() {
             self.first = Some(line);
@@ -43,14 +44,14 @@ impl Batch {
         self.parts.push(part);
     }
 
-    /// Compresses what was written.
+    /// Compresses the lines that were written.
     pub(super) fn deflate(&mut self) {
         if !self.rest.is_empty() {
             self.parts.push(Arc::new(gzip::deflated(&std::mem::take(&mut self.rest))));
         }
     }
 
-    /// As it is sent.
+    /// The batch as bytes.
     pub(super) fn into_bytes(self) -> Bytes {
         match self.first {
             Some(first) if self.rest.is_empty() => first,

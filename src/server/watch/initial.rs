@@ -42,6 +42,7 @@ pub(super) struct RemainingInitialEvents {
 }
 
 impl Initial {
+    /// Initial events that have not begun.
     pub(super) fn new(
         server: &ServerState,
         context: &RequestContext<'_>,

@@ -16,6 +16,7 @@ pub(super) struct LargeEvents {
 }
 
 impl LargeEvents {
+    /// Initial events that have no permit yet.
     pub(super) fn new(limits: Arc<Limits>, user: User) -> LargeEvents {
         LargeEvents { limits, user, held: None }
     }
@@ -28,7 +29,7 @@ impl LargeEvents {
     pub(super) async fn admit(&mut self, large: Option<u64>) -> Result<(), Limited> {
         self.held = None;
         let Some(bytes) = large else { return Ok(()) };
-        let turn = match self.limits.lists().enter(&self.user, bytes) {
+        let turn = match self.limits.lists().acquire(&self.user, bytes) {
             Ok(ListAdmission::Now(place)) => Ok(place),
             Ok(ListAdmission::Later(waiting)) => waiting.turn().await,
             Err(limited) => Err(limited),

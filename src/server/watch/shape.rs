@@ -67,10 +67,12 @@ pub(super) struct Mark {
 }
 
 impl Mark {
+    /// Whether the bookmark has no annotations.
     fn is_bare(&self) -> bool {
         !self.ends_initial_events && self.lag.is_none()
     }
 
+    /// Writes the annotations of a bookmark.
     fn write_annotations(&self, resource: &Resource, out: &mut Vec<u8>) {
         // Its conversion to this version leaves a trace, even of an empty one.
         let is_daemon_set = resource.origin == ResourceOrigin::BuiltIn && resource.kind == "DaemonSet";
@@ -112,6 +114,7 @@ enum ShapeForm {
 }
 
 impl EventEncoder {
+    /// An encoder for a watch, in the representation that was negotiated.
     pub(super) fn new(
         server: &ServerState,
         context: &RequestContext<'_>,
@@ -341,7 +344,7 @@ impl EventEncoder {
         Ok(())
     }
 
-    /// An ERROR event; the watch ends after it.
+    /// Writes an ERROR event; the watch ends after it.
     pub(super) fn write_error(&self, failure: &ApiError, out: &mut Vec<u8>) {
         let status = failure.status();
         if self.encoded.is_some() {
@@ -359,12 +362,14 @@ fn unencodable(resource: &Resource, shown: Shown<'_>, error: &Unencodable) -> Ap
     not_sent(resource, shown)
 }
 
+/// Ends the watch because an object has no protobuf form.
 fn not_sent(resource: &Resource, shown: Shown<'_>) -> ApiError {
-    resource.live.note_unencodable(shown.object.key());
+    resource.state.note_unencodable(shown.object.key());
     let message = format!("too old resource version: {} cannot be sent in protobuf", shown.object.key());
     ApiError::Expired { message, continue_token: None }
 }
 
+/// The error for a row that is too long for an event.
 fn too_long_row(resource: &Resource, shown: Shown<'_>) -> ApiError {
     ApiError::TooLongRow { gvr: resource.gvr.clone(), key: shown.object.key().to_owned(), most: MOST_IN_EVENT as u64 }
 }
@@ -375,6 +380,7 @@ fn open_row(kind: WatchEventType, columns: &Columns, version: Version, with_defi
     columns.open_single(version, with_definitions, out);
 }
 
+/// Begins an event of this type.
 fn open_event(kind: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"type\":\"");
     out.extend_from_slice(kind.as_bytes());

@@ -32,16 +32,16 @@ fn resources(discovery: &Discovery) -> Vec<String> {
 fn what_an_aggregated_server_serves_is_kept_while_it_does_not_answer() {
     let known = group(&[("v2", "Current", &["pods"]), ("v1", "Current", &["nodes"])]);
     let mut stale = group(&[("v2", "Stale", &[]), ("v1", "Current", &["nodes"])]);
-    stale.keep_stale(&known);
+    stale.retain_stale(&known);
     assert_eq!(resources(&stale), ["nodes.v1.metrics.example.com", "pods.v2.metrics.example.com"]);
     assert_eq!(stale.groups[0].versions, ["v2", "v1"]);
 
     let mut again = group(&[("v2", "Stale", &[]), ("v1", "Current", &["nodes"])]);
-    again.keep_stale(&stale);
+    again.retain_stale(&stale);
     assert_eq!(again, stale, "for as long as it is stale");
 
     let mut unknown = group(&[("v3", "Stale", &[]), ("v1", "Current", &["nodes"])]);
-    unknown.keep_stale(&known);
+    unknown.retain_stale(&known);
     assert_eq!(resources(&unknown), ["nodes.v1.metrics.example.com"], "v2 is gone, and nothing is known of v3");
     assert_eq!(unknown.groups[0].versions, ["v1"]);
 }
@@ -68,7 +68,7 @@ fn definitions_add_nothing_to_a_version_that_a_server_has_itself() {
 
     let mut stale = group(&[("v1", "Stale", &[])]);
     assert!(can_offer(&stale, "v1"));
-    stale.keep_stale(&discovery);
+    stale.retain_stale(&discovery);
     assert!(!can_offer(&stale, "v1"), "its server comes back");
 }
 

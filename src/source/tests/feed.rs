@@ -27,8 +27,8 @@ pub(super) fn resource() -> Arc<Resource> {
         printer_columns: Arc::new([]),
         deprecation_warning: None,
         definition: String::new(),
-        plan: Extractor::built_in("", "v1", "ConfigMap", Scope::Namespaced),
-        live: Arc::default(),
+        extractor: Extractor::built_in("", "v1", "ConfigMap", Scope::Namespaced),
+        state: Arc::default(),
         partial_store: None,
         view_restriction: None,
     })
@@ -39,7 +39,7 @@ pub(super) fn object(name: &str, version: u64) -> Bytes {
 }
 
 fn names(resource: &Resource) -> Option<Vec<String>> {
-    match resource.live.state() {
+    match resource.state.load_state() {
         LoadState::Ready(snapshot) => {
             Some(snapshot.range(std::ops::Bound::Unbounded).map(|(_, object)| object.key().to_owned()).collect())
         }
@@ -169,7 +169,7 @@ fn changes_told_before_the_end_of_a_list_belong_to_it() {
         feed.take(SourceEvent::Mark(Version::new(version + 8)));
         feed.take(SourceEvent::Commit(Version::new(version + 9)));
         feed.publish();
-        let LoadState::Ready(snapshot) = resource.live.state() else { panic!("a committed list is ready") };
+        let LoadState::Ready(snapshot) = resource.state.load_state() else { panic!("a committed list is ready") };
         let held: Vec<(&str, u64)> = snapshot
             .range(std::ops::Bound::Unbounded)
             .map(|(_, object)| (object.key(), object.version().number()))
@@ -195,7 +195,7 @@ fn a_distrusted_list_replaces_bytes_whose_version_is_unchanged_and_ends_watches(
         feed.take(SourceEvent::Item(Bytes::from(bytes)));
         feed.take(SourceEvent::Commit(Version::new(9)));
         feed.publish();
-        let LoadState::Ready(snapshot) = resource.live.state() else { panic!("a committed list is ready") };
+        let LoadState::Ready(snapshot) = resource.state.load_state() else { panic!("a committed list is ready") };
         let object = snapshot.get("a/x").unwrap();
         assert!(std::str::from_utf8(&object.json()).unwrap().contains(text), "{text}");
         assert_eq!(snapshot.epoch(), epoch, "{text}");
@@ -219,10 +219,10 @@ fn a_list_that_breaks_off_is_let_go_at_once() {
         feed.take(SourceEvent::Begin);
         feed.take(SourceEvent::Item(object("z", 20)));
         feed.take(SourceEvent::Item(broken.clone()));
-        assert_eq!((feed.listed(), resource.live.is_relisting()), (1, true));
+        assert_eq!((feed.listed(), resource.state.is_relisting()), (1, true));
         feed.take(SourceEvent::Abort);
         feed.publish();
-        assert_eq!((feed.listed(), resource.live.is_relisting()), (0, false), "nothing of it is held");
+        assert_eq!((feed.listed(), resource.state.is_relisting()), (0, false), "nothing of it is held");
         assert_eq!(names(&resource), names_after, "and nothing is shown");
         assert!(feed.unreadable().is_empty() && feed.needs_list(), "the next list is still needed");
     }
@@ -241,21 +241,21 @@ fn a_retraction_lasts_until_a_list_and_tells_those_who_were_told() {
         feed.take(SourceEvent::Item(object(name, 3)));
         feed.take(SourceEvent::Commit(Version::new(version)));
         feed.publish();
-        let LoadState::Ready(snapshot) = resource.live.state() else { panic!("a committed list is ready") };
+        let LoadState::Ready(snapshot) = resource.state.load_state() else { panic!("a committed list is ready") };
         snapshot
     };
     let first = list(&mut feed, "x", 9);
     assert!(!first.is_invalidated(first.epoch()));
-    assert!(!resource.live.is_relisting());
+    assert!(!resource.state.is_relisting());
     feed.invalidate();
-    assert!(resource.live.is_relisting(), "what is known to be wrong is not checked again");
+    assert!(resource.state.is_relisting(), "what is known to be wrong is not checked again");
     // A lesser begin_new_epoch does not take it back, and neither does a list that breaks off.
     feed.begin_new_epoch();
     feed.take(SourceEvent::Begin);
     feed.take(SourceEvent::Abort);
-    assert!(resource.live.is_relisting(), "nor after a list that broke off");
+    assert!(resource.state.is_relisting(), "nor after a list that broke off");
     let second = list(&mut feed, "x", 12);
-    assert!(!resource.live.is_relisting());
+    assert!(!resource.state.is_relisting());
     assert!(second.is_invalidated(first.epoch()) && !second.is_invalidated(second.epoch()));
     for (version, is_known) in [(8, false), (9, false), (11, false), (12, true), (13, true)] {
         assert_eq!(second.since(Version::new(version)).is_ok(), is_known, "resuming from {version}");
@@ -273,7 +273,7 @@ fn what_is_left_of_a_deleted_resource_is_removed_with_an_event_for_each_object()
         let resource = resource();
         let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
         feed.remove_all(Version::new(50));
-        assert!(matches!(resource.live.state(), LoadState::Idle), "before the first list nothing is shown");
+        assert!(matches!(resource.state.load_state(), LoadState::Idle), "before the first list nothing is shown");
         for event in [
             SourceEvent::Begin,
             SourceEvent::Item(object("x", 3)),
@@ -286,12 +286,12 @@ fn what_is_left_of_a_deleted_resource_is_removed_with_an_event_for_each_object()
             feed.take(event);
         }
         feed.publish();
-        let LoadState::Ready(before) = resource.live.state() else { panic!("a committed list is ready") };
+        let LoadState::Ready(before) = resource.state.load_state() else { panic!("a committed list is ready") };
         // As when the source has ended a watch soon after the definition changed.
         begin_new_epoch(&mut feed);
         // The definition may have been deleted before the last event that was told.
         feed.remove_all(Version::new(8));
-        let LoadState::Ready(snapshot) = resource.live.state() else { panic!("the copy is empty, and there") };
+        let LoadState::Ready(snapshot) = resource.state.load_state() else { panic!("the copy is empty, and there") };
         assert_eq!((snapshot.version(), snapshot.epoch()), (Version::new(9), before.epoch()));
         let removed: Vec<String> = snapshot
             .changes(before.end())
@@ -314,7 +314,7 @@ fn a_second_feed_of_a_resource_begins_another_epoch() {
         feed.take(SourceEvent::Begin);
         feed.take(SourceEvent::Commit(Version::new(9)));
         feed.publish();
-        let LoadState::Ready(snapshot) = resource.live.state() else { panic!("a committed list is ready") };
+        let LoadState::Ready(snapshot) = resource.state.load_state() else { panic!("a committed list is ready") };
         epochs.push(snapshot.epoch());
     }
     assert!(epochs.is_sorted_by(|earlier, later| earlier < later), "{epochs:?}");
@@ -343,7 +343,7 @@ fn relists_and_unreadable_objects_are_told_to_readers() {
             feed.take(event);
         }
         feed.publish();
-        assert_eq!((resource.live.relists(), resource.live.unreadable().names.len()), (relists, unreadable), "{why}");
+        assert_eq!((resource.state.relists(), resource.state.unreadable().names.len()), (relists, unreadable), "{why}");
     }
 }
 
@@ -370,7 +370,7 @@ fn what_a_store_holds_is_counted_from_its_first_list_to_its_end() {
     let memory = Arc::new(Memory::default());
     let resource = resource();
     let mut feed = Feed::new(resource.clone(), HistoryLimits::default()).accounted(&memory, true);
-    let stored = |resource: &Resource| match resource.live.state() {
+    let stored = |resource: &Resource| match resource.state.load_state() {
         LoadState::Ready(snapshot) => {
             let usage = snapshot.usage();
             let indexes: u64 = usage.attributes.iter().map(|index| index.bytes).sum();

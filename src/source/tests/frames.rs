@@ -27,7 +27,7 @@ fn watch_lines_are_split_without_touching_the_object() {
         ),
     ] {
         let split = watch_line(&bytes(line)).unwrap();
-        assert_eq!((split.told, &*split.object), (told, object.as_bytes()), "{line}");
+        assert_eq!((split.event_type, &*split.object), (told, object.as_bytes()), "{line}");
     }
     for line in [
         "",
@@ -244,7 +244,7 @@ proptest! {
         let plan = Extractor::built_in("", "v1", "ConfigMap", Scope::Namespaced);
         let line = Bytes::from(line);
         let read = |split: Result<crate::source::watch_decoder::WatchLine, _>| {
-            split.ok().and_then(|split| Some((split.told, plan.extract(split.object).ok()?)))
+            split.ok().and_then(|split| Some((split.event_type, plan.extract(split.object).ok()?)))
         };
         let (cut, walked) = (watch_line(&line), any_watch_line(&line));
         if walked.is_ok() && serde_json::from_slice::<Value>(&line).is_ok() && !has_member_behind_object(&line) {

@@ -170,7 +170,7 @@ async fn who_waits_for_a_list_that_only_fails_is_told_how() {
     let resource = resource();
     let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
     let waited = tokio::select! {
-        waited = resource.live.snapshot(SOON) => waited.unwrap_err(),
+        waited = resource.state.snapshot(SOON) => waited.unwrap_err(),
         () = follow(&connection, &resource, &mut feed, ListWatchOptions::default()) => panic!("the source still serves the resource"),
     };
     assert!(

@@ -39,11 +39,11 @@ async fn a_list_that_breaks_off_is_not_kept_until_the_next_one() {
     let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
     let let_go = async {
         let mut looks = interval(Duration::from_millis(5));
-        while !resource.live.is_relisting() {
+        while !resource.state.is_relisting() {
             looks.tick().await;
         }
         break_off.send(()).unwrap();
-        while resource.live.is_relisting() {
+        while resource.state.is_relisting() {
             looks.tick().await;
         }
     };
@@ -85,12 +85,12 @@ async fn a_watch_that_is_not_answered_is_asked_for_again_on_another_connection()
     let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
     let came = async {
         let mut looks = interval(Duration::from_millis(5));
-        while !matches!(resource.live.state(), LoadState::Ready(_)) {
+        while !matches!(resource.state.load_state(), LoadState::Ready(_)) {
             looks.tick().await;
         }
         // From here on nobody answers, and hours pass in no time.
         pause();
-        assert!(resource.live.freshness().want(Version::new(9)));
+        assert!(resource.state.freshness().want(Version::new(9)));
         ask.send(()).unwrap();
         server_task.await.unwrap()
     };
@@ -139,11 +139,11 @@ async fn a_watch_for_a_proof_whose_connection_is_lost_is_asked_for_again() {
     let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
     let proofs = async {
         let mut looks = interval(Duration::from_millis(5));
-        while !matches!(resource.live.state(), LoadState::Ready(_)) {
+        while !matches!(resource.state.load_state(), LoadState::Ready(_)) {
             looks.tick().await;
         }
         pause();
-        assert!(resource.live.freshness().want(Version::new(9)));
+        assert!(resource.state.freshness().want(Version::new(9)));
         server_task.await.unwrap()
     };
     let proofs = tokio::select! {
@@ -189,7 +189,7 @@ async fn a_list_that_does_not_go_on_is_asked_for_again_on_another_connection() {
         let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
         let came = async {
             let mut looks = interval(Duration::from_millis(5));
-            while !resource.live.is_relisting() {
+            while !resource.state.is_relisting() {
                 looks.tick().await;
             }
             pause();

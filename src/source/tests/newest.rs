@@ -14,7 +14,7 @@ fn many(count: u64) -> Objects {
 /// The outcome without its time, and how many requests were made.
 async fn compared(held: &Objects, source: Listed, wanted: ComparisonGoal) -> (&'static str, Option<Version>, usize) {
     let (resource, _feed) = holding(held);
-    let newest = compare_with_newest(&source, ("/x", ""), &resource.live, wanted).await.unwrap();
+    let newest = compare_with_newest(&source, ("/x", ""), &resource.state, wanted).await.unwrap();
     let asked = Mutex::lock(&source.asked).unwrap().len();
     match newest {
         NewestComparison::Held { version, .. } => ("held", Some(version), asked),

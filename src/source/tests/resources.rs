@@ -110,8 +110,8 @@ fn resources_are_made_once_for_each_state_of_a_definition_and_share_its_names() 
         assert!(Arc::ptr_eq(&resource.short_names, &crd.names.short_names));
     }
     let other: Vec<_> = custom.of(&crd).collect();
-    assert!(!Arc::ptr_eq(&made[0].live, &other[0].live), "each catalog gets data of its own");
+    assert!(!Arc::ptr_eq(&made[0].state, &other[0].state), "each catalog gets data of its own");
     assert!(custom.make(&Arc::new(Crd { generation: 4, ..(*crd).clone() })), "another state");
-    custom.keep(&[]);
+    custom.retain(&[]);
     assert_eq!(custom.of(&crd).count(), 0);
 }

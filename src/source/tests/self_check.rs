@@ -148,7 +148,7 @@ async fn a_difference_is_found_and_its_first_object_named() {
     ] {
         let (resource, _feed) = holding(&held);
         let pages = Listed::new([objects(listed)]);
-        let found = difference(check(&pages, "/api/v1/configmaps", "", &resource.live).await);
+        let found = difference(check(&pages, "/api/v1/configmaps", "", &resource.state).await);
         let counts = found.as_ref().map(|found| (found.version.number(), found.listed, found.held));
         assert_eq!(counts, first.is_some().then_some((50, listed.len() as u64, 3)), "{why}");
         assert_eq!(found.and_then(|found| found.first), first, "{why}");
@@ -161,7 +161,7 @@ async fn the_list_is_of_metadata_at_the_version_of_the_copy_in_pages() {
     let held = objects(&[("a/b", 3), ("a/d", 4), ("a/f", 5)]);
     let (resource, _feed) = holding(&held);
     let pages = Listed::new([held]);
-    assert!(matches!(check(&pages, "/api/v1/configmaps", "", &resource.live).await, CheckResult::Same));
+    assert!(matches!(check(&pages, "/api/v1/configmaps", "", &resource.state).await, CheckResult::Same));
     let asked = pages.asked.into_inner().unwrap();
     let expected = [
         "/api/v1/configmaps?limit=500&resourceVersion=50&resourceVersionMatch=Exact",
@@ -175,7 +175,7 @@ async fn only_a_second_list_makes_a_mismatch() {
     let held = objects(&[("a/b", 3)]);
     let (resource, _feed) = holding(&held);
     let pages = Listed::new([objects(&[]), held]);
-    assert!(matches!(check(&pages, "/x", "", &resource.live).await, CheckResult::Same), "the first one was wrong");
+    assert!(matches!(check(&pages, "/x", "", &resource.state).await, CheckResult::Same), "the first one was wrong");
     assert_eq!(pages.begun.load(Ordering::Relaxed), 2);
 }
 
@@ -184,9 +184,9 @@ async fn a_list_in_another_order_is_the_same_list() {
     let held = objects(&[("a/b", 3), ("a/d", 4), ("a/f", 5)]);
     let (resource, _feed) = holding(&held);
     let pages = Listed { is_in_order: false, ..Listed::new([held]) };
-    assert!(matches!(check(&pages, "/x", "", &resource.live).await, CheckResult::Same));
+    assert!(matches!(check(&pages, "/x", "", &resource.state).await, CheckResult::Same));
     let pages = Listed { is_in_order: false, ..Listed::new([objects(&[("a/b", 3), ("a/d", 4)])]) };
-    let found = difference(check(&pages, "/x", "", &resource.live).await).unwrap();
+    let found = difference(check(&pages, "/x", "", &resource.state).await).unwrap();
     assert_eq!((found.listed, found.held, found.first), (2, 3, None), "the first one cannot be told");
 }
 
@@ -203,22 +203,22 @@ async fn objects_that_cannot_be_read_are_on_neither_side() {
         let list = objects(&[("a/b", 3), ("a/d", 0), ("a/z", 0)]);
         Listed { version, ..Listed::new([list]) }
     };
-    assert!(matches!(check(&lists(50), "/x", "", &resource.live).await, CheckResult::Same));
+    assert!(matches!(check(&lists(50), "/x", "", &resource.state).await, CheckResult::Same));
     feed.take(SourceEvent::Upsert(object("d", 60)));
     feed.publish();
-    let found = difference(check(&lists(60), "/x", "", &resource.live).await).unwrap();
+    let found = difference(check(&lists(60), "/x", "", &resource.state).await).unwrap();
     assert_eq!(found.first.map(|first| first.key), Some("a/d".to_owned()), "it can be read again, so it counts again");
 
     // A name that is told before the copy lets the object go.
     let names: BTreeSet<String> = ["a/b", "a/d", "a/z"].map(str::to_owned).into();
-    resource.live.tell_unreadable(UnreadableNames { names, are_all: true });
-    assert!(matches!(check(&lists(60), "/x", "", &resource.live).await, CheckResult::Same));
+    resource.state.publish_unreadable(UnreadableNames { names, are_all: true });
+    assert!(matches!(check(&lists(60), "/x", "", &resource.state).await, CheckResult::Same));
 
     for number in 0..1_000 {
         feed.take(SourceEvent::Upsert(unreadable(&format!("n{number}"))));
     }
     feed.publish();
-    let verdict = check(&lists(60), "/x", "", &resource.live).await;
+    let verdict = check(&lists(60), "/x", "", &resource.state).await;
     assert!(matches!(verdict, CheckResult::Skipped(_)), "more than are remembered: {verdict:?}");
 }
 
@@ -236,10 +236,10 @@ impl Pages for Alike {
 #[tokio::test]
 async fn objects_whose_names_are_equal_in_json_are_not_compared() {
     let (resource, _feed) = holding(&objects(&[("a/b", 3), ("a/dup\u{fffd}", 5), ("a/e", 6)]));
-    let verdict = check(&Alike, "/x", "", &resource.live).await;
+    let verdict = check(&Alike, "/x", "", &resource.state).await;
     assert!(matches!(verdict, CheckResult::Same), "{verdict:?}");
     let (resource, _feed) = holding(&objects(&[("a/b", 3), ("a/dup\u{fffd}", 5), ("a/e", 7)]));
-    let found = difference(check(&Alike, "/x", "", &resource.live).await).unwrap();
+    let found = difference(check(&Alike, "/x", "", &resource.state).await).unwrap();
     assert_eq!(found.first.map(|first| first.key), Some("a/e".to_owned()));
 }
 
@@ -256,23 +256,27 @@ async fn what_cannot_be_compared_is_skipped_and_what_is_refused_has_failed() {
         (refused(429, false), CheckOutcome::Failed),
     ] {
         let what = error.to_string();
-        assert_eq!(check(&Refusing(error), "/x", "", &resource.live).await.outcome(), outcome, "{what}");
+        assert_eq!(check(&Refusing(error), "/x", "", &resource.state).await.outcome(), outcome, "{what}");
     }
     let newest = Listed { version: 51, ..Listed::new([held.clone()]) };
     assert_eq!(
-        check(&newest, "/x", "", &resource.live).await.outcome(),
+        check(&newest, "/x", "", &resource.state).await.outcome(),
         CheckOutcome::Skipped,
         "a list of another version"
     );
 
     feed.take(SourceEvent::Begin);
     let pages = Listed::new([held]);
-    assert_eq!(check(&pages, "/x", "", &resource.live).await.outcome(), CheckOutcome::Skipped, "a relist is under way");
+    assert_eq!(
+        check(&pages, "/x", "", &resource.state).await.outcome(),
+        CheckOutcome::Skipped,
+        "a relist is under way"
+    );
     assert_eq!(pages.begun.load(Ordering::Relaxed), 0, "and is not disturbed");
     feed.take(SourceEvent::Abort);
-    assert_eq!(check(&pages, "/x", "", &resource.live).await.outcome(), CheckOutcome::Ok, "it broke off");
-    resource.live.publish(LoadState::Loading("anew".to_owned()));
-    assert_eq!(check(&pages, "/x", "", &resource.live).await.outcome(), CheckOutcome::Skipped, "nothing is loaded");
+    assert_eq!(check(&pages, "/x", "", &resource.state).await.outcome(), CheckOutcome::Ok, "it broke off");
+    resource.state.publish(LoadState::Loading("anew".to_owned()));
+    assert_eq!(check(&pages, "/x", "", &resource.state).await.outcome(), CheckOutcome::Skipped, "nothing is loaded");
 }
 
 /// A source whose copy is replaced while it lists.
@@ -295,7 +299,7 @@ impl Pages for Replacing {
 async fn a_copy_that_was_replaced_meanwhile_is_not_judged() {
     let (resource, feed) = holding(&objects(&[("a/b", 3)]));
     let pages = Replacing(Listed::new([objects(&[])]), Mutex::new(feed));
-    assert_eq!(check(&pages, "/x", "", &resource.live).await.outcome(), CheckOutcome::Skipped);
+    assert_eq!(check(&pages, "/x", "", &resource.state).await.outcome(), CheckOutcome::Skipped);
 }
 
 #[tokio::test(start_paused = true)]
@@ -313,7 +317,7 @@ async fn checks_come_at_their_interval_and_more_seldom_when_they_help_nothing() 
         wrong.mismatch().await;
         within(begun.elapsed(), factor, "a mismatch that comes back");
     }
-    assert_eq!(resource.live.checks().ended(CheckOutcome::Mismatch), 8);
+    assert_eq!(resource.state.checks().ended(CheckOutcome::Mismatch), 8);
 
     let right = objects(&[("a/b", 3)]);
     // Right, wrong for both lists of a check, right, wrong.
@@ -321,17 +325,17 @@ async fn checks_come_at_their_interval_and_more_seldom_when_they_help_nothing() 
     let mut healed = SelfCheck::new(Listed::new(lists), resource.clone(), interval, turn.clone());
     let begun = Instant::now();
     healed.mismatch().await;
-    assert_eq!(resource.live.checks().ended(CheckOutcome::Ok), 1);
+    assert_eq!(resource.state.checks().ended(CheckOutcome::Ok), 1);
     assert!(begun.elapsed() <= interval * 3, "two checks");
     let begun = Instant::now();
     healed.mismatch().await;
-    assert_eq!(resource.live.checks().ended(CheckOutcome::Ok), 2);
+    assert_eq!(resource.state.checks().ended(CheckOutcome::Ok), 2);
     assert!(begun.elapsed() <= interval * 9 / 2, "one at twice the interval, and one at the usual one again");
 
     let held = turn.clone().acquire_owned().await.unwrap();
-    let before = CheckOutcome::ALL.map(|outcome| resource.live.checks().ended(outcome));
+    let before = CheckOutcome::ALL.map(|outcome| resource.state.checks().ended(outcome));
     timeout(interval * 1_000, healed.mismatch()).await.unwrap_err();
-    let after = CheckOutcome::ALL.map(|outcome| resource.live.checks().ended(outcome));
+    let after = CheckOutcome::ALL.map(|outcome| resource.state.checks().ended(outcome));
     assert_eq!(before, after, "it is another one's turn");
     drop(held);
     healed.mismatch().await;
@@ -361,7 +365,7 @@ async fn a_check_that_does_not_end_leaves_its_turn_to_others() {
         }
     });
     found.await.expect("the other one is checked");
-    assert_eq!(slow.live.checks().ended(CheckOutcome::Skipped), 1);
+    assert_eq!(slow.state.checks().ended(CheckOutcome::Skipped), 1);
 }
 
 /// Objects of few names and versions, so that sides often agree in part.
@@ -397,7 +401,7 @@ proptest! {
         let first = keys.into_iter().find(|key| plain_held.get(*key) != plain_listed.get(*key));
         let pages = Listed { version: feed.version().number(), ..Listed::new([listed]) };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let found = difference(runtime.block_on(check(&pages, "/x", "", &resource.live)));
+        let found = difference(runtime.block_on(check(&pages, "/x", "", &resource.state)));
         prop_assert_eq!(found.is_some(), plain_held != plain_listed);
         let found = found.and_then(|found| found.first);
         prop_assert_eq!(found.as_ref().map(|first| &first.key), first);

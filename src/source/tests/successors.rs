@@ -19,7 +19,7 @@ fn ready() -> LoadState {
 }
 
 fn is_gone(resource: &Resource) -> bool {
-    matches!(resource.live.state(), LoadState::Gone(_))
+    matches!(resource.state.load_state(), LoadState::Gone(_))
 }
 
 async fn settles(successors: &PendingReplacements) -> bool {
@@ -32,11 +32,11 @@ async fn the_old_copy_is_served_until_the_new_one_is_complete() {
     let first = successors.choose(None, generation(1), &mut fresh);
     assert!(Arc::ptr_eq(&fresh[0], &first), "what nothing is served of is served at once");
 
-    first.live.publish(ready());
+    first.state.publish(ready());
     let served = successors.choose(Some(&first), generation(2), &mut fresh);
     assert!(Arc::ptr_eq(&served, &first), "the old copy, while the new one is read");
     assert_eq!(fresh.len(), 2, "the new one is to be read");
-    assert_eq!(*fresh[1].live.load_requests().borrow(), 1, "though nobody has asked for it");
+    assert_eq!(*fresh[1].state.load_requests().borrow(), 1, "though nobody has asked for it");
     assert!(!settles(&successors).await);
 
     let again = successors.choose(Some(&first), generation(2), &mut fresh);
@@ -46,7 +46,7 @@ async fn the_old_copy_is_served_until_the_new_one_is_complete() {
     assert!(Arc::ptr_eq(&third, &first) && fresh.len() == 3, "another change while the last one is read");
     assert!(is_gone(&fresh[1]), "what it replaces is not read on");
 
-    fresh[2].live.publish(ready());
+    fresh[2].state.publish(ready());
     assert!(settles(&successors).await);
     let promoted = successors.choose(Some(&first), generation(3), &mut fresh);
     assert!(Arc::ptr_eq(&promoted, &fresh[2]) && fresh.len() == 3, "the new copy takes its place");
@@ -57,9 +57,9 @@ async fn the_old_copy_is_served_until_the_new_one_is_complete() {
 async fn what_may_not_be_read_any_more_is_not_served_on() {
     let (mut successors, mut fresh) = (PendingReplacements::default(), Vec::new());
     let first = successors.choose(None, generation(1), &mut fresh);
-    first.live.publish(ready());
+    first.state.publish(ready());
     successors.choose(Some(&first), generation(2), &mut fresh);
-    fresh[1].live.publish(LoadState::Refused { code: 403, message: "no".to_owned() });
+    fresh[1].state.publish(LoadState::Refused { code: 403, message: "no".to_owned() });
     assert!(settles(&successors).await);
     let served = successors.choose(Some(&first), generation(2), &mut fresh);
     assert!(Arc::ptr_eq(&served, &fresh[1]));
@@ -69,7 +69,7 @@ async fn what_may_not_be_read_any_more_is_not_served_on() {
 async fn what_is_not_served_any_more_is_not_read_on() {
     let (mut successors, mut fresh) = (PendingReplacements::default(), Vec::new());
     let first = successors.choose(None, generation(1), &mut fresh);
-    first.live.publish(ready());
+    first.state.publish(ready());
     successors.choose(Some(&first), generation(2), &mut fresh);
     successors.retain(std::slice::from_ref(&first));
     assert!(!is_gone(&fresh[1]), "the resource is served still");

@@ -114,6 +114,7 @@ struct Code {
 const CODE: Code = Code::new();
 
 impl Code {
+    /// Builds the decoding table of the Huffman code.
     const fn new() -> Code {
         let mut code = Code { ends: [0; LONGEST_CODE + 1], firsts: [(0, 0); LONGEST_CODE + 1], bytes: [0; 256] };
         let (mut length, mut word, mut number) = (1, 0_u32, 0);
@@ -346,6 +347,7 @@ impl Decoder {
         Ok(true)
     }
 
+    /// Changes the size of the dynamic table.
     fn resize(&mut self, most: usize) -> Result<(), Broken> {
         if most > MOST_TABLE {
             return Err(Broken);
@@ -355,6 +357,7 @@ impl Decoder {
         Ok(())
     }
 
+    /// The field of an index: of the static table, then of the dynamic one.
     fn field(&self, index: usize) -> Result<(&[u8], &[u8]), Broken> {
         let index = index.checked_sub(1).ok_or(Broken)?;
         if let Some((name, value)) = STATIC.get(index) {
@@ -364,6 +367,7 @@ impl Decoder {
         Ok(text.split_at(*name))
     }
 
+    /// Adds a field to the dynamic table, and evicts old ones.
     fn insert(&mut self, name: &[u8], value: &[u8]) {
         let size = name.len() + value.len() + ENTRY;
         self.evict(size);
@@ -408,7 +412,7 @@ fn integer(block: &mut &[u8], prefix: u32) -> Result<usize, Broken> {
 /// The longest number that [`integer`] reads, in bytes.
 const LONGEST_INTEGER: usize = 5;
 
-/// Reads a number; nothing if it is not complete.
+/// Reads an integer; `None` if it is incomplete.
 fn begun_integer(block: &mut &[u8], prefix: u32) -> Result<Option<usize>, Broken> {
     let is_whole = block.len() >= LONGEST_INTEGER;
     match integer(block, prefix) {
@@ -418,6 +422,7 @@ fn begun_integer(block: &mut &[u8], prefix: u32) -> Result<Option<usize>, Broken
     }
 }
 
+/// Reads a text that may be incomplete.
 fn begun_text(block: &mut &[u8]) -> Result<Begun, Broken> {
     let before = *block;
     match begun_integer(block, 7)? {
@@ -433,6 +438,7 @@ fn begun_text(block: &mut &[u8]) -> Result<Begun, Broken> {
     }
 }
 
+/// Reads a text, and decodes it if it is Huffman-coded.
 fn text(block: &mut &[u8], text: &mut Vec<u8>) -> Result<(), Broken> {
     let is_coded = block.first().is_some_and(|first| first & 0x80 != 0);
     let length = integer(block, 7)?;

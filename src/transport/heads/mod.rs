@@ -199,6 +199,7 @@ impl<Io> Heads<Io> {
         Ok(())
     }
 
+    /// Passes a complete head on to hyper.
     fn hand_over(&mut self, head: CompleteHead) {
         let CompleteHead { length, instead, following } = head;
         match instead {
@@ -216,6 +217,7 @@ impl<Io> Heads<Io> {
         };
     }
 
+    /// Passes a minimal head on to hyper, with the error for its response.
     fn reject(&mut self, failure: HeadError) {
         let method = if self.held.starts_with(b"HEAD ") { "HEAD" } else { "GET" };
         let number = self.slots.keep(Kept::rejected(failure));
@@ -247,7 +249,7 @@ impl<Io> Heads<Io> {
         given
     }
 
-    /// Takes bytes out of what is held. An idle connection holds nothing.
+    /// Removes bytes from the buffer. The buffer of an idle connection is freed.
     fn take_held(&mut self, length: usize) {
         self.held.drain(..length);
         if self.held.is_empty() {
@@ -262,7 +264,7 @@ fn has_end(part: &[u8]) -> bool {
 }
 
 impl<Io: AsyncRead + Unpin> Heads<Io> {
-    /// Reads more; false at the end.
+    /// Reads more bytes; false at the end of the stream.
     fn poll_more(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
         let mut chunk = [0; CHUNK];
         let mut part = ReadBuf::new(&mut chunk);

@@ -65,6 +65,7 @@ pub(super) fn read(bytes: &[u8], slots: &Slots, share: TakeShare<'_>) -> Result<
     }
 }
 
+/// Checks a head, and stores headers and target that hyper would not accept.
 fn convert(
     head: &[u8],
     request: &httparse::Request<'_, '_>,
@@ -180,6 +181,7 @@ fn has_token(headers: &[Header<'_>], name: &str, token: &str) -> bool {
     })
 }
 
+/// The headers as a map.
 fn header_map(headers: &[Header<'_>]) -> Result<HeaderMap, HeadError> {
     let mut map = HeaderMap::with_capacity(headers.len());
     for header in headers {

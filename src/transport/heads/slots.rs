@@ -27,7 +27,7 @@ pub(super) const SLOT_HEADER: &str = "fieldcache-head";
 pub(crate) struct LongQuery(pub(super) Arc<str>);
 
 impl LongQuery {
-    /// Its bytes.
+    /// The length in bytes.
     pub(crate) fn length(&self) -> usize {
         self.0.len()
     }

@@ -25,7 +25,7 @@ pub(super) struct Target<'t> {
 }
 
 impl<'t> Target<'t> {
-    /// Reads a target. `is_apart`: the query is kept apart whatever its length.
+    /// Parses a target. `is_apart`: the query is stored separately, whatever its length.
     ///
     /// # Errors
     /// 400 for what is no URL or has control characters, 414 for a path that is too long.

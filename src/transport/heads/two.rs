@@ -90,6 +90,7 @@ struct Rejected {
 }
 
 impl Rejected {
+    /// Reads headers without storing them.
     fn skip(&mut self, decoder: &mut Decoder, part: &[u8]) -> Result<(), Broken> {
         decoder.skip(&mut self.skipped, part, |name, value| {
             self.is_request |= name.starts_with(b":");
@@ -142,6 +143,7 @@ impl Fields {
         self.iter().any(|(name, value)| name == b":method" && value == b"HEAD")
     }
 
+    /// The headers without pseudo headers.
     fn headers(&self) -> Result<HeaderMap, HeadError> {
         let bad = |message: &str| HeadError::Malformed(message.to_owned());
         let mut map = HeaderMap::with_capacity(self.places.len());
@@ -159,6 +161,7 @@ impl Fields {
     }
 }
 
+/// The error for a head that is too long.
 fn too_long() -> HeadError {
     let message = format!(
         "the URL and the headers of the request have more than {MOST_HEAD} bytes or {MOST_FIELDS} headers: send less"
@@ -326,13 +329,14 @@ fn malformed() -> Vec<u8> {
     block(&[("malformed", ""), (":method", "GET")])
 }
 
+/// An HPACK block of these fields.
 fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut written = Vec::new();
     fields.iter().for_each(|(name, value)| hpack::write(&mut written, name.as_bytes(), value.as_bytes()));
     written
 }
 
-/// A block in frames.
+/// An HPACK block as frames.
 fn frames(block: &[u8], stream: [u8; 4], ends_stream: bool) -> Vec<u8> {
     let mut written = Vec::with_capacity(block.len() + FRAME_HEAD * (1 + block.len() / MOST_PAYLOAD));
     let mut rest = block;

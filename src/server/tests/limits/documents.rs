@@ -34,10 +34,10 @@ async fn a_document_that_is_there_needs_no_place_and_others_are_made_for_users_i
     let making = &fixture.server.state.making_documents;
     let mut places = Vec::new();
     for _ in 0..MOST_AT_ONCE {
-        places.push(making.place(&heavy).await.unwrap());
+        places.push(making.acquire_one(&heavy).await.unwrap());
     }
     assert_eq!(body(get_as(&fixture, &light, DOCUMENT).await).await, "{\"info\":\"one\"}", "it is there");
-    let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(making.place(&heavy))).collect();
+    let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(making.acquire_one(&heavy))).collect();
     assert!(waiting.iter_mut().all(|place| place.now_or_never().is_none()), "all places are taken");
     let mut asked = Box::pin(get_as(&fixture, &light, "/openapi/v3/api/v1"));
     assert!((&mut asked).now_or_never().is_none(), "this one has to be made");
@@ -75,7 +75,7 @@ async fn who_waits_for_a_document_holds_none_meanwhile() {
     let making = &fixture.server.state.making_documents;
     let mut places = Vec::new();
     for _ in 0..MOST_AT_ONCE {
-        places.push(making.place(&heavy).await.unwrap());
+        places.push(making.acquire_one(&heavy).await.unwrap());
     }
     let mut asked = Box::pin(get_as(&fixture, &light, DOCUMENT));
     assert!((&mut asked).now_or_never().is_none(), "it waits for a place");

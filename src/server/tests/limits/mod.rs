@@ -251,7 +251,7 @@ async fn a_list_waits_a_quarter_of_a_minute_and_bytes_are_a_limit_of_their_own()
 async fn a_copy_without_memory_is_refused_with_the_option_by_name_and_the_others_go_on() {
     let fixture = Fixture::new();
     let over = OverMemory { limit: Bytes(1 << 30), held: Bytes(700 << 20), needed: Bytes(400 << 20) };
-    fixture.hats.resource.live.publish(LoadState::OverMemory(over));
+    fixture.hats.resource.state.publish(LoadState::OverMemory(over));
     for path in ["/apis/stable.example.com/v1/hats", "/apis/stable.example.com/v1/hats?watch=1"] {
         let refused = fixture.get(path).await;
         assert_eq!(refused.code, 503, "{path}");
@@ -339,11 +339,11 @@ fn headers_count_by_what_they_take_in_memory() {
     let long = header_bytes(request(480).headers());
     let mut held: Vec<HeadShare> = std::iter::from_fn(|| limits.admit_head(&user("a"), 4, long).ok()).collect();
     assert!((3..=5).contains(&held.len()), "{}", held.len());
-    held.iter_mut().for_each(HeadShare::admitted);
+    held.iter_mut().for_each(HeadShare::authorized);
     assert!(limits.admit_head(&user("a"), 4, long).is_err(), "long headers count until the response");
     held.clear();
     let mut held: Vec<HeadShare> = (0..25).map(|_| limits.admit_head(&user("a"), 4, 2 << 10).unwrap()).collect();
-    held.iter_mut().for_each(HeadShare::admitted);
+    held.iter_mut().for_each(HeadShare::authorized);
     assert!(limits.admit_head(&user("a"), 4, long).is_ok(), "others only until they are admitted");
 }
 
