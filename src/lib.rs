@@ -15,7 +15,7 @@
 //! | [`selector`] | label and field selectors: text and wire forms, matching, printing back |
 //! | [`crd`] | a CustomResourceDefinition read once: names, versions, schemas, columns |
 //! | [`schema`] | structural schemas: defaults, pruning, validation; folder mode only |
-//! | [`extract`] | selectable fields: validated, merged, and extracted from an object's bytes in one pass; the built-in table |
+//! | [`extract`] | selectable fields: validated, merged, and extracted from an object's bytes in one pass |
 //! | [`store`] | the indexed objects of one resource: one writer, snapshots for readers, history |
 //! | [`query`] | selectors planned over the indexes, pages |
 //! | [`subscribe`] | what a change means to one selection |
@@ -23,6 +23,7 @@
 //! | [`printer`] | built-in kinds as kubectl shows them: columns, and the cells of an object |
 //! | [`protobuf`] | objects in Kubernetes protobuf, written from their JSON |
 //! | [`placement`] | where a Pod may run, and why not elsewhere: the scheduler's rules over an index of nodes and Pods |
+//! | [`builtin`] | the built-in kinds of Kubernetes: one row each, with fields, columns, names and deprecations; their schemas in folder mode |
 //! | [`advise`] | what a cache would save: kube-apiserver's metrics, ranked |
 //!
 //! # The edge, behind the feature `net`
@@ -31,7 +32,6 @@
 //! |---|---|
 //! | `kinds` | fieldcache's own kinds: FieldCache, View, SelectableResource, and their definitions |
 //! | `operator` | in the cluster: controllers of these kinds, leader election |
-//! | `builtin` | the built-in kinds of Kubernetes as a table, with their schemas; folder mode only |
 //! | `manifest` | YAML and JSON texts, read into values with their lines |
 //! | `source` | a folder or a cluster, read into stores |
 //! | `request` | the RequestInfo of a request: method, path and query, read once |
@@ -61,6 +61,7 @@
 //! - The core cannot fail on a valid object.
 
 pub mod advise;
+pub mod builtin;
 pub mod crd;
 pub mod extract;
 pub mod json;
@@ -82,8 +83,6 @@ pub mod yaml;
 pub mod access;
 #[cfg(feature = "net")]
 pub mod audit;
-#[cfg(feature = "net")]
-pub mod builtin;
 #[cfg(feature = "net")]
 pub mod cli;
 #[cfg(feature = "net")]

@@ -31,7 +31,7 @@ const EDGES: [(&str, &[&str]); 37] = [
     ("advise", &[]),
     // Documents that people write, and what is wrong with them.
     ("kinds", &["selector", "extract"]),
-    ("builtin", &["model", "openapi"]),
+    ("builtin", &["model", "extract", "printer", "schema", "openapi"]),
     ("registry", &["model", "json", "selector", "crd", "extract", "store", "query", "subscribe", "openapi"]),
     // Texts into values: what folders, commands and requests have in common.
     ("manifest", &["model", "json"]),
@@ -61,6 +61,7 @@ const EDGES: [(&str, &[&str]); 37] = [
         "wire",
         &[
             "model",
+            "builtin",
             "json",
             "yaml",
             "selector",
@@ -84,6 +85,7 @@ const EDGES: [(&str, &[&str]); 37] = [
         "server",
         &[
             "model",
+            "builtin",
             "json",
             "selector",
             "extract",
@@ -327,6 +329,7 @@ fn the_core_names_no_edge_crate() {
         "protobuf",
         "placement",
         "advise",
+        "builtin",
     ];
     let edge = [
         "tokio::",

@@ -1,14 +1,29 @@
-//! The built-in kinds of Kubernetes 1.36 for folder mode, in place of a cluster's own discovery and OpenAPI.
+//! The built-in kinds of Kubernetes: one row for each, with all facts that fieldcache needs about it.
 //!
-//! Map: [`kinds`] is the table of kinds that are served by default, [`deprecations`] that of deprecated ones, of clusters
-//! too; [`schemas`] makes OpenAPI documents and schemas of
-//! them out of k8s-openapi. Their selectable fields are in `extract::builtin`. Kinds that
-//! cannot be listed and watched (reviews, bindings, ComponentStatus) are left out, and so are beta and alpha versions,
-//! which kube-apiserver does not serve by default.
+//! | file | content |
+//! |---|---|
+//! | [`table`] | the rows, in the order in which kube-apiserver lists groups and kinds |
+//! | [`kind`] | what a row has |
+//! | [`deprecation`] | deprecated versions, and the warnings about them |
+//! | [`lookup`] | finds a row, and what it states |
+//! | `served`, `served_version` | the versions that folder mode serves, in the order of discovery |
+//! | `schemas` | their OpenAPI documents and schemas, made from k8s-openapi; folder mode only |
+//!
+//! A new built-in kind is a row in [`table`] and, if `kubectl get` shows more than name and age, a printer in `printer`. What a value
+//! means is described where it is used: `extract::builtin` for selectable fields, `printer` for columns, `schema::metadata` for names.
 
-pub mod deprecations;
-pub mod kinds;
+pub mod deprecation;
+pub mod kind;
+pub mod lookup;
+#[cfg(feature = "net")]
 pub mod schemas;
+#[cfg(feature = "net")]
+pub mod served;
+pub mod served_version;
+pub mod table;
 
 #[cfg(test)]
+#[cfg(feature = "net")]
 mod tests;
+
+pub use lookup::{deprecation_warning, extractor, find, name_rule, printer, published_fields, zero_values};

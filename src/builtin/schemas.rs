@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, ListMeta, Ob
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::kinds::{self, BuiltinKind, KINDS};
+use super::served::{self, ServedKind, served_kinds};
 use crate::model::GroupVersion;
 use crate::openapi::{GROUP_VERSION_KIND, META_V1, OpenApiVersion, Shared, definitions, operations, v2, v3};
 
@@ -52,14 +52,14 @@ pub fn published() -> &'static Object {
                 (name.clone(), definition)
             })
             .collect();
-        for kind in KINDS {
+        for kind in served_kinds() {
             let list = list(kind, &published);
             published.insert(list_definition(kind), list);
             if let Some(Value::Object(definition)) = published.get_mut(&*kind.definition()) {
-                definition.insert(GROUP_VERSION_KIND.to_owned(), json!([group_version_kind(kind, kind.kind)]));
+                definition.insert(GROUP_VERSION_KIND.to_owned(), json!([group_version_kind(kind, kind.row.kind)]));
             }
         }
-        let delete_options = kinds::group_versions().into_iter().map(|group_version| {
+        let delete_options = served::group_versions().into_iter().map(|group_version| {
             json!({"group": group_version.group, "version": group_version.version, "kind": "DeleteOptions"})
         });
         for (name, kinds) in [
@@ -77,7 +77,7 @@ pub fn published() -> &'static Object {
 
 /// The OpenAPI v3 document of a built-in group-version.
 pub fn v3_document(group_version: &GroupVersion) -> Option<Value> {
-    let of_group = || KINDS.iter().filter(|kind| kind.group_version() == *group_version);
+    let of_group = || served_kinds().iter().filter(|kind| kind.group_version() == *group_version);
     of_group().next()?;
     let mut own = Object::new();
     let mut paths = Object::new();
@@ -95,7 +95,7 @@ pub fn v3_document(group_version: &GroupVersion) -> Option<Value> {
 /// The Swagger 2 document of all built-in kinds: the base into which custom resources are merged.
 pub fn v2_document() -> Value {
     let mut paths = Object::new();
-    for kind in KINDS {
+    for kind in served_kinds() {
         paths.extend(operations_of(kind).into_iter().map(|path| (path.path.clone(), v2::path_item(&path))));
     }
     let definitions = published().iter().map(|(name, definition)| (name.clone(), v2::from_v3(definition))).collect();
@@ -113,7 +113,7 @@ pub fn v2_document() -> Value {
 /// The schema of a built-in kind with every reference resolved, without descriptions: for checking, pruning and
 /// defaulting objects of a folder. Where a schema contains itself (JSONSchemaProps) the inner one preserves unknown fields.
 pub fn structural_schema(group: &str, version: &str, kind: &str) -> Option<Value> {
-    let name = kinds::of_kind(group, version, kind)?.definition();
+    let name = served::find(group, version, kind)?.definition();
     Some(resolve(generated().get(&*name)?, &mut vec![name.into_owned()]))
 }
 
@@ -158,8 +158,8 @@ fn generated() -> &'static Object {
         let mut settings = SchemaSettings::draft2020_12();
         settings.definitions_path = "/components/schemas".into();
         let mut generator = settings.into_generator();
-        for kind in KINDS {
-            (kind.add_schema)(&mut generator);
+        for kind in served_kinds() {
+            (kind.served.add_schema)(&mut generator);
         }
         generator.subschema_for::<ObjectMeta>();
         generator.subschema_for::<ListMeta>();
@@ -168,7 +168,7 @@ fn generated() -> &'static Object {
         generator.subschema_for::<Status>();
         generator.subschema_for::<Scale>();
         let mut generated = generator.take_definitions(false);
-        for kind in KINDS {
+        for kind in served_kinds() {
             require(&mut generated, &kind.definition(), |required| required.retain(|name| name != "metadata"));
         }
         for name in NAME_IS_OPTIONAL {
@@ -192,13 +192,13 @@ fn require(definitions: &mut Object, name: &str, change: impl FnOnce(&mut Vec<Va
     }
 }
 
-fn operations_of(kind: &BuiltinKind) -> Vec<operations::Path> {
+fn operations_of(kind: &ServedKind) -> Vec<operations::Path> {
     let resource = operations::PublishedResource {
-        group: kind.group,
+        group: kind.row.group,
         version: kind.version,
-        kind: kind.kind,
-        plural: kind.plural,
-        scope: kind.scope,
+        kind: kind.row.kind,
+        plural: kind.row.plural,
+        scope: kind.row.scope,
         definition: &kind.definition(),
         list_definition: &list_definition(kind),
         produces: PRODUCES,
@@ -206,23 +206,23 @@ fn operations_of(kind: &BuiltinKind) -> Vec<operations::Path> {
     operations::read_only(&resource, parameters())
 }
 
-fn list(kind: &BuiltinKind, published: &Object) -> Value {
+fn list(kind: &ServedKind, published: &Object) -> Value {
     let shared = Shared { definitions: published, parameters: parameters() };
-    let items = format!("List of {}.", kind.plural);
+    let items = format!("List of {}.", kind.row.plural);
     let mut list =
-        definitions::list_of(kind.kind, kind.list_kind, &kind.definition(), &items, OpenApiVersion::V3, &shared);
-    list.insert(GROUP_VERSION_KIND.to_owned(), json!([group_version_kind(kind, kind.list_kind)]));
+        definitions::list_of(kind.row.kind, kind.list_kind(), &kind.definition(), &items, OpenApiVersion::V3, &shared);
+    list.insert(GROUP_VERSION_KIND.to_owned(), json!([group_version_kind(kind, kind.list_kind())]));
     Value::Object(list)
 }
 
-fn list_definition(kind: &BuiltinKind) -> String {
+fn list_definition(kind: &ServedKind) -> String {
     let definition = kind.definition();
-    let package = definition.strip_suffix(kind.kind).unwrap_or(&definition);
-    format!("{package}{}", kind.list_kind)
+    let package = definition.strip_suffix(kind.row.kind).unwrap_or(&definition);
+    format!("{package}{}", kind.list_kind())
 }
 
-fn group_version_kind(kind: &BuiltinKind, name: &str) -> Value {
-    json!({"group": kind.group, "version": kind.version, "kind": name})
+fn group_version_kind(kind: &ServedKind, name: &str) -> Value {
+    json!({"group": kind.row.group, "version": kind.version, "kind": name})
 }
 
 fn info() -> Value {

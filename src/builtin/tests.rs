@@ -5,28 +5,31 @@ use std::iter;
 
 use serde_json::{Value, json};
 
-use super::kinds::{BuiltinKind, KINDS, group_versions, of_kind};
+use super::kind::{BuiltinKind, ZeroValues};
 use super::schemas::{published, shared, structural_schema, v2_document, v3_document};
+use super::served::{ServedKind, find, group_versions, served_kinds};
+use super::table::kinds;
 use crate::crd::Crd;
-use crate::extract::{self, Extractor, FieldRef};
+use crate::extract::FieldRef;
 use crate::model::{GroupVersion, Gvr, Scope};
 use crate::openapi::{GROUP_VERSION_KIND, SelectableEntry, protobuf, selectable, v2, v3};
 
-fn of_resource(name: &str) -> Option<&'static BuiltinKind> {
+fn of_resource(name: &str) -> Option<&'static ServedKind> {
     let gvr = Gvr::parse(name).unwrap();
-    KINDS.iter().find(|known| known.gvr() == gvr)
+    served_kinds().iter().find(|known| known.gvr() == gvr)
 }
 
 #[test]
 fn kinds_and_resources_are_unique_and_grouped() {
-    let kinds: BTreeSet<_> = KINDS.iter().map(|kind| (kind.group, kind.version, kind.kind)).collect();
-    let resources: BTreeSet<_> = KINDS.iter().map(|kind| kind.gvr()).collect();
-    assert_eq!((kinds.len(), resources.len()), (KINDS.len(), KINDS.len()));
-    let mut runs: Vec<GroupVersion> = KINDS.iter().map(super::kinds::BuiltinKind::group_version).collect();
+    let names: BTreeSet<_> = served_kinds().iter().map(|kind| (kind.row.group, kind.version, kind.row.kind)).collect();
+    let resources: BTreeSet<_> = served_kinds().iter().map(ServedKind::gvr).collect();
+    assert_eq!((names.len(), resources.len()), (served_kinds().len(), served_kinds().len()));
+    let mut runs: Vec<GroupVersion> = served_kinds().iter().map(ServedKind::group_version).collect();
     runs.dedup();
     assert_eq!(runs, group_versions(), "the kinds of a group-version stand together");
     for run in runs {
-        let plurals: Vec<_> = KINDS.iter().filter(|kind| kind.group_version() == run).map(|kind| kind.plural).collect();
+        let plurals: Vec<_> =
+            served_kinds().iter().filter(|kind| kind.group_version() == run).map(|kind| kind.row.plural).collect();
         assert!(plurals.is_sorted(), "{run}: {plurals:?}");
     }
 }
@@ -90,10 +93,10 @@ fn the_table_says_what_kubectl_api_resources_says() {
         ),
     ] {
         let known = of_resource(resource).unwrap();
-        assert_eq!((known.kind, known.list_kind, &*known.singular()), (kind, list_kind, singular), "{resource}");
-        assert_eq!((known.scope, known.has_status), (scope, has_status), "{resource}");
-        assert_eq!((known.short_names, known.categories), (short_names, categories), "{resource}");
-        assert!(of_kind(known.group, known.version, kind).is_some(), "{resource}");
+        assert_eq!((known.row.kind, known.list_kind(), &*known.singular()), (kind, list_kind, singular), "{resource}");
+        assert_eq!((known.row.scope, known.row.has_status), (scope, has_status), "{resource}");
+        assert_eq!((known.row.short_names, known.row.categories), (short_names, categories), "{resource}");
+        assert!(find(known.row.group, known.version, kind).is_some(), "{resource}");
     }
     for absent in [
         "componentstatuses.v1",
@@ -165,11 +168,11 @@ fn every_document_is_closed_and_fits_its_message() {
 
 #[test]
 fn kubectl_explain_finds_every_kind() {
-    for kind in KINDS {
+    for kind in served_kinds() {
         let document = v3_document(&kind.group_version()).unwrap();
-        let wanted = json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
-        let namespace = if kind.scope == Scope::Namespaced { "/namespaces/{namespace}" } else { "" };
-        let path = format!("/{}{namespace}/{}/{{name}}", kind.group_version().path(), kind.plural);
+        let wanted = json!({"group": kind.row.group, "version": kind.version, "kind": kind.row.kind});
+        let namespace = if kind.row.scope == Scope::Namespaced { "/namespaces/{namespace}" } else { "" };
+        let path = format!("/{}{namespace}/{}/{{name}}", kind.group_version().path(), kind.row.plural);
         assert_eq!(document["paths"][&path]["get"][GROUP_VERSION_KIND], wanted, "{path}");
         let definition = &document["components"]["schemas"][&*kind.definition()];
         assert_eq!(definition[GROUP_VERSION_KIND], json!([wanted]), "{path}");
@@ -232,26 +235,26 @@ fn custom_resources_and_fields_come_on_top() {
     assert_closed(&whole, &whole);
     let entry = SelectableEntry { field_path: "metadata.name".to_owned(), default: None, description: None };
     let changed = selectable::annotate(&mut whole, &|group, version, kind| {
-        of_kind(group, version, kind).map(|_| vec![entry.clone()])
+        find(group, version, kind).map(|_| vec![entry.clone()])
     });
-    assert_eq!(changed, 2 * KINDS.len(), "every kind and its list");
+    assert_eq!(changed, 2 * served_kinds().len(), "every kind and its list");
 }
 
 #[test]
 fn every_kind_accepts_its_name_and_publishes_what_it_accepts() {
     let mut without_namespace = BTreeSet::new();
-    for kind in KINDS {
-        let plan = Extractor::built_in(kind.group, kind.version, kind.kind, kind.scope);
-        assert_eq!(plan.resolve("metadata.name"), Ok(FieldRef::Name), "{}", kind.kind);
+    for kind in served_kinds() {
+        let plan = super::extractor(kind.row.group, kind.version, kind.row.kind);
+        assert_eq!(plan.resolve("metadata.name"), Ok(FieldRef::Name), "{}", kind.row.kind);
         if plan.resolve("metadata.namespace").is_err() {
-            without_namespace.insert(kind.kind);
+            without_namespace.insert(kind.row.kind);
         }
-        let entries = extract::builtin::published(kind.group, kind.version, kind.kind, kind.scope);
+        let entries = super::published_fields(kind.row.group, kind.version, kind.row.kind, kind.row.scope);
         let published: Vec<&str> = entries.iter().map(|entry| entry.field_path).collect();
         let namespace = plan.accepts_namespace().then_some("metadata.namespace");
         let fields = plan.fields().iter().map(|field| field.label.as_str());
         let accepted: Vec<&str> = iter::once("metadata.name").chain(namespace).chain(fields).collect();
-        assert_eq!(published, accepted, "{}", kind.kind);
+        assert_eq!(published, accepted, "{}", kind.row.kind);
     }
     let refusing = ["CertificateSigningRequest", "Namespace", "Node", "ResourceSlice"];
     assert_eq!(without_namespace, BTreeSet::from(refusing), "kinds whose conversion refuses it");
@@ -259,7 +262,6 @@ fn every_kind_accepts_its_name_and_publishes_what_it_accepts() {
 
 #[test]
 fn deprecated_kinds_are_warned_of_from_their_release_on() {
-    use super::deprecations::deprecation_warning;
     let admission = "admissionregistration.k8s.io";
     for (group, version, kind, minor, expected) in [
         ("", "v1", "Endpoints", 32, None),
@@ -308,7 +310,52 @@ fn deprecated_kinds_are_warned_of_from_their_release_on() {
             ),
         ),
     ] {
-        let warning = deprecation_warning(group, version, kind, minor);
+        let warning = super::deprecation_warning(group, version, kind, minor);
         assert_eq!(warning.as_deref(), expected, "{group}/{version} {kind} in 1.{minor}");
     }
+}
+
+#[test]
+fn the_table_and_k8s_openapi_state_the_same_names() {
+    for kind in served_kinds() {
+        let row = kind.row;
+        let (group, name, plural, scope) = kind.served.names;
+        assert_eq!((row.group, row.kind, row.plural), (group, name, plural), "{}", kind.gvr());
+        let is_namespaced = scope().ends_with("NamespaceResourceScope");
+        assert_eq!(row.scope == Scope::Namespaced, is_namespaced, "{}: {}", kind.gvr(), scope());
+    }
+}
+
+#[test]
+fn every_kind_has_one_row_and_every_fact_of_it_is_meaningful() {
+    let (mut names, mut resources) = (BTreeSet::new(), BTreeSet::new());
+    for row in kinds() {
+        let what = format!("{}/{}", row.group, row.kind);
+        assert!(names.insert((row.group, row.kind)), "{what} has two rows");
+        assert!(resources.insert((row.group, row.plural)), "{what}: two kinds are called {}", row.plural);
+        let zero_values: Vec<&str> = match row.zero_values {
+            ZeroValues::OfAll("") => Vec::new(),
+            ZeroValues::OfAll(members) => vec![members],
+            ZeroValues::OfVersions(rows) => rows.iter().map(|(_, members)| *members).collect(),
+        };
+        for members in zero_values {
+            let object: Value = serde_json::from_str(&format!("{{{members}}}")).expect(&what);
+            assert!(object.as_object().is_some_and(|members| !members.is_empty()), "{what}");
+        }
+        for deprecation in row.deprecations {
+            assert!(deprecation.removed.is_none_or(|removed| removed > deprecation.since), "{what}");
+            let warning = super::deprecation_warning(row.group, deprecation.version, row.kind, deprecation.since);
+            assert!(warning.is_some(), "{what}: {deprecation:?}");
+        }
+        if let Some(fields) = row.fields {
+            assert!(!fields.versions.is_empty() && !fields.labels.is_empty(), "{what}");
+        }
+    }
+    let zero_values = super::zero_values;
+    assert_eq!(zero_values("", "v1", "ConfigMap"), "", "all of its members can be left out");
+    assert_eq!(zero_values("stable.example.com", "v1", "Pod"), "", "a custom kind of the same name");
+    let [old, new] = ["v1", "v2"].map(|version| zero_values("autoscaling", version, "HorizontalPodAutoscaler"));
+    assert!(old.contains("currentReplicas") && new.contains("currentMetrics"), "versions differ: {old} {new}");
+    let of_fields: Vec<&BuiltinKind> = kinds().filter(|row| row.fields.is_some()).collect();
+    assert_eq!(of_fields.len(), 13, "upstream's kinds with selectable fields of their own");
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::builtin::{self, LabelErrorFormat, LabelSource};
+use super::builtin::{BuiltinFields, LabelErrorFormat, LabelSource};
 use super::extra::field::{CompiledField, TooComplex};
 use super::field::{Field, FieldRef, Origin, UnsupportedLabel};
 use super::invalid_object::InvalidObject;
@@ -132,10 +132,9 @@ impl Extractor {
         Extractor::of(labels, fields, reading)
     }
 
-    /// The extractor of a built-in type, from the table; kinds that are not in it have only metadata.name and
+    /// The extractor of a built-in kind in one version; kinds without fields of their own have only metadata.name and
     /// metadata.namespace, whatever their scope.
-    pub fn built_in(group: &str, version: &str, kind: &str, _scope: Scope) -> Extractor {
-        let row = builtin::find(group, version, kind);
+    pub fn built_in(row: Option<&BuiltinFields>, version: &str) -> Extractor {
         let mut labels = Labels {
             namespace: row.is_none_or(|row| row.namespace),
             refusal: row.map_or(LabelErrorFormat::NotKnown, |row| row.refusal),

@@ -89,7 +89,7 @@ fn definitions() -> Definitions {
             kind: kind.to_owned(),
             scope: Scope::Namespaced,
             origin: ResourceOrigin::BuiltIn,
-            extractor: Extractor::built_in("", "v1", kind, Scope::Namespaced),
+            extractor: crate::builtin::extractor("", "v1", kind),
         };
         definitions.resources.insert(Gvr::new("", "v1", plural), definition);
     }

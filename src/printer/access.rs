@@ -6,8 +6,7 @@ use serde_json::json;
 
 use crate::json::Json;
 
-use super::cluster::created_at;
-use super::column::{AGE, CREATED_AT, NAME, string};
+use super::column::{AGE, NAME, string};
 use super::kind::{PrintedRow, Printer};
 use super::read::{items, name, text, text_or};
 use super::text::{labels, subjects};
@@ -74,26 +73,24 @@ fn pod_certificate_requests(object: Json<'_>, _now: Moment) -> PrintedRow {
     ])
 }
 
-pub(super) const PRINTERS: &[Printer] = &[
-    Printer {
-        group: "certificates.k8s.io",
-        resource: "certificatesigningrequests",
-        columns: &[
-            NAME,
-            AGE,
-            string(
-                "SignerName",
-                "Requested signer for the request. It is a qualified name in the form: `scope-hostname.io/name`. \
+/// Prints CertificateSigningRequest.
+pub const CERTIFICATE_SIGNING_REQUEST: Printer = Printer {
+    columns: &[
+        NAME,
+        AGE,
+        string(
+            "SignerName",
+            "Requested signer for the request. It is a qualified name in the form: `scope-hostname.io/name`. \
                  If empty, it will be defaulted:\n 1. If it's a kubelet client certificate, it is assigned\n    \
                  \"kubernetes.io/kube-apiserver-client-kubelet\".\n 2. If it's a kubelet serving certificate, it is \
                  assigned\n    \"kubernetes.io/kubelet-serving\".\n 3. Otherwise, it is assigned \
                  \"kubernetes.io/legacy-unknown\".\nDistribution of trust for signers happens out of band. You can \
                  select on this field using `spec.signerName`.",
-            ),
-            string("Requestor", "Base64-encoded PKCS#10 CSR data"),
-            string(
-                "RequestedDuration",
-                "expirationSeconds is the requested duration of validity of the issued certificate. The \
+        ),
+        string("Requestor", "Base64-encoded PKCS#10 CSR data"),
+        string(
+            "RequestedDuration",
+            "expirationSeconds is the requested duration of validity of the issued certificate. The \
                  certificate signer may issue a certificate with a different validity duration so a client must \
                  check the delta between the notBefore and and notAfter fields in the issued certificate to \
                  determine the actual duration.\n\nThe v1.22+ in-tree implementations of the well-known Kubernetes \
@@ -104,19 +101,20 @@ pub(super) const PRINTERS: &[Printer] = &[
                  Signer whose configured maximum is shorter than the requested duration\n  3. Signer whose \
                  configured minimum is longer than the requested duration\n\nThe minimum valid value for \
                  expirationSeconds is 600, i.e. 10 minutes.",
-            ),
-            string("Condition", "Conditions applied to the request, such as approval or denial."),
-        ],
-        print: certificate_signing_requests,
-    },
-    Printer {
-        group: "certificates.k8s.io",
-        resource: "clustertrustbundles",
-        columns: &[
-            NAME,
-            string(
-                "SignerName",
-                "signerName indicates the associated signer, if any.\n\nIn order to create or update a \
+        ),
+        string("Condition", "Conditions applied to the request, such as approval or denial."),
+    ],
+    print: certificate_signing_requests,
+    order: None,
+};
+
+/// Prints ClusterTrustBundle.
+pub const CLUSTER_TRUST_BUNDLE: Printer = Printer {
+    columns: &[
+        NAME,
+        string(
+            "SignerName",
+            "signerName indicates the associated signer, if any.\n\nIn order to create or update a \
                  ClusterTrustBundle that sets signerName, you must have the following cluster-scoped permission: \
                  group=certificates.k8s.io resource=signers resourceName=<the signer name> verb=attest.\n\nIf \
                  signerName is not empty, then the ClusterTrustBundle object must be named with the signer name as \
@@ -125,80 +123,73 @@ pub(super) const PRINTERS: &[Printer] = &[
                  `example.com:foo:v1`.\n\nIf signerName is empty, then the ClusterTrustBundle object's name must \
                  not have such a prefix.\n\nList/watch requests for ClusterTrustBundles can filter on this field \
                  using a `spec.signerName=NAME` field selector.",
-            ),
-        ],
-        print: cluster_trust_bundles,
-    },
-    Printer {
-        group: "certificates.k8s.io",
-        resource: "podcertificaterequests",
-        columns: &[
-            NAME,
-            string("PodName", "podName is the name of the pod into which the certificate will be mounted."),
-            string(
-                "ServiceAccountName",
-                "serviceAccountName is the name of the service account the pod is running as.",
-            ),
-            string("NodeName", "nodeName is the name of the node the pod is assigned to."),
-            string(
-                "SignerName",
-                "signerName indicates the requested signer.\n\nAll signer names beginning with `kubernetes.io` are \
+        ),
+    ],
+    print: cluster_trust_bundles,
+    order: None,
+};
+
+/// Prints PodCertificateRequest.
+pub const POD_CERTIFICATE_REQUEST: Printer = Printer {
+    columns: &[
+        NAME,
+        string("PodName", "podName is the name of the pod into which the certificate will be mounted."),
+        string("ServiceAccountName", "serviceAccountName is the name of the service account the pod is running as."),
+        string("NodeName", "nodeName is the name of the node the pod is assigned to."),
+        string(
+            "SignerName",
+            "signerName indicates the requested signer.\n\nAll signer names beginning with `kubernetes.io` are \
                  reserved for use by the Kubernetes project.  There is currently one well-known signer documented \
                  by the Kubernetes project, `kubernetes.io/kube-apiserver-client-pod`, which will issue client \
                  certificates understood by kube-apiserver.  It is currently unimplemented.",
-            ),
-            string("State", "Is the request Pending, Issued, Denied, or Failed?"),
-            string(
-                "UnverifiedUserAnnotations",
-                "unverifiedUserAnnotations allow pod authors to pass additional information to the signer \
+        ),
+        string("State", "Is the request Pending, Issued, Denied, or Failed?"),
+        string(
+            "UnverifiedUserAnnotations",
+            "unverifiedUserAnnotations allow pod authors to pass additional information to the signer \
                  implementation.  Kubernetes does not restrict or validate this metadata in any way.\n\nEntries are \
                  subject to the same validation as object metadata annotations, with the addition that all keys \
                  must be domain-prefixed. No restrictions are placed on values, except an overall size limitation \
                  on the entire field.\n\nSigners should document the keys and values they support.  Signers should \
                  deny requests that contain keys they do not recognize.",
-            ),
-        ],
-        print: pod_certificate_requests,
-    },
-    Printer {
-        group: "rbac.authorization.k8s.io",
-        resource: "clusterrolebindings",
-        columns: &[
-            NAME,
-            string(
-                "Role",
-                "RoleRef can only reference a ClusterRole in the global namespace. If the RoleRef cannot be \
+        ),
+    ],
+    print: pod_certificate_requests,
+    order: None,
+};
+
+/// Prints ClusterRoleBinding.
+pub const CLUSTER_ROLE_BINDING: Printer = Printer {
+    columns: &[
+        NAME,
+        string(
+            "Role",
+            "RoleRef can only reference a ClusterRole in the global namespace. If the RoleRef cannot be \
                  resolved, the Authorizer must return an error.",
-            ),
-            AGE,
-            string("Users", "Users in the clusterRoleBinding").wide(),
-            string("Groups", "Groups in the clusterRoleBinding").wide(),
-            string("ServiceAccounts", "ServiceAccounts in the clusterRoleBinding").wide(),
-        ],
-        print: role_bindings,
-    },
-    Printer {
-        group: "rbac.authorization.k8s.io",
-        resource: "clusterroles",
-        columns: &[NAME, CREATED_AT],
-        print: created_at,
-    },
-    Printer {
-        group: "rbac.authorization.k8s.io",
-        resource: "rolebindings",
-        columns: &[
-            NAME,
-            string(
-                "Role",
-                "RoleRef can reference a Role in the current namespace or a ClusterRole in the global namespace. \
+        ),
+        AGE,
+        string("Users", "Users in the clusterRoleBinding").wide(),
+        string("Groups", "Groups in the clusterRoleBinding").wide(),
+        string("ServiceAccounts", "ServiceAccounts in the clusterRoleBinding").wide(),
+    ],
+    print: role_bindings,
+    order: None,
+};
+
+/// Prints RoleBinding.
+pub const ROLE_BINDING: Printer = Printer {
+    columns: &[
+        NAME,
+        string(
+            "Role",
+            "RoleRef can reference a Role in the current namespace or a ClusterRole in the global namespace. \
                  If the RoleRef cannot be resolved, the Authorizer must return an error.",
-            ),
-            AGE,
-            string("Users", "Users in the roleBinding").wide(),
-            string("Groups", "Groups in the roleBinding").wide(),
-            string("ServiceAccounts", "ServiceAccounts in the roleBinding").wide(),
-        ],
-        print: role_bindings,
-    },
-    Printer { group: "rbac.authorization.k8s.io", resource: "roles", columns: &[NAME, CREATED_AT], print: created_at },
-];
+        ),
+        AGE,
+        string("Users", "Users in the roleBinding").wide(),
+        string("Groups", "Groups in the roleBinding").wide(),
+        string("ServiceAccounts", "ServiceAccounts in the roleBinding").wide(),
+    ],
+    print: role_bindings,
+    order: None,
+};

@@ -197,9 +197,8 @@ fn of_old_form(object: Json<'_>) -> String {
     cell(metrics.clone().take(place).chain([cpu]).chain(metrics.skip(place)), current)
 }
 
-pub(super) const PRINTERS: &[Printer] = &[Printer {
-    group: "autoscaling",
-    resource: "horizontalpodautoscalers",
+/// Prints HorizontalPodAutoscaler.
+pub const HORIZONTAL_POD_AUTOSCALER: Printer = Printer {
     columns: &[
         NAME,
         string(
@@ -236,4 +235,5 @@ pub(super) const PRINTERS: &[Printer] = &[Printer {
         AGE,
     ],
     print: horizontal_pod_autoscalers,
-}];
+    order: None,
+};

@@ -7,19 +7,13 @@ use serde_json::json;
 
 use crate::json::Json;
 
-use super::column::{AGE, CREATED_AT, NAME, boolean, integer as integer_column, string};
+use super::column::{AGE, NAME, boolean, integer as integer_column, string};
 use super::kind::{PrintedRow, Printer};
 use super::read::{condition, count, flag, integer, is_set, items, members, name, pointer_or, text, text_or};
 use super::text::{at_most_three, quantity};
 use super::time::{Moment, age};
 
 /// Name and creation time: the kinds that have no printer upstream either (apiserver `registry/rest/table.go`).
-pub(super) fn created_at(object: Json<'_>, _now: Moment) -> PrintedRow {
-    let created = object.at("metadata").at("creationTimestamp");
-    // The zero time of Go, as a bookmark has it.
-    PrintedRow::new(vec![name(object), json!(text_or(created, "0001-01-01T00:00:00Z"))])
-}
-
 fn service_accounts(object: Json<'_>, now: Moment) -> PrintedRow {
     PrintedRow::new(vec![name(object), age(object, now)])
 }
@@ -174,223 +168,215 @@ fn priority_classes(object: Json<'_>, now: Moment) -> PrintedRow {
     ])
 }
 
-pub(super) const PRINTERS: &[Printer] = &[
-    Printer {
-        group: "",
-        resource: "componentstatuses",
-        columns: &[
-            NAME,
-            string("Status", "Status of the component conditions"),
-            string("Message", "Message of the component conditions"),
-            string("Error", "Error of the component conditions"),
-        ],
-        print: component_statuses,
-    },
-    Printer {
-        group: "",
-        resource: "configmaps",
-        columns: &[
-            NAME,
-            string(
-                "Data",
-                "Data contains the configuration data. Each key must consist of alphanumeric characters, '-', '_' \
+/// Prints ComponentStatus.
+pub const COMPONENT_STATUS: Printer = Printer {
+    columns: &[
+        NAME,
+        string("Status", "Status of the component conditions"),
+        string("Message", "Message of the component conditions"),
+        string("Error", "Error of the component conditions"),
+    ],
+    print: component_statuses,
+    order: None,
+};
+
+/// Prints ConfigMap.
+pub const CONFIG_MAP: Printer = Printer {
+    columns: &[
+        NAME,
+        string(
+            "Data",
+            "Data contains the configuration data. Each key must consist of alphanumeric characters, '-', '_' \
                  or '.'. Values with non-UTF-8 byte sequences must use the BinaryData field. The keys stored in \
                  Data must not overlap with the keys in the BinaryData field, this is enforced during validation \
                  process.",
-            ),
-            AGE,
-        ],
-        print: config_maps,
-    },
-    Printer { group: "", resource: "limitranges", columns: &[NAME, CREATED_AT], print: created_at },
-    Printer {
-        group: "",
-        resource: "namespaces",
-        columns: &[NAME, string("Status", "The status of the namespace"), AGE],
-        print: namespaces,
-    },
-    Printer {
-        group: "",
-        resource: "nodes",
-        columns: &[
-            NAME,
-            string("Status", "The status of the node"),
-            string("Roles", "The roles of the node"),
-            AGE,
-            string("Version", "Kubelet Version reported by the node."),
-            string(
-                "Internal-IP",
-                "List of addresses reachable to the node. Queried from cloud provider, if available. More info: \
+        ),
+        AGE,
+    ],
+    print: config_maps,
+    order: None,
+};
+
+/// Prints Namespace.
+pub const NAMESPACE: Printer =
+    Printer { columns: &[NAME, string("Status", "The status of the namespace"), AGE], print: namespaces, order: None };
+
+/// Prints Node.
+pub const NODE: Printer = Printer {
+    columns: &[
+        NAME,
+        string("Status", "The status of the node"),
+        string("Roles", "The roles of the node"),
+        AGE,
+        string("Version", "Kubelet Version reported by the node."),
+        string(
+            "Internal-IP",
+            "List of addresses reachable to the node. Queried from cloud provider, if available. More info: \
                  https://kubernetes.io/docs/reference/node/node-status/#addresses Note: This field is declared as \
                  mergeable, but the merge key is not sufficiently unique, which can cause data corruption when it \
                  is merged. Callers should instead use a full-replacement patch. See https://pr.k8s.io/79391 for an \
                  example. Consumers should assume that addresses can change during the lifetime of a Node. However, \
                  there are some exceptions where this may not be possible, such as Pods that inherit a Node's \
                  address in its own status or consumers of the downward API (status.hostIP).",
-            )
-            .wide(),
-            string(
-                "External-IP",
-                "List of addresses reachable to the node. Queried from cloud provider, if available. More info: \
+        )
+        .wide(),
+        string(
+            "External-IP",
+            "List of addresses reachable to the node. Queried from cloud provider, if available. More info: \
                  https://kubernetes.io/docs/reference/node/node-status/#addresses Note: This field is declared as \
                  mergeable, but the merge key is not sufficiently unique, which can cause data corruption when it \
                  is merged. Callers should instead use a full-replacement patch. See https://pr.k8s.io/79391 for an \
                  example. Consumers should assume that addresses can change during the lifetime of a Node. However, \
                  there are some exceptions where this may not be possible, such as Pods that inherit a Node's \
                  address in its own status or consumers of the downward API (status.hostIP).",
-            )
+        )
+        .wide(),
+        string("OS-Image", "OS Image reported by the node from /etc/os-release (e.g. Debian GNU/Linux 7 (wheezy)).")
             .wide(),
-            string(
-                "OS-Image",
-                "OS Image reported by the node from /etc/os-release (e.g. Debian GNU/Linux 7 (wheezy)).",
-            )
+        string("Kernel-Version", "Kernel Version reported by the node from 'uname -r' (e.g. 3.16.0-0.bpo.4-amd64).")
             .wide(),
-            string(
-                "Kernel-Version",
-                "Kernel Version reported by the node from 'uname -r' (e.g. 3.16.0-0.bpo.4-amd64).",
-            )
-            .wide(),
-            string(
-                "Container-Runtime",
-                "ContainerRuntime Version reported by the node through runtime remote API (e.g. \
+        string(
+            "Container-Runtime",
+            "ContainerRuntime Version reported by the node through runtime remote API (e.g. \
                  containerd://1.4.2).",
-            )
-            .wide(),
-        ],
-        print: nodes,
-    },
-    Printer {
-        group: "",
-        resource: "resourcequotas",
-        columns: &[
-            NAME,
-            string("Request", "Request represents a minimum amount of cpu/memory that a container may consume."),
-            string(
-                "Limit",
-                "Limits control the maximum amount of cpu/memory that a container may use independent of \
+        )
+        .wide(),
+    ],
+    print: nodes,
+    order: None,
+};
+
+/// Prints ResourceQuota.
+pub const RESOURCE_QUOTA: Printer = Printer {
+    columns: &[
+        NAME,
+        string("Request", "Request represents a minimum amount of cpu/memory that a container may consume."),
+        string(
+            "Limit",
+            "Limits control the maximum amount of cpu/memory that a container may use independent of \
                  contention on the node.",
-            ),
-            AGE,
-        ],
-        print: resource_quotas,
-    },
-    Printer {
-        group: "",
-        resource: "secrets",
-        columns: &[
-            NAME,
-            string(
-                "Type",
-                "Used to facilitate programmatic handling of secret data. More info: \
+        ),
+        AGE,
+    ],
+    print: resource_quotas,
+    order: None,
+};
+
+/// Prints Secret.
+pub const SECRET: Printer = Printer {
+    columns: &[
+        NAME,
+        string(
+            "Type",
+            "Used to facilitate programmatic handling of secret data. More info: \
                  https://kubernetes.io/docs/concepts/configuration/secret/#secret-types",
-            ),
-            string(
-                "Data",
-                "Data contains the secret data. Each key must consist of alphanumeric characters, '-', '_' or '.'. \
+        ),
+        string(
+            "Data",
+            "Data contains the secret data. Each key must consist of alphanumeric characters, '-', '_' or '.'. \
                  The serialized form of the secret data is a base64 encoded string, representing the arbitrary \
                  (possibly non-string) data value here. Described in https://tools.ietf.org/html/rfc4648#section-4",
-            ),
-            AGE,
-        ],
-        print: secrets,
-    },
-    Printer { group: "", resource: "serviceaccounts", columns: &[NAME, AGE], print: service_accounts },
-    Printer {
-        group: "apiextensions.k8s.io",
-        resource: "customresourcedefinitions",
-        columns: &[NAME, CREATED_AT],
-        print: created_at,
-    },
-    Printer {
-        group: "apiregistration.k8s.io",
-        resource: "apiservices",
-        columns: &[
-            NAME,
-            string("Service", "The reference to the service that hosts this API endpoint."),
-            string("Available", "Whether this service is available."),
-            AGE,
-        ],
-        print: api_services,
-    },
-    Printer {
-        group: "coordination.k8s.io",
-        resource: "leases",
-        columns: &[
-            NAME,
-            string(
-                "Holder",
-                "holderIdentity contains the identity of the holder of a current lease. If Coordinated Leader \
+        ),
+        AGE,
+    ],
+    print: secrets,
+    order: None,
+};
+
+/// Prints ServiceAccount.
+pub const SERVICE_ACCOUNT: Printer = Printer { columns: &[NAME, AGE], print: service_accounts, order: None };
+
+/// Prints APIService.
+pub const API_SERVICE: Printer = Printer {
+    columns: &[
+        NAME,
+        string("Service", "The reference to the service that hosts this API endpoint."),
+        string("Available", "Whether this service is available."),
+        AGE,
+    ],
+    print: api_services,
+    order: None,
+};
+
+/// Prints Lease.
+pub const LEASE: Printer = Printer {
+    columns: &[
+        NAME,
+        string(
+            "Holder",
+            "holderIdentity contains the identity of the holder of a current lease. If Coordinated Leader \
                  Election is used, the holder identity must be equal to the elected LeaseCandidate.metadata.name \
                  field.",
-            ),
-            AGE,
-        ],
-        print: leases,
-    },
-    Printer {
-        group: "coordination.k8s.io",
-        resource: "leasecandidates",
-        columns: &[
-            NAME,
-            string(
-                "LeaseName",
-                "LeaseName is the name of the lease for which this candidate is contending. This field is \
+        ),
+        AGE,
+    ],
+    print: leases,
+    order: None,
+};
+
+/// Prints LeaseCandidate.
+pub const LEASE_CANDIDATE: Printer = Printer {
+    columns: &[
+        NAME,
+        string(
+            "LeaseName",
+            "LeaseName is the name of the lease for which this candidate is contending. This field is \
                  immutable.",
-            ),
-            string("BinaryVersion", ""),
-            string("EmulationVersion", ""),
-            AGE,
-        ],
-        print: lease_candidates,
-    },
-    Printer {
-        group: "internal.apiserver.k8s.io",
-        resource: "storageversions",
-        columns: &[
-            NAME,
-            string(
-                "CommonEncodingVersion",
-                "commonEncodingVersion is set to an encoding storage version if all API server instances share \
+        ),
+        string("BinaryVersion", ""),
+        string("EmulationVersion", ""),
+        AGE,
+    ],
+    print: lease_candidates,
+    order: None,
+};
+
+/// Prints StorageVersion.
+pub const STORAGE_VERSION: Printer = Printer {
+    columns: &[
+        NAME,
+        string(
+            "CommonEncodingVersion",
+            "commonEncodingVersion is set to an encoding storage version if all API server instances share \
                  that same version. If they don't share one storage version, this field is left empty. API servers \
                  should finish updating its storageVersionStatus entry before serving write operations, so that \
                  this field will be in sync with the reality.",
-            ),
-            string("StorageVersions", "storageVersions lists the reported versions per API server instance."),
-            AGE,
-        ],
-        print: storage_versions,
-    },
-    Printer {
-        group: "node.k8s.io",
-        resource: "runtimeclasses",
-        columns: &[NAME, string("Handler", ""), AGE],
-        print: runtime_classes,
-    },
-    Printer {
-        group: "scheduling.k8s.io",
-        resource: "priorityclasses",
-        columns: &[
-            NAME,
-            integer_column(
-                "Value",
-                "value represents the integer value of this priority class. This is the actual priority that pods \
+        ),
+        string("StorageVersions", "storageVersions lists the reported versions per API server instance."),
+        AGE,
+    ],
+    print: storage_versions,
+    order: None,
+};
+
+/// Prints RuntimeClass.
+pub const RUNTIME_CLASS: Printer =
+    Printer { columns: &[NAME, string("Handler", ""), AGE], print: runtime_classes, order: None };
+
+/// Prints PriorityClass.
+pub const PRIORITY_CLASS: Printer = Printer {
+    columns: &[
+        NAME,
+        integer_column(
+            "Value",
+            "value represents the integer value of this priority class. This is the actual priority that pods \
                  receive when they have the name of this class in their pod spec.",
-            ),
-            boolean(
-                "Global-Default",
-                "globalDefault specifies whether this PriorityClass should be considered as the default priority \
+        ),
+        boolean(
+            "Global-Default",
+            "globalDefault specifies whether this PriorityClass should be considered as the default priority \
                  for pods that do not have any priority class. Only one PriorityClass can be marked as \
                  `globalDefault`. However, if more than one PriorityClasses exists with their `globalDefault` field \
                  set to true, the smallest value of such global default PriorityClasses will be used as the default \
                  priority.",
-            ),
-            AGE,
-            string(
-                "PreemptionPolicy",
-                "preemptionPolicy is the Policy for preempting pods with lower priority. One of Never, \
+        ),
+        AGE,
+        string(
+            "PreemptionPolicy",
+            "preemptionPolicy is the Policy for preempting pods with lower priority. One of Never, \
                  PreemptLowerPriority. Defaults to PreemptLowerPriority if unset.",
-            ),
-        ],
-        print: priority_classes,
-    },
-];
+        ),
+    ],
+    print: priority_classes,
+    order: None,
+};

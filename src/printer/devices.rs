@@ -11,10 +11,6 @@ use super::kind::{PrintedRow, Printer};
 use super::read::{integer, is_empty, is_going, is_set, items, name, text};
 use super::time::{Moment, age, since};
 
-fn name_and_age(object: Json<'_>, now: Moment) -> PrintedRow {
-    PrintedRow::new(vec![name(object), age(object, now)])
-}
-
 fn resource_claims(object: Json<'_>, now: Moment) -> PrintedRow {
     let status = object.at("status");
     let is_allocated = is_set(status.at("allocation"));
@@ -89,94 +85,88 @@ fn resource_pool_status_requests(object: Json<'_>, now: Moment) -> PrintedRow {
     ])
 }
 
-pub(super) const PRINTERS: &[Printer] = &[
-    Printer { group: "resource.k8s.io", resource: "deviceclasses", columns: &[NAME, AGE], print: name_and_age },
-    Printer {
-        group: "resource.k8s.io",
-        resource: "devicetaintrules",
-        columns: &[
-            NAME,
-            string("Key", "The taint key to be applied to a device. Must be a label name."),
-            string("Value", "The taint value corresponding to the taint key. Must be a label value."),
-            string(
-                "Effect",
-                "The effect of the taint on claims that do not tolerate the taint and through such claims on the \
+/// Prints DeviceTaintRule.
+pub const DEVICE_TAINT_RULE: Printer = Printer {
+    columns: &[
+        NAME,
+        string("Key", "The taint key to be applied to a device. Must be a label name."),
+        string("Value", "The taint value corresponding to the taint key. Must be a label value."),
+        string(
+            "Effect",
+            "The effect of the taint on claims that do not tolerate the taint and through such claims on the \
                  pods using them.\n\nValid effects are None, NoSchedule and NoExecute. PreferNoSchedule as used for \
                  nodes is not valid here. More effects may get added in the future. Consumers must treat unknown \
                  effects like None.",
-            ),
-            string(
-                "TimeAdded",
-                "TimeAdded represents the time at which the taint was added or (only in a DeviceTaintRule) the \
+        ),
+        string(
+            "TimeAdded",
+            "TimeAdded represents the time at which the taint was added or (only in a DeviceTaintRule) the \
                  effect was modified. Added automatically during create or update if not set.\n\nIn addition, in a \
                  DeviceTaintRule a value provided during an update gets replaced with the current time if the \
                  provided value is the same as the old one and the new effect is different. Changing the key and/or \
                  value while keeping the effect unchanged is possible and does not update the time stamp because \
                  the eviction which uses it is either already started (NoExecute) or not started yet (NoEffect, \
                  NoSchedule).",
-            ),
-            AGE,
-        ],
-        print: device_taint_rules,
-    },
-    Printer {
-        group: "resource.k8s.io",
-        resource: "resourceclaims",
-        columns: &[NAME, string("State", "A summary of the current state (allocated, pending, reserved, etc.)."), AGE],
-        print: resource_claims,
-    },
-    Printer {
-        group: "resource.k8s.io",
-        resource: "resourceclaimtemplates",
-        columns: &[NAME, AGE],
-        print: name_and_age,
-    },
-    Printer {
-        group: "resource.k8s.io",
-        resource: "resourcepoolstatusrequests",
-        columns: &[
-            NAME,
-            string("Driver", "The driver to query pools for."),
-            string("Total", "Total number of devices across all pools."),
-            string("Available", "Number of available devices across all pools."),
-            string("Allocated", "Number of allocated devices across all pools."),
-            string("Unavailable", "Number of unavailable devices across all pools."),
-            string("Errors", "Number of pools with validation errors."),
-            integer_column("Pools", "Total number of matching pools."),
-            string("Status", "Processing status."),
-            string("Completed", "Time since the observation completed."),
-        ],
-        print: resource_pool_status_requests,
-    },
-    Printer {
-        group: "resource.k8s.io",
-        resource: "resourceslices",
-        columns: &[
-            NAME,
-            string(
-                "Node",
-                "NodeName identifies the node which provides the resources in this pool. A field selector can be \
+        ),
+        AGE,
+    ],
+    print: device_taint_rules,
+    order: None,
+};
+
+/// Prints ResourceClaim.
+pub const RESOURCE_CLAIM: Printer = Printer {
+    columns: &[NAME, string("State", "A summary of the current state (allocated, pending, reserved, etc.)."), AGE],
+    print: resource_claims,
+    order: None,
+};
+
+/// Prints ResourcePoolStatusRequest.
+pub const RESOURCE_POOL_STATUS_REQUEST: Printer = Printer {
+    columns: &[
+        NAME,
+        string("Driver", "The driver to query pools for."),
+        string("Total", "Total number of devices across all pools."),
+        string("Available", "Number of available devices across all pools."),
+        string("Allocated", "Number of allocated devices across all pools."),
+        string("Unavailable", "Number of unavailable devices across all pools."),
+        string("Errors", "Number of pools with validation errors."),
+        integer_column("Pools", "Total number of matching pools."),
+        string("Status", "Processing status."),
+        string("Completed", "Time since the observation completed."),
+    ],
+    print: resource_pool_status_requests,
+    order: None,
+};
+
+/// Prints ResourceSlice.
+pub const RESOURCE_SLICE: Printer = Printer {
+    columns: &[
+        NAME,
+        string(
+            "Node",
+            "NodeName identifies the node which provides the resources in this pool. A field selector can be \
                  used to list only ResourceSlice objects belonging to a certain node.\n\nThis field can be used to \
                  limit access from nodes to ResourceSlices with the same node name. It also indicates to \
                  autoscalers that adding new nodes of the same type as some old node might also make new resources \
                  available.\n\nExactly one of NodeName, NodeSelector, AllNodes, and PerDeviceNodeSelection must be \
                  set. This field is immutable.",
-            ),
-            string(
-                "Driver",
-                "Driver identifies the DRA driver providing the capacity information. A field selector can be used \
+        ),
+        string(
+            "Driver",
+            "Driver identifies the DRA driver providing the capacity information. A field selector can be used \
                  to list only ResourceSlice objects with a certain driver name.\n\nMust be a DNS subdomain and \
                  should end with a DNS domain owned by the vendor of the driver. It should use only lower case \
                  characters. This field is immutable.",
-            ),
-            string(
-                "Pool",
-                "Name is used to identify the pool. For node-local devices, this is often the node name, but this \
+        ),
+        string(
+            "Pool",
+            "Name is used to identify the pool. For node-local devices, this is often the node name, but this \
                  is not required.\n\nIt must not be longer than 253 characters and must consist of one or more DNS \
                  sub-domains separated by slashes. This field is immutable.",
-            ),
-            AGE,
-        ],
-        print: resource_slices,
-    },
-];
+        ),
+        AGE,
+    ],
+    print: resource_slices,
+    order: None,
+};

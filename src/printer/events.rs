@@ -108,7 +108,8 @@ const COLUMNS: &[Column] = &[
     NAME.wide(),
 ];
 
-pub(super) const PRINTERS: &[Printer] = &[
-    Printer { group: "", resource: "events", columns: COLUMNS, print: core_events },
-    Printer { group: "events.k8s.io", resource: "events", columns: COLUMNS, print: new_events },
-];
+/// Prints Event.
+pub const CORE_EVENT: Printer = Printer { columns: COLUMNS, print: core_events, order: None };
+
+/// Prints Event of events.k8s.io.
+pub const EVENT: Printer = Printer { columns: COLUMNS, print: new_events, order: None };

@@ -7,16 +7,14 @@ use super::time::Moment;
 use crate::json::Json;
 use crate::json::tree::Tree;
 
-/// One built-in kind. The version does not matter: upstream prints its internal form.
+/// The columns of a kind, and how to fill them. The version does not matter: upstream prints its internal form.
 #[derive(Clone, Copy, Debug)]
 pub struct Printer {
-    /// Group, empty for core.
-    pub group: &'static str,
-    /// Plural name.
-    pub resource: &'static str,
     /// Column definitions. A row can have a cell more than there are columns: IPAddress has, upstream.
     pub columns: &'static [Column],
     pub(super) print: fn(Json<'_>, Moment) -> PrintedRow,
+    /// Makes the sort key of an object; `None` for the order of the store.
+    pub(super) order: Option<fn(Json<'_>) -> SortKey>,
 }
 
 /// The key by which rows are sorted: a number, then a name.
@@ -45,6 +43,11 @@ impl Printer {
     /// there.
     pub fn print(&self, json: &[u8], now: Moment) -> PrintedRow {
         read_object(json, |object| (self.print)(object, now))
+    }
+
+    /// Makes the sort key of an object in a list; `None` for the order of the store, which all kinds but FlowSchema have.
+    pub fn order(&self) -> Option<impl Fn(&[u8]) -> SortKey + use<>> {
+        self.order.map(|order| move |json: &[u8]| read_object(json, order))
     }
 }
 

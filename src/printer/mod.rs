@@ -5,30 +5,31 @@
 //! an API server sent is defaulted already; one from a folder is printed as it is. Names, types and descriptions of columns
 //! are wire facts of 1.36, byte by byte; later and older servers word some descriptions otherwise. All functions are pure: time and bytes
 //! are arguments. Columns of custom resources are data of their definitions and are
-//! printed in `wire::column`; kinds without an entry here show what [`FALLBACK`] shows.
+//! printed in `wire::column`. Which kind has which printer is in `builtin::table`.
 //!
-//! Tables of kinds: one file for what belongs together. [`mod@read`] reads members, [`text`] holds the texts that several kinds share,
+//! Printers: one file for what belongs together. [`mod@read`] reads members, [`text`] holds the texts that several kinds share,
 //! [`time`] counts ages.
 
-mod access;
-mod autoscaling;
-mod cluster;
+pub mod access;
+pub mod autoscaling;
+pub mod cluster;
 mod column;
-mod devices;
-mod events;
+pub mod devices;
+pub mod events;
 mod kind;
-mod network;
-mod pods;
-mod policy;
+pub mod network;
+pub mod pods;
+pub mod policy;
 mod read;
-mod storage;
-mod table;
+pub mod shared;
+pub mod storage;
+
 #[cfg(test)]
 mod tests;
 mod text;
 pub mod time;
-mod workloads;
+pub mod workloads;
 
 pub use column::{AGE, Column, NAME};
 pub use kind::{PrintedRow, Printer, RowCondition, SortKey};
-pub use table::FALLBACK;
+pub use shared::NAME_AND_AGE;

@@ -178,32 +178,31 @@ fn ip_addresses(object: Json<'_>, now: Moment) -> PrintedRow {
     PrintedRow::new(vec![name(object), json!(shown), age(object, now)])
 }
 
-pub(super) const PRINTERS: &[Printer] = &[
-    Printer {
-        group: "",
-        resource: "endpoints",
-        columns: &[
-            NAME,
-            string(
-                "Endpoints",
-                "The set of all endpoints is the union of all subsets. Addresses are placed into subsets according \
+/// Prints Endpoints.
+pub const ENDPOINTS: Printer = Printer {
+    columns: &[
+        NAME,
+        string(
+            "Endpoints",
+            "The set of all endpoints is the union of all subsets. Addresses are placed into subsets according \
                  to the IPs they share. A single address with multiple ports, some of which are ready and some of \
                  which are not (because they come from different containers) will result in the address being \
                  displayed in different subsets for the different ports. No address will appear in both Addresses \
                  and NotReadyAddresses in the same subset. Sets of addresses and ports that comprise a service.",
-            ),
-            AGE,
-        ],
-        print: endpoints,
-    },
-    Printer {
-        group: "",
-        resource: "services",
-        columns: &[
-            NAME,
-            string(
-                "Type",
-                "type determines how the Service is exposed. Defaults to ClusterIP. Valid options are \
+        ),
+        AGE,
+    ],
+    print: endpoints,
+    order: None,
+};
+
+/// Prints Service.
+pub const SERVICE: Printer = Printer {
+    columns: &[
+        NAME,
+        string(
+            "Type",
+            "type determines how the Service is exposed. Defaults to ClusterIP. Valid options are \
                  ExternalName, ClusterIP, NodePort, and LoadBalancer. \"ClusterIP\" allocates a cluster-internal IP \
                  address for load-balancing to endpoints. Endpoints are determined by the selector or if that is \
                  not specified, by manual construction of an Endpoints object or EndpointSlice objects. If \
@@ -214,10 +213,10 @@ pub(super) const PRINTERS: &[Printer] = &[
                  endpoints as the clusterIP. \"ExternalName\" aliases this service to the specified externalName. \
                  Several other fields do not apply to ExternalName services. More info: \
                  https://kubernetes.io/docs/concepts/services-networking/service/#publishing-services-service-types",
-            ),
-            string(
-                "Cluster-IP",
-                "clusterIP is the IP address of the service and is usually assigned randomly. If an address is \
+        ),
+        string(
+            "Cluster-IP",
+            "clusterIP is the IP address of the service and is usually assigned randomly. If an address is \
                  specified manually, is in-range (as per system configuration), and is not in use, it will be \
                  allocated to the service; otherwise creation of the service will fail. This field may not be \
                  changed through updates unless the type field is also being changed to ExternalName (which \
@@ -229,129 +228,135 @@ pub(super) const PRINTERS: &[Printer] = &[
                  when creating a Service of type ExternalName, creation will fail. This field will be wiped when \
                  updating a Service to type ExternalName. More info: \
                  https://kubernetes.io/docs/concepts/services-networking/service/#virtual-ips-and-service-proxies",
-            ),
-            string(
-                "External-IP",
-                "externalIPs is a list of IP addresses for which nodes in the cluster will also accept traffic for \
+        ),
+        string(
+            "External-IP",
+            "externalIPs is a list of IP addresses for which nodes in the cluster will also accept traffic for \
                  this service.  These IPs are not managed by Kubernetes.  The user is responsible for ensuring that \
                  traffic arrives at a node with this IP.  A common example is external load-balancers that are not \
                  part of the Kubernetes system.",
-            ),
-            string(
-                "Port(s)",
-                "The list of ports that are exposed by this service. More info: \
+        ),
+        string(
+            "Port(s)",
+            "The list of ports that are exposed by this service. More info: \
                  https://kubernetes.io/docs/concepts/services-networking/service/#virtual-ips-and-service-proxies",
-            ),
-            AGE,
-            string(
-                "Selector",
-                "Route service traffic to pods with label keys and values matching this selector. If empty or not \
+        ),
+        AGE,
+        string(
+            "Selector",
+            "Route service traffic to pods with label keys and values matching this selector. If empty or not \
                  present, the service is assumed to have an external process managing its endpoints, which \
                  Kubernetes will not modify. Only applies to types ClusterIP, NodePort, and LoadBalancer. Ignored \
                  if type is ExternalName. More info: \
                  https://kubernetes.io/docs/concepts/services-networking/service/",
-            )
-            .wide(),
-        ],
-        print: services,
-    },
-    Printer {
-        group: "discovery.k8s.io",
-        resource: "endpointslices",
-        columns: &[
-            NAME,
-            string(
-                "AddressType",
-                "addressType specifies the type of address carried by this EndpointSlice. All addresses in this \
+        )
+        .wide(),
+    ],
+    print: services,
+    order: None,
+};
+
+/// Prints EndpointSlice.
+pub const ENDPOINT_SLICE: Printer = Printer {
+    columns: &[
+        NAME,
+        string(
+            "AddressType",
+            "addressType specifies the type of address carried by this EndpointSlice. All addresses in this \
                  slice must be the same type. This field is immutable after creation. The following address types \
                  are currently supported: * IPv4: Represents an IPv4 Address. * IPv6: Represents an IPv6 Address. * \
                  FQDN: Represents a Fully Qualified Domain Name. (Deprecated) The EndpointSlice controller only \
                  generates, and kube-proxy only processes, slices of addressType \"IPv4\" and \"IPv6\". No \
                  semantics are defined for the \"FQDN\" type.",
-            ),
-            string(
-                "Ports",
-                "ports specifies the list of network ports exposed by each endpoint in this slice. Each port must \
+        ),
+        string(
+            "Ports",
+            "ports specifies the list of network ports exposed by each endpoint in this slice. Each port must \
                  have a unique name. Each slice may include a maximum of 100 ports. Services always have at least 1 \
                  port, so EndpointSlices generated by the EndpointSlice controller will likewise always have at \
                  least 1 port. EndpointSlices used for other purposes may have an empty ports list.",
-            ),
-            string(
-                "Endpoints",
-                "endpoints is a list of unique endpoints in this slice. Each slice may include a maximum of 1000 \
+        ),
+        string(
+            "Endpoints",
+            "endpoints is a list of unique endpoints in this slice. Each slice may include a maximum of 1000 \
                  endpoints.",
-            ),
-            AGE,
-        ],
-        print: endpoint_slices,
-    },
-    Printer {
-        group: "networking.k8s.io",
-        resource: "ingressclasses",
-        columns: &[
-            NAME,
-            string("Controller", "Controller that is responsible for handling this class"),
-            string("Parameters", "A reference to a resource with additional parameters"),
-            AGE,
-        ],
-        print: ingress_classes,
-    },
-    Printer {
-        group: "networking.k8s.io",
-        resource: "ingresses",
-        columns: &[
-            NAME,
-            string("Class", "The name of the IngressClass resource that should be used for additional configuration"),
-            string("Hosts", "Hosts that incoming requests are matched against before the ingress rule"),
-            string("Address", "Address is a list containing ingress points for the load-balancer"),
-            string("Ports", "Ports of TLS configurations that open"),
-            AGE,
-        ],
-        print: ingresses,
-    },
-    Printer {
-        group: "networking.k8s.io",
-        resource: "ipaddresses",
-        columns: &[
-            NAME,
-            string(
-                "ParentRef",
-                "ParentRef references the resource that an IPAddress is attached to. An IPAddress must reference a \
+        ),
+        AGE,
+    ],
+    print: endpoint_slices,
+    order: None,
+};
+
+/// Prints IngressClass.
+pub const INGRESS_CLASS: Printer = Printer {
+    columns: &[
+        NAME,
+        string("Controller", "Controller that is responsible for handling this class"),
+        string("Parameters", "A reference to a resource with additional parameters"),
+        AGE,
+    ],
+    print: ingress_classes,
+    order: None,
+};
+
+/// Prints Ingress.
+pub const INGRESS: Printer = Printer {
+    columns: &[
+        NAME,
+        string("Class", "The name of the IngressClass resource that should be used for additional configuration"),
+        string("Hosts", "Hosts that incoming requests are matched against before the ingress rule"),
+        string("Address", "Address is a list containing ingress points for the load-balancer"),
+        string("Ports", "Ports of TLS configurations that open"),
+        AGE,
+    ],
+    print: ingresses,
+    order: None,
+};
+
+/// Prints IPAddress.
+pub const IP_ADDRESS: Printer = Printer {
+    columns: &[
+        NAME,
+        string(
+            "ParentRef",
+            "ParentRef references the resource that an IPAddress is attached to. An IPAddress must reference a \
                  parent object.",
-            ),
-        ],
-        print: ip_addresses,
-    },
-    Printer {
-        group: "networking.k8s.io",
-        resource: "networkpolicies",
-        columns: &[
-            NAME,
-            string(
-                "Pod-Selector",
-                "podSelector selects the pods to which this NetworkPolicy object applies. The array of rules is \
+        ),
+    ],
+    print: ip_addresses,
+    order: None,
+};
+
+/// Prints NetworkPolicy.
+pub const NETWORK_POLICY: Printer = Printer {
+    columns: &[
+        NAME,
+        string(
+            "Pod-Selector",
+            "podSelector selects the pods to which this NetworkPolicy object applies. The array of rules is \
                  applied to any pods selected by this field. An empty selector matches all pods in the policy's \
                  namespace. Multiple network policies can select the same set of pods. In this case, the ingress \
                  rules for each are combined additively. This field is optional. If it is not specified, it \
                  defaults to an empty selector.",
-            ),
-            AGE,
-        ],
-        print: network_policies,
-    },
-    Printer {
-        group: "networking.k8s.io",
-        resource: "servicecidrs",
-        columns: &[
-            NAME,
-            string(
-                "CIDRs",
-                "CIDRs defines the IP blocks in CIDR notation (e.g. \"192.168.0.0/24\" or \"2001:db8::/64\") from \
+        ),
+        AGE,
+    ],
+    print: network_policies,
+    order: None,
+};
+
+/// Prints ServiceCIDR.
+pub const SERVICE_CIDR: Printer = Printer {
+    columns: &[
+        NAME,
+        string(
+            "CIDRs",
+            "CIDRs defines the IP blocks in CIDR notation (e.g. \"192.168.0.0/24\" or \"2001:db8::/64\") from \
                  which to assign service cluster IPs. Max of two CIDRs is allowed, one of each IP family. This \
                  field is immutable.",
-            ),
-            AGE,
-        ],
-        print: service_cidrs,
-    },
-];
+        ),
+        AGE,
+    ],
+    print: service_cidrs,
+    order: None,
+};

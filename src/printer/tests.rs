@@ -4,19 +4,23 @@
 use serde_json::{Value, json};
 
 use super::time::{Moment, human_duration};
-use super::{FALLBACK, PrintedRow, Printer};
+use super::{NAME_AND_AGE, PrintedRow};
+use crate::builtin::printer;
+use crate::builtin::table::kinds;
 
 const NOW: &str = "2026-11-21T12:00:00Z";
 
 fn print(group: &str, resource: &str, object: &Value) -> PrintedRow {
-    let printer = Printer::find(group, resource).unwrap_or_else(|| panic!("no printer of {group}/{resource}"));
-    printer.print(object.to_string().as_bytes(), Moment::parse(NOW).unwrap())
+    printer(group, resource).print(object.to_string().as_bytes(), Moment::parse(NOW).unwrap())
 }
 
 /// The cell of a column.
 fn cell(group: &str, resource: &str, column: &str, object: &Value) -> Value {
-    let printer = Printer::find(group, resource).unwrap();
-    let index = printer.columns.iter().position(|one| one.name == column).unwrap_or_else(|| panic!("no {column}"));
+    let index = printer(group, resource)
+        .columns
+        .iter()
+        .position(|one| one.name == column)
+        .unwrap_or_else(|| panic!("no {column}"));
     print(group, resource, object).cells[index].clone()
 }
 
@@ -29,22 +33,19 @@ fn check(group: &str, resource: &str, column: &str, rows: &[(Value, &str, &str)]
 #[test]
 fn every_row_has_a_cell_for_each_column_whatever_the_object_is() {
     let now = Moment::parse(NOW).unwrap();
-    for printer in Printer::all().chain([FALLBACK]) {
-        let what = format!("{}/{}", printer.group, printer.resource);
+    for row in kinds() {
+        let (printer, what) = (row.printer, format!("{}/{}", row.group, row.plural));
         for object in [json!(null), json!({}), json!([]), json!({ "metadata": 1, "spec": "x", "status": [1] })] {
             let cells = printer.print(object.to_string().as_bytes(), now).cells;
             // Upstream has no column for the age that it prints of an IPAddress.
-            let expected = printer.columns.len() + usize::from(printer.resource == "ipaddresses");
+            let expected = printer.columns.len() + usize::from(row.plural == "ipaddresses");
             assert_eq!(cells.len(), expected, "{what}: {object}");
             assert!(cells.iter().all(|cell| !cell.is_null()), "{what}: {cells:?}");
         }
         assert!(printer.columns.iter().any(|column| column.format == "name"), "{what} has a name");
         assert!(printer.columns.iter().all(|column| !column.description.contains("  \n")), "{what}");
-        let (group, resource) = (printer.group, printer.resource);
-        let same = Printer::all().filter(|other| other.group == group && other.resource == resource).count();
-        assert!(same == 1 || printer.resource.is_empty(), "{what} is there {same} times");
     }
-    assert!(Printer::find("example.com", "shirts").is_none());
+    assert_eq!(printer("example.com", "shirts").columns, NAME_AND_AGE.columns);
 }
 
 /// A pod with these container statuses and whatever `more` says.
@@ -649,7 +650,7 @@ fn kinds_without_a_printer_upstream_show_when_they_were_made() {
     assert_eq!(print("rbac.authorization.k8s.io", "roles", &role).cells, [json!("r"), json!("2026-11-21T11:00:00Z")]);
     let bookmark = print("rbac.authorization.k8s.io", "roles", &Value::Null).cells;
     assert_eq!(bookmark, [json!(""), json!("0001-01-01T00:00:00Z")], "the zero time");
-    let fallback = FALLBACK.print(role.to_string().as_bytes(), Moment::parse(NOW).unwrap()).cells;
+    let fallback = NAME_AND_AGE.print(role.to_string().as_bytes(), Moment::parse(NOW).unwrap()).cells;
     assert_eq!(fallback, [json!("r"), json!("60m")]);
 }
 
@@ -690,13 +691,13 @@ fn addresses_of_endpoints_are_counted_with_each_port() {
 
 #[test]
 fn flow_schemas_stand_in_the_order_in_which_they_are_tried() {
-    let order = Printer::find("flowcontrol.apiserver.k8s.io", "flowschemas").unwrap().order().unwrap();
+    let order = printer("flowcontrol.apiserver.k8s.io", "flowschemas").order().unwrap();
     let schema = |name: &str, precedence: u64| json!({ "metadata": { "name": name }, "spec": { "matchingPrecedence": precedence } });
     let mut schemas = [schema("a", 20), schema("c", 3), schema("b", 3)];
     schemas.sort_by_key(|schema| order(schema.to_string().as_bytes()));
     let names: Vec<&Value> = schemas.iter().map(|schema| &schema["metadata"]["name"]).collect();
     assert_eq!(names, ["b", "c", "a"]);
-    assert!(Printer::find("", "pods").unwrap().order().is_none());
+    assert!(printer("", "pods").order().is_none());
 }
 
 #[test]

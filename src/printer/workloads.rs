@@ -182,173 +182,177 @@ fn pod_disruption_budgets(object: Json<'_>, now: Moment) -> PrintedRow {
     ])
 }
 
-pub(super) const PRINTERS: &[Printer] = &[
-    Printer {
-        group: "",
-        resource: "replicationcontrollers",
-        columns: &[
-            NAME,
-            integer_column(
-                "Desired",
-                "Replicas is the number of desired replicas. This is a pointer to distinguish between explicit \
+/// Prints ReplicationController.
+pub const REPLICATION_CONTROLLER: Printer = Printer {
+    columns: &[
+        NAME,
+        integer_column(
+            "Desired",
+            "Replicas is the number of desired replicas. This is a pointer to distinguish between explicit \
                  zero and unspecified. Defaults to 1. More info: \
                  https://kubernetes.io/docs/concepts/workloads/controllers/replicationcontroller#what-is-a-replicationcontroller",
-            ),
-            integer_column(
-                "Current",
-                "Replicas is the most recently observed number of replicas. More info: \
+        ),
+        integer_column(
+            "Current",
+            "Replicas is the most recently observed number of replicas. More info: \
                  https://kubernetes.io/docs/concepts/workloads/controllers/replicationcontroller#what-is-a-replicationcontroller",
-            ),
-            integer_column("Ready", "The number of ready replicas for this replication controller."),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-            string(
-                "Selector",
-                "Selector is a label query over pods that should match the Replicas count. If Selector is empty, \
+        ),
+        integer_column("Ready", "The number of ready replicas for this replication controller."),
+        AGE,
+        CONTAINERS,
+        IMAGES,
+        string(
+            "Selector",
+            "Selector is a label query over pods that should match the Replicas count. If Selector is empty, \
                  it is defaulted to the labels present on the Pod template. Label keys and values that must match \
                  in order to be controlled by this replication controller, if empty defaulted to labels on Pod \
                  template. More info: \
                  https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
-            )
-            .wide(),
-        ],
-        print: replication_controllers,
-    },
-    Printer {
-        group: "apps",
-        resource: "controllerrevisions",
-        columns: &[
-            NAME,
-            string("Controller", "Controller of the object"),
-            string("Revision", "Revision indicates the revision of the state represented by Data."),
-            AGE,
-        ],
-        print: controller_revisions,
-    },
-    Printer {
-        group: "apps",
-        resource: "daemonsets",
-        columns: &[
-            NAME,
-            integer_column(
-                "Desired",
-                "The total number of nodes that should be running the daemon pod (including nodes correctly \
+        )
+        .wide(),
+    ],
+    print: replication_controllers,
+    order: None,
+};
+
+/// Prints ControllerRevision.
+pub const CONTROLLER_REVISION: Printer = Printer {
+    columns: &[
+        NAME,
+        string("Controller", "Controller of the object"),
+        string("Revision", "Revision indicates the revision of the state represented by Data."),
+        AGE,
+    ],
+    print: controller_revisions,
+    order: None,
+};
+
+/// Prints DaemonSet.
+pub const DAEMON_SET: Printer = Printer {
+    columns: &[
+        NAME,
+        integer_column(
+            "Desired",
+            "The total number of nodes that should be running the daemon pod (including nodes correctly \
                  running the daemon pod). More info: \
                  https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/",
-            ),
-            integer_column(
-                "Current",
-                "The number of nodes that are running at least 1 daemon pod and are supposed to run the daemon \
+        ),
+        integer_column(
+            "Current",
+            "The number of nodes that are running at least 1 daemon pod and are supposed to run the daemon \
                  pod. More info: https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/",
-            ),
-            integer_column(
-                "Ready",
-                "numberReady is the number of nodes that should be running the daemon pod and have one or more of \
+        ),
+        integer_column(
+            "Ready",
+            "numberReady is the number of nodes that should be running the daemon pod and have one or more of \
                  the daemon pod running with a Ready Condition.",
-            ),
-            integer_column("Up-to-date", "The total number of nodes that are running updated daemon pod"),
-            integer_column(
-                "Available",
-                "The number of nodes that should be running the daemon pod and have one or more of the daemon pod \
+        ),
+        integer_column("Up-to-date", "The total number of nodes that are running updated daemon pod"),
+        integer_column(
+            "Available",
+            "The number of nodes that should be running the daemon pod and have one or more of the daemon pod \
                  running and available (ready for at least spec.minReadySeconds)",
-            ),
-            string(
-                "Node Selector",
-                "NodeSelector is a selector which must be true for the pod to fit on a node. Selector which must \
+        ),
+        string(
+            "Node Selector",
+            "NodeSelector is a selector which must be true for the pod to fit on a node. Selector which must \
                  match a node's labels for the pod to be scheduled on that node. More info: \
                  https://kubernetes.io/docs/concepts/configuration/assign-pod-node/",
-            ),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-            string(
-                "Selector",
-                "A label query over pods that are managed by the daemon set. Must match in order to be controlled. \
+        ),
+        AGE,
+        CONTAINERS,
+        IMAGES,
+        string(
+            "Selector",
+            "A label query over pods that are managed by the daemon set. Must match in order to be controlled. \
                  It must match the pod template's labels. More info: \
                  https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
-            )
-            .wide(),
-        ],
-        print: daemon_sets,
-    },
-    Printer {
-        group: "apps",
-        resource: "deployments",
-        columns: &[
-            NAME,
-            string("Ready", "Number of the pod with ready state"),
-            string(
-                "Up-to-date",
-                "Total number of non-terminating pods targeted by this deployment that have the desired template \
+        )
+        .wide(),
+    ],
+    print: daemon_sets,
+    order: None,
+};
+
+/// Prints Deployment.
+pub const DEPLOYMENT: Printer = Printer {
+    columns: &[
+        NAME,
+        string("Ready", "Number of the pod with ready state"),
+        string(
+            "Up-to-date",
+            "Total number of non-terminating pods targeted by this deployment that have the desired template \
                  spec.",
-            ),
-            string(
-                "Available",
-                "Total number of available non-terminating pods (ready for at least minReadySeconds) targeted by \
+        ),
+        string(
+            "Available",
+            "Total number of available non-terminating pods (ready for at least minReadySeconds) targeted by \
                  this deployment.",
-            ),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-            string(
-                "Selector",
-                "Label selector for pods. Existing ReplicaSets whose pods are selected by this will be the ones \
+        ),
+        AGE,
+        CONTAINERS,
+        IMAGES,
+        string(
+            "Selector",
+            "Label selector for pods. Existing ReplicaSets whose pods are selected by this will be the ones \
                  affected by this deployment. It must match the pod template's labels.",
-            )
-            .wide(),
-        ],
-        print: deployments,
-    },
-    Printer {
-        group: "apps",
-        resource: "replicasets",
-        columns: &[
-            NAME,
-            integer_column(
-                "Desired",
-                "Replicas is the number of desired pods. This is a pointer to distinguish between explicit zero \
+        )
+        .wide(),
+    ],
+    print: deployments,
+    order: None,
+};
+
+/// Prints ReplicaSet.
+pub const REPLICA_SET: Printer = Printer {
+    columns: &[
+        NAME,
+        integer_column(
+            "Desired",
+            "Replicas is the number of desired pods. This is a pointer to distinguish between explicit zero \
                  and unspecified. Defaults to 1. More info: \
                  https://kubernetes.io/docs/concepts/workloads/controllers/replicaset",
-            ),
-            integer_column(
-                "Current",
-                "Replicas is the most recently observed number of non-terminating pods. More info: \
+        ),
+        integer_column(
+            "Current",
+            "Replicas is the most recently observed number of non-terminating pods. More info: \
                  https://kubernetes.io/docs/concepts/workloads/controllers/replicaset",
-            ),
-            integer_column(
-                "Ready",
-                "The number of non-terminating pods targeted by this ReplicaSet with a Ready Condition.",
-            ),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-            string(
-                "Selector",
-                "Selector is a label query over pods that should match the replica count. Label keys and values \
+        ),
+        integer_column(
+            "Ready",
+            "The number of non-terminating pods targeted by this ReplicaSet with a Ready Condition.",
+        ),
+        AGE,
+        CONTAINERS,
+        IMAGES,
+        string(
+            "Selector",
+            "Selector is a label query over pods that should match the replica count. Label keys and values \
                  that must match in order to be controlled by this replica set. It must match the pod template's \
                  labels. More info: \
                  https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
-            )
-            .wide(),
-        ],
-        print: replica_sets,
-    },
-    Printer {
-        group: "apps",
-        resource: "statefulsets",
-        columns: &[NAME, string("Ready", "Number of the pod with ready state"), AGE, CONTAINERS, IMAGES],
-        print: stateful_sets,
-    },
-    Printer {
-        group: "batch",
-        resource: "cronjobs",
-        columns: &[
-            NAME,
-            string("Schedule", "The schedule in Cron format, see https://en.wikipedia.org/wiki/Cron."),
-            string(
-                "Timezone",
-                "The time zone name for the given schedule, see \
+        )
+        .wide(),
+    ],
+    print: replica_sets,
+    order: None,
+};
+
+/// Prints StatefulSet.
+pub const STATEFUL_SET: Printer = Printer {
+    columns: &[NAME, string("Ready", "Number of the pod with ready state"), AGE, CONTAINERS, IMAGES],
+    print: stateful_sets,
+    order: None,
+};
+
+/// Prints CronJob.
+pub const CRON_JOB: Printer = Printer {
+    columns: &[
+        NAME,
+        string("Schedule", "The schedule in Cron format, see https://en.wikipedia.org/wiki/Cron."),
+        string(
+            "Timezone",
+            "The time zone name for the given schedule, see \
                  https://en.wikipedia.org/wiki/List_of_tz_database_time_zones. If not specified, this will default \
                  to the time zone of the kube-controller-manager process. The set of valid time zone names and the \
                  time zone offset is loaded from the system-wide time zone database by the API server during \
@@ -358,62 +362,64 @@ pub(super) const PRINTERS: &[Printer] = &[
                  controller will stop creating new new Jobs and will create a system event with the reason \
                  UnknownTimeZone. More information can be found in \
                  https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/#time-zones",
-            ),
-            boolean(
-                "Suspend",
-                "This flag tells the controller to suspend subsequent executions, it does not apply to already \
+        ),
+        boolean(
+            "Suspend",
+            "This flag tells the controller to suspend subsequent executions, it does not apply to already \
                  started executions.  Defaults to false.",
-            ),
-            integer_column("Active", "A list of pointers to currently running jobs."),
-            string("Last Schedule", "Information when was the last time the job was successfully scheduled."),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-            string(
-                "Selector",
-                "A label query over pods that should match the pod count. Normally, the system sets this field for \
+        ),
+        integer_column("Active", "A list of pointers to currently running jobs."),
+        string("Last Schedule", "Information when was the last time the job was successfully scheduled."),
+        AGE,
+        CONTAINERS,
+        IMAGES,
+        string(
+            "Selector",
+            "A label query over pods that should match the pod count. Normally, the system sets this field for \
                  you. More info: \
                  https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
-            )
-            .wide(),
-        ],
-        print: cron_jobs,
-    },
-    Printer {
-        group: "batch",
-        resource: "jobs",
-        columns: &[
-            NAME,
-            string("Status", "Status of the job."),
-            string(
-                "Completions",
-                "The number of pods which reached phase Succeeded. The value increases monotonically for a given \
+        )
+        .wide(),
+    ],
+    print: cron_jobs,
+    order: None,
+};
+
+/// Prints Job.
+pub const JOB: Printer = Printer {
+    columns: &[
+        NAME,
+        string("Status", "Status of the job."),
+        string(
+            "Completions",
+            "The number of pods which reached phase Succeeded. The value increases monotonically for a given \
                  spec. However, it may decrease in reaction to scale down of elastic indexed jobs.",
-            ),
-            string("Duration", "Time required to complete the job."),
-            AGE,
-            CONTAINERS,
-            IMAGES,
-            string(
-                "Selector",
-                "A label query over pods that should match the pod count. Normally, the system sets this field for \
+        ),
+        string("Duration", "Time required to complete the job."),
+        AGE,
+        CONTAINERS,
+        IMAGES,
+        string(
+            "Selector",
+            "A label query over pods that should match the pod count. Normally, the system sets this field for \
                  you. More info: \
                  https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors",
-            )
-            .wide(),
-        ],
-        print: jobs,
-    },
-    Printer {
-        group: "policy",
-        resource: "poddisruptionbudgets",
-        columns: &[
-            NAME,
-            string("Min Available", "The minimum number of pods that must be available."),
-            string("Max Unavailable", "The maximum number of pods that may be unavailable."),
-            integer_column("Allowed Disruptions", "Calculated number of pods that may be disrupted at this time."),
-            AGE,
-        ],
-        print: pod_disruption_budgets,
-    },
-];
+        )
+        .wide(),
+    ],
+    print: jobs,
+    order: None,
+};
+
+/// Prints PodDisruptionBudget.
+pub const POD_DISRUPTION_BUDGET: Printer = Printer {
+    columns: &[
+        NAME,
+        string("Min Available", "The minimum number of pods that must be available."),
+        string("Max Unavailable", "The maximum number of pods that may be unavailable."),
+        integer_column("Allowed Disruptions", "Calculated number of pods that may be disrupted at this time."),
+        AGE,
+    ],
+    print: pod_disruption_budgets,
+    order: None,
+};

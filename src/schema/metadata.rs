@@ -1,6 +1,6 @@
 //! The rules of metadata: name, namespace, labels, annotations, owners, finalizers (apimachinery `api/validation`).
 //!
-//! What a name may look like differs between kinds: see [`NameRule::of`]. Types are checked here too, since a Go
+//! What a name may look like differs between kinds: see `builtin::name_rule`. Types are checked here too, since a Go
 //! server would fail to decode them: a label value `true` or `1` is the most common slip in YAML. What the server
 //! sets itself (uid, resourceVersion, managedFields) is not validated.
 
@@ -30,17 +30,6 @@ pub enum NameRule {
 }
 
 impl NameRule {
-    /// The rule of a kind.
-    pub fn of(group: &str, kind: &str) -> NameRule {
-        match (group, kind) {
-            ("", "Namespace") => NameRule::DnsLabel,
-            ("", "Service") => NameRule::Dns1035Label,
-            ("rbac.authorization.k8s.io" | "apiregistration.k8s.io", _)
-            | ("certificates.k8s.io", "ClusterTrustBundle") => NameRule::PathSegment,
-            _ => NameRule::DnsSubdomain,
-        }
-    }
-
     /// The errors of a name.
     pub fn faults(self, name: &str) -> Vec<String> {
         match self {

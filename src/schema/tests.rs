@@ -392,17 +392,22 @@ fn metadata_is_judged_as_on_create() {
             subdomain,
             &["metadata.namespace: Forbidden: not allowed on this type"],
         ),
-        (json!({"name": "system:node"}), Scope::Cluster, NameRule::of("rbac.authorization.k8s.io", "ClusterRole"), &[]),
+        (
+            json!({"name": "system:node"}),
+            Scope::Cluster,
+            crate::builtin::name_rule("rbac.authorization.k8s.io", "ClusterRole"),
+            &[],
+        ),
         (
             json!({"name": "1a", "namespace": "ns"}),
             namespaced,
-            NameRule::of("", "Service"),
+            crate::builtin::name_rule("", "Service"),
             &["metadata.name: Invalid value: \"1a\": a DNS-1035 label"],
         ),
         (
             json!({"name": "a.b"}),
             Scope::Cluster,
-            NameRule::of("", "Namespace"),
+            crate::builtin::name_rule("", "Namespace"),
             &["metadata.name: Invalid value: \"a.b\": must not contain dots"],
         ),
         (

@@ -11,7 +11,8 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::store_options::{StoreOption, StoreOptions};
-use crate::builtin::{kinds, schemas};
+use crate::builtin::served::served_kinds;
+use crate::builtin::{self, schemas};
 use crate::crd::{Crd, Schema};
 use crate::extract::Extractor;
 use crate::extract::extra::{AcceptedFields, TargetResource, accept};
@@ -79,9 +80,9 @@ pub(super) fn read(field_caches: &BTreeMap<Key, Bytes>, crds: &[&Crd]) -> (Store
 fn versions(spec: &FieldCacheSpec, crds: &[&Crd]) -> (Vec<String>, Vec<own::accept::SpecError>) {
     let served: Vec<&str> = match definition(spec, crds) {
         Some(crd) => crd.served_versions().into_iter().map(|version| &*version.name).collect(),
-        None => kinds::KINDS
+        None => served_kinds()
             .iter()
-            .filter(|kind| kind.group == spec.group && kind.plural == spec.resource)
+            .filter(|kind| kind.row.group == spec.group && kind.row.plural == spec.resource)
             .map(|kind| kind.version)
             .collect(),
     };
@@ -106,11 +107,11 @@ fn accept_in(spec: &FieldCacheSpec, version: &str, crds: &[&Crd]) -> AcceptedFie
         };
         return accept(&requests, &subject);
     }
-    let kind = kinds::KINDS
+    let kind = served_kinds()
         .iter()
-        .find(|kind| kind.group == spec.group && kind.plural == spec.resource && kind.version == version);
+        .find(|kind| kind.row.group == spec.group && kind.row.plural == spec.resource && kind.version == version);
     let Some(kind) = kind else { return AcceptedFields::default() };
-    let schema: Option<Value> = schemas::structural_schema(kind.group, kind.version, kind.kind);
-    let plan = Extractor::built_in(kind.group, kind.version, kind.kind, kind.scope);
+    let schema: Option<Value> = schemas::structural_schema(kind.row.group, kind.version, kind.row.kind);
+    let plan = builtin::extractor(kind.row.group, kind.version, kind.row.kind);
     accept(&requests, &TargetResource { extractor: &plan, schema: schema.as_ref(), columns: &[] })
 }

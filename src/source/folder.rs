@@ -19,11 +19,12 @@ use sha2::{Digest, Sha256};
 
 use super::field_caches::own_definition;
 use super::object;
+use crate::builtin;
 use crate::crd::{Crd, Schema};
 use crate::json;
 use crate::manifest::yaml::{self, Document, InvalidDocument, Syntax};
 use crate::model::{GroupVersion, Gvr, Key, Scope, Version};
-use crate::schema::metadata::{self, NameRule};
+use crate::schema::metadata;
 use crate::schema::node::no_references;
 use crate::schema::{SchemaNode, defaults, prune, validate};
 
@@ -418,7 +419,7 @@ impl FolderState {
             metadata.insert("namespace".to_owned(), Value::from(DEFAULT_NAMESPACE));
         }
         json::normalize_numbers(&mut value);
-        let mut problems = metadata::validate(&value, scope, NameRule::of(&group_version.group, &kind));
+        let mut problems = metadata::validate(&value, scope, builtin::name_rule(&group_version.group, &kind));
         match &known {
             Kind::Definition => {}
             Kind::Custom { crd, version } => {

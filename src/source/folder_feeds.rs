@@ -21,10 +21,11 @@ use super::openapi::{ExtraEntries, append_extra, built_in_entries, extra_entries
 use super::resources::custom_resource;
 use super::scan::{Follower, REPEAT, Scanner};
 use super::store_options::StoreOptions;
-use crate::builtin::kinds::{self, BuiltinKind, KINDS};
+use crate::builtin;
 use crate::builtin::schemas;
+use crate::builtin::served::{self, ServedKind, served_kinds};
 use crate::crd::{Crd, served_groups};
-use crate::extract::{Extractor, json_path, validation};
+use crate::extract::{json_path, validation};
 use crate::model::{GroupVersion, Gvr, Key, Version};
 use crate::openapi::{selectable, v2, v3};
 use crate::registry::documents::{Build, StaticDocuments};
@@ -208,7 +209,7 @@ impl FolderFeeds {
     fn publish_catalog(&mut self) -> BTreeSet<Gvr> {
         let previous = self.registry.catalog();
         let crds: Vec<Arc<Crd>> = self.definitions.iter().map(|(crd, _)| Arc::new(crd.clone())).collect();
-        let mut resources: Vec<Resource> = KINDS.iter().map(built_in_resource).collect();
+        let mut resources: Vec<Resource> = served_kinds().iter().map(built_in_resource).collect();
         for crd in &crds {
             resources.extend(crd.served_versions().into_iter().map(|version| custom_resource(crd, version)));
         }
@@ -264,10 +265,10 @@ fn version_info() -> VersionInfo {
 
 /// A built-in kind, from the table.
 fn built_in_kind(group: &str, version: &str, kind: &str) -> Option<BuiltInKind> {
-    let found = kinds::of_kind(group, version, kind)?;
+    let found = served::find(group, version, kind)?;
     Some(BuiltInKind {
-        plural: found.plural.to_owned(),
-        scope: found.scope,
+        plural: found.row.plural.to_owned(),
+        scope: found.row.scope,
         schema: schemas::structural_schema(group, version, kind),
     })
 }
@@ -284,24 +285,24 @@ fn refused_fields(crd: &Crd) -> Vec<String> {
 }
 
 /// The resource of a built-in kind.
-fn built_in_resource(kind: &BuiltinKind) -> Resource {
-    let status = Subresource { name: "status".to_owned(), kind: kind.kind.to_owned(), group_version: None };
+fn built_in_resource(kind: &ServedKind) -> Resource {
+    let status = Subresource { name: "status".to_owned(), kind: kind.row.kind.to_owned(), group_version: None };
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     Resource {
         gvr: kind.gvr(),
-        kind: kind.kind.to_owned(),
-        list_kind: kind.list_kind.to_owned(),
+        kind: kind.row.kind.to_owned(),
+        list_kind: kind.list_kind().to_owned(),
         singular: kind.singular(),
-        scope: kind.scope,
-        short_names: owned(kind.short_names),
-        categories: owned(kind.categories),
-        subresources: kind.has_status.then_some(status).into_iter().collect(),
+        scope: kind.row.scope,
+        short_names: owned(kind.row.short_names),
+        categories: owned(kind.row.categories),
+        subresources: kind.row.has_status.then_some(status).into_iter().collect(),
         storage_version_hash: String::new(),
         origin: ResourceOrigin::BuiltIn,
         printer_columns: Arc::new([]),
         deprecation_warning: None,
         definition: String::new(),
-        extractor: Extractor::built_in(kind.group, kind.version, kind.kind, kind.scope),
+        extractor: builtin::extractor(kind.row.group, kind.version, kind.row.kind),
         state: Arc::default(),
         partial_store: None,
         view_restriction: None,
@@ -311,7 +312,7 @@ fn built_in_resource(kind: &BuiltinKind) -> Resource {
 /// Built-in groups in kube-apiserver's order, then those of the definitions by name.
 fn groups(crds: &[Arc<Crd>]) -> Vec<ApiGroup> {
     let mut groups: Vec<ApiGroup> = Vec::new();
-    for GroupVersion { group, version } in kinds::group_versions() {
+    for GroupVersion { group, version } in served::group_versions() {
         match groups.iter_mut().find(|known| known.name == group) {
             Some(known) => known.versions.push(version),
             None => groups.push(ApiGroup { name: group, versions: vec![version] }),
@@ -329,7 +330,7 @@ fn groups(crds: &[Arc<Crd>]) -> Vec<ApiGroup> {
 /// The documents of the built-in kinds and of these definitions.
 fn documents(crds: Vec<Arc<Crd>>, extra: Arc<ExtraEntries>) -> StaticDocuments {
     let mut builds: BTreeMap<String, Build> = BTreeMap::new();
-    for group_version in kinds::group_versions() {
+    for group_version in served::group_versions() {
         let key = group_version.path();
         let extra = extra.clone();
         let build = move || annotated(schemas::v3_document(&group_version).unwrap_or_default(), &extra);
@@ -370,8 +371,8 @@ fn borrowed(crds: &[Arc<Crd>]) -> Vec<&Crd> {
 /// The document with the selectable fields of built-in kinds.
 fn annotated(mut document: Value, extra: &ExtraEntries) -> Value {
     selectable::annotate(&mut document, &|group, version, kind| {
-        let found = kinds::of_kind(group, version, kind)?;
-        Some(built_in_entries(group, version, kind, found.scope))
+        let found = served::find(group, version, kind)?;
+        Some(built_in_entries(group, version, kind, found.row.scope))
     });
     append_extra(&mut document, extra);
     document

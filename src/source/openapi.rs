@@ -30,7 +30,8 @@ use tokio::time::timeout;
 
 use super::connection::{Connection, RequestError};
 use super::document_budget::{self, Budget, MOST_DOCUMENTS, MOST_MEMORY, MOST_MEMORY_V2};
-use crate::extract::{Origin, builtin};
+use crate::builtin;
+use crate::extract::Origin;
 use crate::json::{tree, weight};
 use crate::model::{Gvr, Scope};
 use crate::openapi::DOCUMENT_LEVELS;
@@ -455,7 +456,7 @@ fn annotated(body: Bytes, added: Arc<Added>) -> Box<dyn Fn() -> Value + Send + S
 
 /// The published fields of a built-in kind.
 pub fn built_in_entries(group: &str, version: &str, kind: &str, scope: Scope) -> Vec<SelectableEntry> {
-    builtin::published(group, version, kind, scope)
+    builtin::published_fields(group, version, kind, scope)
         .into_iter()
         .map(|field| SelectableEntry {
             field_path: field.field_path.to_string(),

@@ -11,7 +11,7 @@ use base64::Engine;
 use sha2::{Digest, Sha256};
 
 use super::discovery::{Discovered, Discovery};
-use crate::builtin::deprecations::deprecation_warning;
+use crate::builtin;
 use crate::crd::{Crd, CrdVersion, DEFINITION_LEVELS, served_groups, version_priority};
 use crate::extract::Extractor;
 use crate::json::tree::{self, Tree};
@@ -107,9 +107,9 @@ pub(super) fn built_in_resource(found: &Discovered, minor: u64) -> Resource {
         storage_version_hash: String::new(),
         origin: ResourceOrigin::BuiltIn,
         printer_columns: Arc::new([]),
-        deprecation_warning: deprecation_warning(&found.gvr.group, &found.gvr.version, &found.kind, minor),
+        deprecation_warning: builtin::deprecation_warning(&found.gvr.group, &found.gvr.version, &found.kind, minor),
         definition: String::new(),
-        extractor: Extractor::built_in(&found.gvr.group, &found.gvr.version, &found.kind, found.scope),
+        extractor: builtin::extractor(&found.gvr.group, &found.gvr.version, &found.kind),
         state: Arc::default(),
         partial_store: None,
         view_restriction: None,

@@ -5,7 +5,7 @@
 //! | Step | Files |
 //! |---|---|
 //! | reading a request | [`negotiate`] reads headers, [`params`] options; `request_body` reads bodies |
-//! | objects | [`encode`] writes JSON, `protobuf` protobuf, [`yaml`] YAML, [`table`], `row` and [`mod@column`] Tables; `go_zero_values` are the members of bookmarks |
+//! | objects | [`encode`] writes JSON, `protobuf` protobuf, [`yaml`] YAML, [`table`], `row` and [`mod@column`] Tables |
 //! | bytes | [`pieces`] is a response in the making, [`indent`] and [`gzip`] change it, [`body`] sends it |
 //! | errors | [`api_error`] makes a Status, `past` is the error of a state that was let go |
 //! | responses | `response` has media types, lengths and errors, `warnings` adds Warning headers, `request_log` logs a line for each |
@@ -14,7 +14,6 @@ pub mod api_error;
 pub mod body;
 pub mod column;
 pub mod encode;
-pub(crate) mod go_zero_values;
 pub mod gzip;
 pub mod indent;
 pub mod negotiate;

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::builtin;
 use crate::crd::PrinterColumn;
 use crate::extract::Prune;
 use crate::extract::json_path::JsonPath;
@@ -15,7 +16,7 @@ use crate::extract::json_path::search::{FoundValue, Search};
 use crate::json::tree::Tree;
 use crate::model::{Version, quote};
 use crate::printer::time::Moment;
-use crate::printer::{AGE, Column, FALLBACK, NAME, Printer, RowCondition};
+use crate::printer::{AGE, Column, NAME, Printer, RowCondition};
 use crate::registry::{Resource, ResourceOrigin};
 use crate::store::Object;
 
@@ -110,7 +111,7 @@ impl Columns {
                 Columns::of_paths(&resource.printer_columns, prune.as_deref(), version, include, of)
             }
             ResourceOrigin::BuiltIn => {
-                let printer = Printer::find(&resource.gvr.group, &resource.gvr.resource).unwrap_or(FALLBACK);
+                let printer = builtin::printer(&resource.gvr.group, &resource.gvr.resource);
                 let definition = |column: &Column| {
                     json!({
                         "name": column.name, "type": column.kind, "format": column.format,

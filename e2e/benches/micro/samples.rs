@@ -5,7 +5,7 @@ use e2e::corpus::pods::Pods;
 use e2e::corpus::shirts::Shirts;
 use fieldcache::crd::Crd;
 use fieldcache::extract::Extractor;
-use fieldcache::model::{Record, Scope, Version};
+use fieldcache::model::{Record, Version};
 use fieldcache::store::{HistoryLimits, RelistMode, Store};
 use serde_json::json;
 
@@ -83,10 +83,10 @@ pub(crate) fn all() -> Vec<Sample> {
     });
     vec![
         Sample { name: "shirt", plan: shirt_plan(&shirts), object: shirt(&shirts, 7) },
-        Sample { name: "pod", plan: Extractor::built_in("", "v1", "Pod", Scope::Namespaced), object: pod(7) },
+        Sample { name: "pod", plan: fieldcache::builtin::extractor("", "v1", "Pod"), object: pod(7) },
         Sample {
             name: "settings",
-            plan: Extractor::built_in("", "v1", "ConfigMap", Scope::Namespaced),
+            plan: fieldcache::builtin::extractor("", "v1", "ConfigMap"),
             object: Bytes::from(small.to_string()),
         },
     ]

@@ -7,7 +7,6 @@ use super::extra::at_path;
 use super::extractor::crd;
 use crate::extract::extra::{AcceptedFields, ExtraFieldReason, FieldRequest, MAX_EXTRA_FIELDS, TargetResource, accept};
 use crate::extract::{ExtraFields, Extractor, Prune};
-use crate::model::Scope;
 
 /// A hostile source can repeat a key any number of times, and the paths of 32 fields can lead below it.
 #[test]
@@ -35,7 +34,7 @@ fn names_of_pruned_paths_take_little_memory() {
 }
 
 fn pods() -> Extractor {
-    Extractor::built_in("", "v1", "Pod", Scope::Namespaced)
+    crate::builtin::extractor("", "v1", "Pod")
 }
 
 fn judged(requests: &[FieldRequest], plan: &Extractor, schema: Option<&Value>) -> AcceptedFields {

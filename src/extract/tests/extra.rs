@@ -10,7 +10,7 @@ use crate::extract::extra::{
 };
 use crate::extract::scan::MOST_VALUES;
 use crate::extract::{Extractor, Origin};
-use crate::model::{IndexedValues, Scope};
+use crate::model::IndexedValues;
 use crate::testing::nested::on_worker_stack;
 
 fn schema() -> Value {
@@ -267,7 +267,7 @@ fn a_list_is_judged_as_a_whole_too() {
 
 #[test]
 fn without_a_schema_every_path_is_taken() {
-    let plan = Extractor::built_in("example.com", "v1", "Thing", Scope::Namespaced);
+    let plan = crate::builtin::extractor("example.com", "v1", "Thing");
     let subject = TargetResource { extractor: &plan, schema: None, columns: &[] };
     let outcome = accept(&[at_path("x", "$.a[*]['b c'][2].*")], &subject);
     assert_eq!((outcome.fields.len(), outcome.problems), (1, Vec::new()));
@@ -277,7 +277,7 @@ fn without_a_schema_every_path_is_taken() {
 
 /// Pods with fields at these paths.
 fn pods(paths: &[&str]) -> Extractor {
-    let base = Extractor::built_in("", "v1", "Pod", Scope::Namespaced);
+    let base = crate::builtin::extractor("", "v1", "Pod");
     let requests: Vec<FieldRequest> =
         paths.iter().enumerate().map(|(index, path)| at_path(&format!("f{index}"), path)).collect();
     let outcome = accept(&requests, &TargetResource { extractor: &base, schema: None, columns: &[] });
@@ -287,7 +287,7 @@ fn pods(paths: &[&str]) -> Extractor {
 
 /// The values behind those of the built-in fields.
 fn extra_values(plan: &Extractor, object: &str) -> Vec<(u16, String)> {
-    let own = Extractor::built_in("", "v1", "Pod", Scope::Namespaced).fields().len() as u16;
+    let own = crate::builtin::extractor("", "v1", "Pod").fields().len() as u16;
     let record = plan.extract(Bytes::copy_from_slice(object.as_bytes())).unwrap();
     let behind = record.texts.values().filter(|(field, _)| field.0 >= own);
     behind.map(|(field, value)| (field.0 - own, value.to_owned())).collect()
@@ -412,7 +412,7 @@ fn the_fields_of_the_resource_stay_first_and_as_they_were() {
 
 #[test]
 fn paths_that_nest_are_rejected_in_bounded_time_and_stack() {
-    let base = Extractor::built_in("", "v1", "ConfigMap", crate::model::Scope::Namespaced);
+    let base = crate::builtin::extractor("", "v1", "ConfigMap");
     for (open, close) in
         [("(", ")"), ("!(", ")"), ("length(", ")"), ("@[?", "]"), ("@.a[?@.b&&(", ")]"), ("count(@[?", "])")]
     {

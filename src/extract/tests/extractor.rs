@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::crd::Crd;
 use crate::extract::{Extractor, FieldRef, InvalidObject};
-use crate::model::{FieldIndex, Scope, Version};
+use crate::model::{FieldIndex, Version};
 
 /// A definition with one version, `v1`, of the given schema and paths.
 pub(super) fn crd(scope: &str, schema: serde_json::Value, paths: &[&str]) -> Crd {
@@ -219,7 +219,7 @@ fn labels_are_sorted_and_of_any_form() {
 
 #[test]
 fn built_in_objects_are_kept_in_the_form_of_a_list() {
-    let plan = Extractor::built_in("", "v1", "Pod", Scope::Namespaced);
+    let plan = crate::builtin::extractor("", "v1", "Pod");
     let listed = r#"{"metadata":{"name":"p","namespace":"n","labels":{"a":"b"},"resourceVersion":"12"},"spec":{"nodeName":"x"}}"#;
     let rest = &listed[1..];
     let without_last = &listed[..listed.len() - 1];

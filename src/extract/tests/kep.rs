@@ -1,8 +1,7 @@
 //! KEP-4358's own table of built-in fields beside ours: every row is the same here or a listed difference.
 
-use crate::extract::builtin::{self, LabelSource};
-use crate::extract::{Extractor, FieldRef};
-use crate::model::Scope;
+use crate::extract::FieldRef;
+use crate::extract::builtin::LabelSource;
 
 /// Where KEP-4358's own table of built-in fields differs from what API servers do, and why ours follows them.
 struct KepDifference {
@@ -130,10 +129,10 @@ fn every_row_of_the_keps_table_is_here_or_a_listed_difference() {
         ("", "Secret", "type", Same(".type")),
     ];
     for (group, kind, label, here) in rows {
-        let plan = Extractor::built_in(group, "v1", kind, Scope::Namespaced);
+        let plan = crate::builtin::extractor(group, "v1", kind);
         match here {
             Same(path) => {
-                let row = builtin::find(group, "v1", kind).unwrap();
+                let row = crate::builtin::find(group, kind).and_then(|row| row.fields).unwrap();
                 let found = row.labels.iter().find(|found| found.label == label).unwrap();
                 let LabelSource::Value { paths, .. } = found.source else { panic!("{kind} {label} reads nothing") };
                 assert_eq!(paths.first(), Some(&path), "{kind} {label}");

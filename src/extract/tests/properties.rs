@@ -122,7 +122,7 @@ proptest! {
         let value: Value = serde_json::from_str(&document).unwrap();
         let object = format!(r#"{{"metadata":{{"name":"n","resourceVersion":"1"}},"spec":{document}}}"#);
         let wanted = query_of(&[&[PathStep::Key("spec".to_owned())], &*steps].concat());
-        let base = Extractor::built_in("", "v1", "ConfigMap", crate::model::Scope::Namespaced);
+        let base = crate::builtin::extractor("", "v1", "ConfigMap");
         let request = FieldRequest { name: "x".to_owned(), json_path: Some(wanted.clone()), printer_column: None };
         let outcome = accept(&[request], &TargetResource { extractor: &base, schema: None, columns: &[] });
         prop_assert!(outcome.problems.is_empty(), "{:?}", outcome.problems);
@@ -174,7 +174,7 @@ proptest! {
         for span in found.slots.iter().chain(found.many.iter().map(|(_, span)| span)).filter(|span| !span.is_absent()) {
             prop_assert!(on_worker_stack(|| super::super::value::text(span.of(object.as_bytes())).is_some()));
         }
-        let plan = Extractor::built_in("", "v1", "ConfigMap", crate::model::Scope::Namespaced);
+        let plan = crate::builtin::extractor("", "v1", "ConfigMap");
         let bytes = Bytes::from(object);
         let record = on_worker_stack(|| plan.extract(bytes.clone()));
         prop_assert_eq!(record.unwrap().bytes, bytes);
@@ -241,7 +241,7 @@ proptest! {
             bytes[place] = byte;
         }
         let plan = if is_built_in {
-            Extractor::built_in("", "v1", "Pod", crate::model::Scope::Namespaced)
+            crate::builtin::extractor("", "v1", "Pod")
         } else {
             let schema = json!({"properties": {"spec": {"properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}}});
             Extractor::custom_resource(&crd("Namespaced", schema, &[".spec.a", ".spec.b"]), "v1")
@@ -261,7 +261,7 @@ proptest! {
 
     #[test]
     fn labels_are_those_of_a_map(labels in prop::collection::vec(("[ab]{1,2}|é|\"", "[ab]{0,2}|\\\\"), 0..6), is_escaped in any::<bool>()) {
-        let plan = Extractor::built_in("", "v1", "ConfigMap", crate::model::Scope::Namespaced);
+        let plan = crate::builtin::extractor("", "v1", "ConfigMap");
         let written: Vec<String> = labels
             .iter()
             .map(|(key, value)| {

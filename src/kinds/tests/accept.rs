@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::extract::Extractor;
 use crate::kinds::accept::{self, CacheLookup, SpecError, SpecErrorReason};
 use crate::kinds::{FieldCacheSpec, ViewSpec};
-use crate::model::Scope;
 
 fn told(problems: &[SpecError]) -> Vec<(SpecErrorReason, &str)> {
     problems.iter().map(|problem| (problem.reason, &*problem.place)).collect()
@@ -33,7 +31,7 @@ fn versions_are_those_that_are_served() {
 
 #[test]
 fn a_scope_is_what_a_list_is_asked_with() {
-    let plan = Extractor::built_in("", "v1", "Pod", Scope::Namespaced);
+    let plan = crate::builtin::extractor("", "v1", "Pod");
     let scope = |scope: Value| {
         let spec: FieldCacheSpec = serde_json::from_value(json!({"resource": "pods", "scope": scope})).unwrap();
         accept::scope(&spec, &plan)
@@ -81,7 +79,7 @@ fn a_scope_is_what_a_list_is_asked_with() {
 #[test]
 fn views_show_what_is_kept_by_fields_that_there_are() {
     let shown_of = |group: &str, resource: &str| match (group, resource) {
-        ("", "pods") => CacheLookup::Cached(Extractor::built_in("", "v1", "Pod", Scope::Namespaced)),
+        ("", "pods") => CacheLookup::Cached(crate::builtin::extractor("", "v1", "Pod")),
         ("", "nodes") => CacheLookup::NotCached,
         ("g", "pods") => CacheLookup::NotFound(vec!["pods".to_owned()]),
         _ => CacheLookup::NotFound(Vec::new()),
@@ -177,7 +175,7 @@ fn few_problems_are_looked_for_and_their_messages_are_short() {
         (json!({"prune": values("metadata.name", 200)}), "paths"),
         (json!({"labelSelector": many(&requirement("In", &values(&"!\u{7}".repeat(30_000), 1)))}), "a long value"),
     ];
-    let plan = Extractor::built_in("", "v1", "Pod", Scope::Namespaced);
+    let plan = crate::builtin::extractor("", "v1", "Pod");
     for (part, what) in parts {
         let mut resource = json!({"resource": "pods"});
         resource.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());

@@ -8,9 +8,8 @@ use super::super::protobuf::{encode, to_protobuf_v2, to_protobuf_v3, v3};
 use super::super::structure::is_structural;
 use super::{v2_of, v3_of, with_schema};
 use crate::crd::DEFINITION_LEVELS;
-use crate::extract::{Extractor, Prune};
+use crate::extract::Prune;
 use crate::json::tree::value;
-use crate::model::Scope;
 use crate::openapi::DOCUMENT_LEVELS;
 use crate::testing::nested::on_worker_stack;
 
@@ -58,7 +57,7 @@ fn nested_schemas_are_published_in_every_form() {
                         kind: "Shirt".to_owned(),
                         list_kind: "ShirtList".to_owned(),
                         prune: Prune::new([".a.a.a.a.b", ".spec.color"]).unwrap().into(),
-                        extractor: Extractor::built_in("", "v1", "ConfigMap", Scope::Namespaced),
+                        extractor: crate::builtin::extractor("", "v1", "ConfigMap"),
                     }]);
                     assert!(shown.apply(document).is_object(), "{form} {levels}");
                 }

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use super::views::{ViewDefinition, ViewPart, ViewState};
 use super::{Catalog, LoadState, NotReady, OverMemory, Registry, Resource, ResourceOrigin, ResourceState, VersionInfo};
-use crate::extract::Extractor;
 use crate::model::quantity::Bytes;
 use crate::model::{Gvr, Scope, Version};
 use crate::store::{HistoryLimits, Store};
@@ -32,7 +31,7 @@ pub(crate) fn resource(plural: &str) -> Arc<Resource> {
         printer_columns: Arc::new([]),
         deprecation_warning: None,
         definition: String::new(),
-        extractor: Extractor::built_in("", "v1", "Thing", Scope::Namespaced),
+        extractor: crate::builtin::extractor("", "v1", "Thing"),
         state: Arc::default(),
         partial_store: None,
         view_restriction: None,

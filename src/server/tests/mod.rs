@@ -180,7 +180,7 @@ fn pods() -> Resource {
         printer_columns: Arc::new([]),
         deprecation_warning: None,
         definition: String::new(),
-        extractor: Extractor::built_in("", "v1", "Pod", Scope::Namespaced),
+        extractor: crate::builtin::extractor("", "v1", "Pod"),
         state: Arc::default(),
         partial_store: None,
         view_restriction: None,

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 use super::{Answer, Stored, catalog};
 use crate::access::tests::cluster::Cluster;
-use crate::extract::Extractor;
 use crate::model::{Gvr, Key, Scope, Version, quantity};
 use crate::placement::{Options, Pod};
 use crate::placement_service::index::{MOST_LONG, PlacementIndex, PlacementStores};
@@ -38,7 +37,7 @@ fn resource(plural: &str, kind: &str, scope: Scope) -> Resource {
         list_kind: format!("{kind}List"),
         scope,
         subresources: Arc::new([]),
-        extractor: Extractor::built_in("", "v1", kind, scope),
+        extractor: crate::builtin::extractor("", "v1", kind),
         ..super::pods()
     }
 }

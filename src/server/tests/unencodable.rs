@@ -19,7 +19,6 @@ use crate::registry::views::{ViewDefinition, ViewPart};
 use crate::registry::{ApiGroup, Catalog, LoadState, Resource, VersionInfo};
 use crate::server::Settings;
 use crate::store::{HistoryLimits, Pinned, Store};
-use crate::wire::go_zero_values;
 
 /// A field that is not known here must not be left out.
 #[tokio::test(start_paused = true)]
@@ -287,7 +286,7 @@ fn metadata_alone_has_a_protobuf_form_in_every_kind() {
                 // Lists and documents have no such metadata, and nobody watches them.
                 Err(error) => {
                     assert_eq!(
-                        go_zero_values::members(group, version, name),
+                        crate::builtin::zero_values(group, version, name),
                         "",
                         "1.{minor} {api_version} {name}: {error}"
                     )

@@ -14,7 +14,6 @@ use crate::model::Version;
 use crate::registry::{Departure, Gone, GoneReason, LoadState};
 use crate::server::Settings;
 use crate::store::{HistoryLimits, RelistMode};
-use crate::wire::go_zero_values;
 
 fn watch(query: &str) -> String {
     format!("{SHIRTS}?watch=true&{query}")
@@ -97,21 +96,6 @@ async fn bookmarks_of_tables_without_objects_have_one_only_to_mark_the_end_of_th
     assert_eq!(object["metadata"]["annotations"]["k8s.io/initial-events-end"], "true", "{end}");
     let last = watched.next().await.unwrap();
     assert_eq!((&last["type"], &last["object"]["rows"][0]["object"]), (&json!("BOOKMARK"), &json!(null)), "{last}");
-}
-
-#[test]
-fn the_members_of_empty_objects_are_json_and_no_kind_stands_twice() {
-    let mut seen = std::collections::BTreeSet::new();
-    for (group, kind, version, members) in go_zero_values::EMPTY {
-        let object: serde_json::Value = serde_json::from_str(&format!("{{{members}}}")).expect(kind);
-        assert!(object.as_object().is_some_and(|members| !members.is_empty()), "{group} {kind}");
-        assert!(seen.insert((group, kind, version)), "{group} {kind} {version} twice");
-    }
-    let members = |group, version, kind| go_zero_values::members(group, version, kind);
-    assert_eq!(members("", "v1", "ConfigMap"), "", "all of its members can be left out");
-    assert_eq!(members("stable.example.com", "v1", "Pod"), "", "a custom kind of the same name");
-    let [old, new] = ["v1", "v2"].map(|version| members("autoscaling", version, "HorizontalPodAutoscaler"));
-    assert!(old.contains("currentReplicas") && new.contains("currentMetrics"), "versions differ: {old} {new}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,14 +19,15 @@ use super::super::context::RequestContext;
 use super::super::list;
 use super::super::state::ServerState;
 use super::batch::exact;
+use crate::builtin;
 use crate::flow_control::limit::Limited;
 use crate::flow_control::user::User;
 use crate::flow_control::watches::Watches;
 use crate::wire::api_error::ApiError;
 use crate::wire::encode::{Shown, write_string, write_type};
 use crate::wire::negotiate::Representation;
+use crate::wire::protobuf;
 use crate::wire::table::{Columns, Include, MOST_IN_EVENT, TooLongRow};
-use crate::wire::{go_zero_values, protobuf};
 
 /// What an event is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -310,7 +311,7 @@ impl EventEncoder {
         };
         let bare = object.len();
         if is_whole && resource.origin == ResourceOrigin::BuiltIn {
-            let members = go_zero_values::members(&resource.gvr.group, &resource.gvr.version, &resource.kind);
+            let members = builtin::zero_values(&resource.gvr.group, &resource.gvr.version, &resource.kind);
             if !members.is_empty() {
                 object.push(b',');
                 object.extend_from_slice(members.as_bytes());

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::extract::Extractor;
 use crate::model::quantity::Bytes as Amount;
 use crate::model::{Gvr, Scope, Version};
 use crate::registry::{LoadState, Memory, Resource, ResourceOrigin};
@@ -27,7 +26,7 @@ pub(super) fn resource() -> Arc<Resource> {
         printer_columns: Arc::new([]),
         deprecation_warning: None,
         definition: String::new(),
-        extractor: Extractor::built_in("", "v1", "ConfigMap", Scope::Namespaced),
+        extractor: crate::builtin::extractor("", "v1", "ConfigMap"),
         state: Arc::default(),
         partial_store: None,
         view_restriction: None,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 use serde_json::{Value, json};
 
-use crate::builtin::{kinds, schemas};
+use crate::builtin::{schemas, served};
 use crate::crd::Crd;
 use crate::model::{Gvr, Key, Scope, Version};
 use crate::source::folder::{BuiltInKind, File, Files, FolderDelta, FolderState, ObjectChange};
@@ -509,9 +509,9 @@ fn built_in_kinds_are_read_by_their_table() {
 #[test]
 fn plain_maps_of_services_and_replication_controllers_know_equality_only() {
     let known = |group: &str, version: &str, kind: &str| {
-        let known = kinds::of_kind(group, version, kind)?;
+        let known = served::find(group, version, kind)?;
         let schema = schemas::structural_schema(group, version, kind);
-        Some(BuiltInKind { plural: known.plural.to_owned(), scope: known.scope, schema })
+        Some(BuiltInKind { plural: known.row.plural.to_owned(), scope: known.row.scope, schema })
     };
     for (kind, plural) in [("Service", "services"), ("ReplicationController", "replicationcontrollers")] {
         let read = |text: String| {

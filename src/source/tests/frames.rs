@@ -5,9 +5,8 @@ use proptest::prelude::{Strategy, any, prop};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 use serde_json::Value;
 
-use crate::extract::Extractor;
 use crate::json::cursor::bytes_read;
-use crate::model::{Key, Scope};
+use crate::model::Key;
 use crate::source::watch_decoder::{EventType, Lines, any_watch_line, bookmark, entry, list_page, watch_line};
 use crate::testing::nested::{self, MAX_LEVELS, on_worker_stack};
 
@@ -241,7 +240,7 @@ proptest! {
 
     #[test]
     fn cut_lines_and_walked_lines_hold_the_same_objects(line in watch_lines()) {
-        let plan = Extractor::built_in("", "v1", "ConfigMap", Scope::Namespaced);
+        let plan = crate::builtin::extractor("", "v1", "ConfigMap");
         let line = Bytes::from(line);
         let read = |split: Result<crate::source::watch_decoder::WatchLine, _>| {
             split.ok().and_then(|split| Some((split.event_type, plan.extract(split.object).ok()?)))

@@ -1,0 +1,53 @@
+//! Finds the row of a kind, and what it states.
+
+use super::kind::{BuiltinKind, UNLISTED, ZeroValues};
+use super::table::kinds;
+use crate::extract::Extractor;
+use crate::extract::builtin::{self, PublishedField};
+use crate::model::Scope;
+use crate::printer::{self, Printer};
+use crate::schema::metadata::NameRule;
+
+/// The row of a kind; `None` for custom kinds, and for built-in ones that cannot be listed.
+pub fn find(group: &str, kind: &str) -> Option<&'static BuiltinKind> {
+    kinds().find(|row| row.group == group && row.kind == kind)
+}
+
+/// The extractor of a built-in kind in one version. Kinds that are not in the table have only metadata.name and metadata.namespace.
+pub fn extractor(group: &str, version: &str, kind: &str) -> Extractor {
+    Extractor::built_in(find(group, kind).and_then(|row| row.fields_of(version)), version)
+}
+
+/// The selectable fields that a kind publishes in one version.
+pub fn published_fields(group: &str, version: &str, kind: &str, scope: Scope) -> Vec<PublishedField> {
+    builtin::published(find(group, kind).and_then(|row| row.fields_of(version)), scope)
+}
+
+/// The printer of a resource, in whatever version; [`printer::NAME_AND_AGE`] for those that are not in the table.
+pub fn printer(group: &str, resource: &str) -> &'static Printer {
+    let row = kinds().find(|row| row.group == group && row.plural == resource);
+    row.map_or(printer::NAME_AND_AGE, |row| row.printer)
+}
+
+/// What names of a kind may look like.
+pub fn name_rule(group: &str, kind: &str) -> NameRule {
+    find(group, kind).map_or(UNLISTED.name_rule, |row| row.name_rule)
+}
+
+/// The members besides kind, apiVersion and metadata that an object has in which nothing is set, without braces; empty if there are none.
+pub fn zero_values(group: &str, version: &str, kind: &str) -> &'static str {
+    match find(group, kind).map(|row| row.zero_values) {
+        None => "",
+        Some(ZeroValues::OfAll(members)) => members,
+        Some(ZeroValues::OfVersions(rows)) => {
+            rows.iter().find(|(known, _)| *known == version).map_or("", |(_, members)| members)
+        }
+    }
+}
+
+/// The warning of a server of Kubernetes 1.`minor` about a kind of its own; `None` if the kind is not deprecated there.
+pub fn deprecation_warning(group: &str, version: &str, kind: &str, minor: u64) -> Option<String> {
+    let row = find(group, kind)?;
+    let deprecation = row.deprecations.iter().find(|known| known.version == version && known.since <= minor)?;
+    Some(deprecation.warning(group, kind, minor))
+}

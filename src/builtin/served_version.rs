@@ -1,0 +1,49 @@
+//! One version of a kind, with k8s-openapi's type.
+
+#[cfg(feature = "net")]
+use std::borrow::Cow;
+
+#[cfg(feature = "net")]
+use k8s_openapi::ListableResource;
+#[cfg(feature = "net")]
+use schemars::{JsonSchema, SchemaGenerator};
+
+/// One version of a kind, with k8s-openapi's type; empty in the core alone, which has no folder mode.
+#[derive(Clone, Copy, Debug)]
+pub struct ServedVersion {
+    /// Version.
+    #[cfg(feature = "net")]
+    pub(super) version: &'static str,
+    /// Kind of a list.
+    #[cfg(feature = "net")]
+    pub(super) list_kind: &'static str,
+    /// Adds its schema, and those it refers to, to a generator. For `schemas`.
+    #[cfg(feature = "net")]
+    pub(super) add_schema: fn(&mut SchemaGenerator),
+    /// Names its definition, such as `io.k8s.api.core.v1.Pod`. For `schemas`.
+    #[cfg(feature = "net")]
+    pub(super) definition: fn() -> Cow<'static, str>,
+    /// Group, kind, plural name and the type of the scope, as k8s-openapi has them. For the test of the table.
+    #[cfg(all(test, feature = "net"))]
+    pub(super) names: (&'static str, &'static str, &'static str, fn() -> &'static str),
+}
+
+#[cfg(feature = "net")]
+impl ServedVersion {
+    /// The version of which `K` is the type.
+    pub(super) const fn of<K>() -> ServedVersion
+    where
+        K: ListableResource + JsonSchema,
+    {
+        ServedVersion {
+            version: K::VERSION,
+            list_kind: K::LIST_KIND,
+            add_schema: |generator| {
+                generator.subschema_for::<K>();
+            },
+            definition: K::schema_name,
+            #[cfg(test)]
+            names: (K::GROUP, K::KIND, K::URL_PATH_SEGMENT, std::any::type_name::<K::Scope>),
+        }
+    }
+}
