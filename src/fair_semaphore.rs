@@ -81,7 +81,7 @@ impl<User: Clone + Eq + Hash + Ord> FairSemaphore<User> {
         })
     }
 
-    /// Waits for one place, however long that takes; of [`FairSemaphore::of_places`].
+    /// Waits for one permit, however long that takes; for [`FairSemaphore::of_places`].
     pub async fn acquire_one(self: &Arc<Self>, user: &User) -> Option<Permit<User>> {
         match self.acquire(user, Cost { places: 1, bytes: 0 }) {
             Ok(Admission::Now(place)) => Some(place),
@@ -116,13 +116,13 @@ impl<User: Clone + Eq + Hash + Ord> FairSemaphore<User> {
         self.lock().queue.bounds()
     }
 
-    /// What is in use.
+    /// The permits, bytes and queued requests.
     pub fn in_use(&self) -> InUse {
         let shared = self.lock();
         InUse { places: shared.queue.places(), bytes: shared.queue.bytes(), waiting: shared.queue.waiting() }
     }
 
-    /// Places of a user, and the user's requests that wait.
+    /// The number of permits of a user, and of the user's queued requests.
     pub fn of(&self, user: &User) -> (u64, usize) {
         self.lock().queue.of(user)
     }

@@ -175,7 +175,7 @@ impl AccessControl {
         }
     }
 
-    /// Counters of decisions.
+    /// The counters of decisions.
     pub fn counts(&self) -> &Arc<AccessCounters> {
         &self.counts
     }
@@ -217,7 +217,7 @@ impl AccessControl {
         self.authorize_with(arrived, self.authenticate_locally(arrived.peer, arrived.headers)).await
     }
 
-    /// The same for a request with the result of [`AccessControl::authenticate_locally`].
+    /// Like [`AccessControl::authorize`], for a request that was authenticated locally already.
     ///
     /// # Errors
     /// [`AccessError`].

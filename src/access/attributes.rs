@@ -46,7 +46,7 @@ const WITH_SELECTORS: [&str; 3] = ["list", "watch", "deletecollection"];
 const VALUE_BYTES: usize = 8;
 
 impl Attributes {
-    /// Reads them from a request. Parses its selectors, if they are short.
+    /// Reads the attributes of a request. Parses its selectors, if they are short.
     ///
     /// # Errors
     /// [`Incomplete`].
@@ -84,7 +84,7 @@ impl Attributes {
         Attributes { verb: "use".to_owned(), path: String::new(), resource: Some(about) }
     }
 
-    /// A list of a resource in all namespaces, without any selector.
+    /// The permission to list a resource in all namespaces, without selectors.
     pub fn listing(gvr: &Gvr) -> Attributes {
         let about = ResourceAttributes {
             group: gvr.group.to_string(),
@@ -95,7 +95,8 @@ impl Attributes {
         Attributes { verb: "list".to_owned(), path: String::new(), resource: Some(about) }
     }
 
-    /// Getting every single check below a health endpoint, as the nonResourceURL `/readyz/*` of a rule allows it.
+    /// The permission to get every single check below a health endpoint, as the nonResourceURL `/readyz/*` of a rule
+    /// grants it.
     pub fn every_check(endpoint: &str) -> Attributes {
         Attributes { verb: "get".to_owned(), path: format!("/{endpoint}/*"), resource: None }
     }

@@ -102,13 +102,13 @@ impl Peer {
         Peer { address, chain, verified: Mutex::new(None) }
     }
 
-    /// When its own certificate expires, in seconds since 1970; `None` where it has none that can be read.
+    /// The time when the peer's certificate expires, in seconds since 1970; `None` without a valid certificate.
     pub(super) fn not_after(&self) -> Option<u64> {
         let subject = CertificateSubject::read(self.chain.first()?).ok()?;
         Some(u64::try_from(subject.not_after).unwrap_or(0))
     }
 
-    /// The common name of its certificate, if the certificate is that of a front proxy that is trusted now.
+    /// The common name of the peer's certificate, if it is that of a trusted front proxy.
     pub(super) fn front_proxy(&self, config: &AuthenticationConfig) -> Option<String> {
         let own = self.chain.first().filter(|_| self.is_front_proxy(config))?;
         CertificateSubject::read(own).ok().map(|subject| subject.common_name)
@@ -119,7 +119,7 @@ impl Peer {
         self.verify(config)?.user
     }
 
-    /// Whether its certificate is that of a front proxy that is trusted now.
+    /// Whether the peer's certificate is that of a trusted front proxy.
     pub(super) fn is_front_proxy(&self, config: &AuthenticationConfig) -> bool {
         config.front_proxy.is_some() && self.verify(config).is_some_and(|verified| verified.is_front_proxy)
     }

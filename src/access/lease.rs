@@ -128,7 +128,7 @@ impl fmt::Debug for Leases {
 }
 
 impl Table {
-    /// The lease of this key that is in use, unless it has ended or does not fit; else a new one.
+    /// The lease of this key, if it is still valid and `fits`; otherwise a new one.
     fn shared(&mut self, key: CacheKey, fits: impl FnOnce(&Lease) -> bool, make: impl FnOnce() -> Lease) -> Arc<Lease> {
         let held = self.leases.get(&key).and_then(Weak::upgrade);
         if let Some(held) = held.filter(|held| !held.is_ended.load(Ordering::Relaxed) && fits(held)) {
@@ -248,7 +248,7 @@ impl AuthorizationLease {
         AuthorizationLease([].into())
     }
 
-    /// When it has to be renewed; `None`: never.
+    /// The time of the next check; `None`: never.
     pub fn due(&self) -> Option<Instant> {
         self.0.iter().map(|lease| lease.times().due).min()
     }
@@ -293,7 +293,7 @@ impl Lease {
         lease
     }
 
-    /// When the next check is due after one that succeeded now.
+    /// The time of the next check after one that succeeded now.
     fn next(&self, now: Instant) -> Instant {
         let regular = now + self.every.mul_f64(1.0 - self.sooner);
         match self.expires {
@@ -372,7 +372,7 @@ impl Check {
         }
     }
 
-    /// The flow whose turn the check takes.
+    /// The flow in whose turn the check runs.
     fn flow(&self) -> ReviewFlow {
         match self {
             Check::Permission { request, .. } => request.flow(),

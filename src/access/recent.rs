@@ -21,7 +21,7 @@ pub struct RecentKeys {
 }
 
 impl RecentKeys {
-    /// Keeps at most `most` keys, each for `keep`.
+    /// A set of at most `most` keys, which forgets each after `keep`.
     pub fn new(most: usize, keep: Duration) -> RecentKeys {
         RecentKeys { most, keep, until: HashMap::new(), order: VecDeque::new() }
     }
@@ -31,7 +31,7 @@ impl RecentKeys {
         self.until.get(key).is_some_and(|until| *until > now)
     }
 
-    /// Adds a key, or keeps it longer.
+    /// Adds a key, or extends its time.
     pub fn insert(&mut self, key: CacheKey, now: Instant) {
         // Extended only in the second half of its time, so that a key has few entries in `order`.
         if self.until.get(&key).is_some_and(|until| *until > now + self.keep / 2) {

@@ -139,7 +139,7 @@ impl Facts {
         self.ends.saturating_sub(self.begins)
     }
 
-    /// When `parts` sixths of its life are left.
+    /// The time at which `parts` sixths of the validity are left.
     fn left(&self, parts: u64) -> u64 {
         self.ends.saturating_sub(self.life() / 6 * parts)
     }
@@ -225,7 +225,7 @@ pub fn renew(
 }
 
 impl SelfSignedCertificate {
-    /// What clients trust: the certificates of all authorities, PEM.
+    /// The bundle for clients: the certificates of all authorities, PEM.
     pub fn bundle(&self) -> String {
         self.authorities.iter().map(|authority| &*authority.certificate).collect()
     }
@@ -252,7 +252,7 @@ impl SelfSignedCertificate {
     }
 }
 
-/// The parts of a text of several PEM blocks.
+/// The PEM blocks of a text.
 fn blocks(text: &str) -> Vec<String> {
     let ends = text.match_indices("-----END ").filter_map(|(at, _)| Some(at + text[at..].find('\n')? + 1));
     let mut begun = 0;

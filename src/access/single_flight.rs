@@ -75,7 +75,7 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
         }
     }
 
-    /// The answer to a request, which `ask` asks unless it is there or under way.
+    /// The answer to a request: a cached one, that of a request in progress, or a new one by `ask`.
     pub async fn get<Asking>(self: &Arc<Self>, key: CacheKey, ask: impl FnOnce() -> Asking) -> (Answer, CacheResult)
     where
         Asking: Future<Output = Answer> + Send + 'static,
@@ -83,7 +83,7 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
         self.get_or_ask(key, true, ask).await
     }
 
-    /// The same without an answer that is cached. The new answer replaces it.
+    /// Like [`SingleFlightCache::get`], without cached answers. The new answer replaces a cached one.
     pub async fn refresh<Asking>(self: &Arc<Self>, key: CacheKey, ask: impl FnOnce() -> Asking) -> (Answer, CacheResult)
     where
         Asking: Future<Output = Answer> + Send + 'static,
@@ -151,7 +151,7 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
 }
 
 impl<Answer: Clone> Entries<Answer> {
-    /// What is there for a key, which is then the one used last.
+    /// Looks up an entry, and marks it as used last.
     fn look(&mut self, key: &CacheKey) -> Option<&State<Answer>> {
         let entry = self.entries.get_mut(key)?;
         self.order.remove(&entry.used);

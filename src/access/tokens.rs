@@ -148,12 +148,12 @@ impl Tokens {
         }
     }
 
-    /// Why a request is rejected whose user is not known.
+    /// The error for a request whose user is unknown.
     pub(super) fn unauthorized(&self) -> AccessError {
         AccessError::Unauthorized(self.accepted.clone())
     }
 
-    /// The cached result of a token.
+    /// The cached review of a token.
     pub fn look_up(&self, token: &str) -> CachedReview {
         let key = self.key(token);
         match self.owners.cached(&key) {
@@ -165,7 +165,7 @@ impl Tokens {
         }
     }
 
-    /// The owner of a token that came from an address, by what was looked up of it.
+    /// The owner of a token that came from an address, given what the cache has.
     pub async fn owner(&self, token: &str, looked_up: CachedReview, address: Option<IpAddr>) -> TokenReviewResult {
         let key = match looked_up {
             CachedReview::Hit(owner) => return owner,
@@ -287,7 +287,7 @@ impl Tokens {
     }
 }
 
-/// Which credentials are accepted. A token for another audience is the most common mistake.
+/// A text about the credentials that are accepted. A token for another audience is the most common mistake.
 fn accepted(audiences: &[String], accept_api_audience: bool) -> String {
     let own = match audiences {
         [] => None,

@@ -69,7 +69,7 @@ pub fn sample(line: &str) -> Result<MetricSample<'_>, SampleError> {
     Ok(MetricSample { name, labels, value })
 }
 
-/// A text in double quotes, and what follows it.
+/// A text in double quotes, and the rest after it.
 fn quoted(text: &str) -> Result<(Cow<'_, str>, &str), SampleError> {
     let text = text.strip_prefix('"').ok_or(SampleError::Labels)?;
     let end = text.find(['"', '\\']).ok_or(SampleError::Labels)?;

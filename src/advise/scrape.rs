@@ -77,7 +77,7 @@ impl ResourceCounts {
         objects * (self.watches - self.single_watches).max(0.0) + objects.min(1.0) * self.single_watches
     }
 
-    /// Whether the resource is read.
+    /// Whether clients read the resource.
     pub fn is_read(&self) -> bool {
         self.watches > 0.0 || self.events > 0.0 || self.lists > 0.0
     }

@@ -118,7 +118,7 @@ impl Log {
         Ok(Log { policy, queue, counts, logged: Mutex::default(), rejections, hasher, write_wait: WRITE_WAIT })
     }
 
-    /// The same, with responses that wait for so long.
+    /// The log with another bound on how long responses wait for a write.
     #[cfg(test)]
     pub(crate) fn with_write_wait(self, write_wait: Duration) -> Log {
         Log { write_wait, ..self }
@@ -139,7 +139,7 @@ impl Log {
         self.counts.check().inspect_err(|reason| self.count_refused(reason)).is_ok()
     }
 
-    /// A place for an event, within a bounded time. `None`: the request must be rejected.
+    /// A place in the queue, within a bounded time. `None`: the request must be rejected.
     pub async fn place(&self) -> Option<QueuePermit> {
         if !self.is_writable() {
             return None;
@@ -148,7 +148,7 @@ impl Log {
         self.within_wait(permit).await.map(QueuePermit)
     }
 
-    /// Waits for something that a request needs before its event can be written. `None`: the request must be rejected.
+    /// Waits a bounded time for a step that precedes the event of a request. `None`: the request must be rejected.
     pub async fn within_wait<Done>(&self, wait: impl Future<Output = Option<Done>>) -> Option<Done> {
         let done = timeout(PLACE_WAIT, wait).await.ok().flatten();
         if done.is_none() {

@@ -111,7 +111,7 @@ impl AuditCounters {
 pub(super) struct LogInterval(Option<Instant>);
 
 impl LogInterval {
-    /// Whether it is time to log it again.
+    /// Whether the problem may be logged again.
     pub(super) fn is_due(&mut self) -> bool {
         let now = Instant::now();
         let is_due = self.0.is_none_or(|last| now.duration_since(last) >= LOG_EVERY);
@@ -129,7 +129,7 @@ struct PendingLine {
 }
 
 impl PendingLine {
-    /// Whether its request no longer waits for it.
+    /// Whether the request no longer waits for the line.
     fn is_withdrawn(&self) -> bool {
         self.written.as_ref().is_some_and(oneshot::Sender::is_closed)
     }
@@ -233,7 +233,7 @@ impl AuditWriter {
         Ok(())
     }
 
-    /// The operating system has taken so many more bytes.
+    /// Notes that the operating system has taken this many more bytes.
     fn advance(&mut self, taken: usize) {
         {
             let mut progress = self.counts.progress();

@@ -66,7 +66,7 @@ fn at_least_one(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A user alone may have half.
+/// Parses a count of 2 or more: one user alone may have half.
 fn at_least_two(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(count) if count > 1 => Ok(count),
@@ -74,7 +74,7 @@ fn at_least_two(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Half must hold one body.
+/// Parses the bytes of bodies: half of them must fit one body.
 fn at_least_two_bodies(text: &str) -> Result<Bytes, String> {
     let bytes = Bytes::parse(text).map_err(|error| error.to_string())?;
     if bytes.0 < 2 * MOST_OF_A_BODY {
@@ -84,7 +84,7 @@ fn at_least_two_bodies(text: &str) -> Result<Bytes, String> {
 }
 
 impl LimitArguments {
-    /// The first option about history that is set.
+    /// The first option about history that was given.
     pub fn history_option(&self) -> Option<&'static str> {
         let changes = self.history_changes.map(|_| "--history-changes");
         changes.or(self.history_memory.map(|_| "--history-memory"))

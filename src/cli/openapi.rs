@@ -115,7 +115,7 @@ impl Summary {
         self.definitions.as_ref().or(self.components.as_ref().map(|components| &components.schemas))
     }
 
-    /// The schemas, or what `--group-version` takes.
+    /// The names of schemas, or the values that `--group-version` accepts.
     fn names(&self) -> Vec<String> {
         let group_version = |path: &String| path.trim_start_matches("apis/").trim_start_matches("api/").to_owned();
         match self.schemas() {

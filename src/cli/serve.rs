@@ -114,12 +114,13 @@ impl Reached {
         format!("{scheme}://{}", self.address)
     }
 
-    /// The certificate is its own authority here: curl and Go accept the server's own certificate as a trust anchor.
+    /// A `curl` command for this server. The certificate is its own authority: curl and Go accept it as a trust anchor.
     fn curl(&self) -> String {
         self.with_authority("curl".to_owned(), "--cacert")
     }
 
-    /// Over TLS, kubectl prompts for a user name if it has no credentials. The server ignores them.
+    /// A `kubectl` command for this server. Over TLS, kubectl prompts for a user name if it has no credentials; the
+    /// server ignores them.
     fn kubectl(&self) -> String {
         let token = if self.certificate.is_some() { " --token none" } else { "" };
         self.with_authority(format!("kubectl --server {}{token}", self.url()), "--certificate-authority")

@@ -179,7 +179,7 @@ pub enum ConsistencyArgument {
     Strong,
 }
 
-/// A lag that the source can confirm: it needs this long.
+/// Parses a lag. It must be long enough for the source to confirm it.
 fn max_lag(text: &str) -> Result<Duration, String> {
     const SHORTEST: Duration = Duration::from_millis(1400);
     let duration = go_duration(text)?;
@@ -189,7 +189,7 @@ fn max_lag(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// Zero, or an interval that leaves time for other work between two checks.
+/// Parses zero, or an interval that leaves time for other work between two checks.
 fn self_check_interval(text: &str) -> Result<Duration, String> {
     let duration = go_duration(text)?;
     if !duration.is_zero() && duration < SHORTEST_INTERVAL {
@@ -198,7 +198,7 @@ fn self_check_interval(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
-/// Between a second and the bound that the documentation names.
+/// Parses an interval between a second and the bound that the documentation names.
 fn recheck_interval(text: &str) -> Result<Duration, String> {
     let duration = go_duration(text)?;
     if duration < SHORTEST_INTERVAL || duration > crate::access::lease::EVERY {

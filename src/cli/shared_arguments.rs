@@ -28,7 +28,7 @@ pub struct SourceArguments {
 }
 
 impl SourceArguments {
-    /// The source that they name.
+    /// The source that the options name.
     pub fn location(&self) -> SourceLocation {
         match &self.dir {
             Some(folder) => SourceLocation::Folder(folder.clone()),
@@ -36,7 +36,7 @@ impl SourceArguments {
         }
     }
 
-    /// The cluster that they name, if they name no folder.
+    /// The cluster that the options name, unless they name a folder.
     pub fn cluster(&self) -> ClusterOptions {
         ClusterOptions {
             kubeconfig: self.kubeconfig.clone(),

@@ -251,7 +251,7 @@ impl Extractor {
         self.whole.labels.namespace
     }
 
-    /// What a label of a field selector refers to.
+    /// Resolves a label of a field selector to a field.
     ///
     /// # Errors
     /// The message of kube-apiserver for this kind.
@@ -308,7 +308,7 @@ impl Extractor {
         self.record(object, &found, start)
     }
 
-    /// Makes the record out of the spans that were found in longer bytes, of which the first `shift` are gone.
+    /// Builds the record from the spans that were found in longer bytes, of which the first `shift` are gone.
     fn record(&self, bytes: Bytes, found: &FoundSpans, shift: usize) -> Result<Record, InvalidObject> {
         let reading = &self.whole.reading;
         let span = |slot: usize| {
@@ -389,7 +389,7 @@ fn wire_steps(path: &str) -> Vec<PathStep> {
     steps
 }
 
-/// The different values of a field that can have several, sorted; nulls are none.
+/// The different values of a field that can have several, sorted and without nulls.
 fn several(bytes: &[u8], spans: impl Iterator<Item = Span>, shift: usize) -> Result<Vec<Cow<'_, str>>, SyntaxError> {
     let mut values: Vec<Cow<'_, str>> = Vec::new();
     let mut full = USUAL_VALUES;
@@ -436,8 +436,8 @@ const USUAL_VALUES: usize = 256;
 /// Capacity for labels: most objects have fewer.
 const USUAL_LABELS: usize = 8;
 
-/// Reads metadata.labels: sorted by key, of equal keys the last one. Anything but an object is no label at all. The
-/// result has capacity for as many values.
+/// Reads metadata.labels, sorted by key; of equal keys the last one counts. Another value than an object has no labels.
+/// The result has capacity for this many values, too.
 fn labels(bytes: &[u8], span: Span, values: usize) -> Result<IndexedValues, SyntaxError> {
     let raw = span.of(bytes);
     let misplaced = |error: SyntaxError| SyntaxError { offset: span.start + error.offset, ..error };

@@ -71,12 +71,12 @@ impl Prune {
         self.0.binary_search_by(|(held, _)| (**held).cmp(name))
     }
 
-    /// Whether nothing is left out.
+    /// Whether nothing is pruned.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What is left out of the member of this name.
+    /// What is pruned of the member of this name.
     pub fn part(&self, name: &str) -> Option<&PrunedPart> {
         self.place(name).ok().map(|place| &self.0[place].1)
     }
@@ -96,7 +96,8 @@ impl Prune {
         Ok(out)
     }
 
-    /// Reads each byte once. The open containers are on a stack of its own, because lists nest as deep as the object does.
+    /// Writes the pruned object. Reads each byte once, with its own stack of open containers, because lists nest as
+    /// deep as the object does.
     fn write(&self, object: &[u8], out: &mut Vec<u8>) -> Result<(), SyntaxError> {
         let mut cursor = Cursor::new(object);
         cursor.space();
@@ -159,7 +160,7 @@ impl Prune {
         }
     }
 
-    /// Whether the value at a path is left out, or a part of it is.
+    /// Whether the value at a path, or a part of it, is pruned.
     pub(super) fn touches(&self, steps: &[PathStep]) -> bool {
         self.names_part_of(steps) || (!self.is_empty() && copies::FIELDS.names_part_of(steps))
     }
@@ -238,7 +239,7 @@ struct Open<'p> {
 }
 
 impl Open<'_> {
-    /// Writes the comma before all but the first of what remains.
+    /// Writes a comma before all members but the first.
     fn separate(&mut self, out: &mut Vec<u8>) {
         if self.written > 0 {
             out.push(b',');

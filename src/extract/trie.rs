@@ -198,7 +198,7 @@ impl Trie {
         &self.nodes[node].slots
     }
 
-    /// The same and those of all paths that go on from here.
+    /// The slots of the paths that end here or further down.
     pub(super) fn slots_below(&self, node: TrieNodeId) -> &[usize] {
         &self.nodes[node].slots_below
     }

@@ -78,7 +78,7 @@ pub struct RejectedPath {
 }
 
 impl CrdValidation {
-    /// Whether kube-apiserver, without the known defects, would take it.
+    /// Whether kube-apiserver would accept the definition, apart from its known defects.
     pub fn is_accepted(&self) -> bool {
         self.causes.is_empty()
     }
@@ -159,7 +159,7 @@ fn fields_are_equal(crd: &Crd) -> bool {
     all_equal(&crd.versions, |left, right| left.selectable_fields == right.selectable_fields)
 }
 
-/// Whether a list at the top level may be too long: it was, and stayed.
+/// Whether a list at the top level may be too long, because it was too long before and is unchanged.
 fn may_exceed_at_top(new: &Crd, old: &Crd) -> bool {
     let list = |crd: &Crd| crd.versions.first().map(|version| version.selectable_fields.clone()).unwrap_or_default();
     fields_are_equal(old) && list(old).len() > MAX_SELECTABLE_FIELDS && list(old) == list(new)
@@ -257,7 +257,7 @@ fn reject_all(version: &CrdVersion, cause: &StatusCause) -> Vec<RejectedPath> {
     version.selectable_fields.iter().map(rejected).collect()
 }
 
-/// The valid fields of one version, with the keys to walk.
+/// The valid fields of one version, with their paths.
 pub(super) fn accepted_fields(version: &CrdVersion) -> Vec<(Field, Vec<String>)> {
     match &version.schema {
         Some(schema) if !version.selectable_fields.is_empty() => {
@@ -508,7 +508,7 @@ fn same_schema(left: Option<&Schema>, right: Option<&Schema>) -> bool {
     }
 }
 
-/// The same of their values, of which nothing is copied.
+/// Like [`same_schema`], for their values, without copying them.
 pub(super) fn same_decoded(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Object(left), Value::Object(right)) => {

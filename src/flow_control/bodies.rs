@@ -45,7 +45,7 @@ impl Bodies {
         Bodies { bodies: Arc::new(bodies), bytes: Arc::new(bytes) }
     }
 
-    /// Takes a place for a body of which no byte has been read.
+    /// Takes a place for a body before its first byte is read.
     ///
     /// # Errors
     /// 429.
@@ -80,7 +80,7 @@ impl Bodies {
 }
 
 impl BodyPlace {
-    /// So many more bytes have arrived.
+    /// Counts bytes that have arrived.
     ///
     /// # Errors
     /// 429. They must be dropped then.

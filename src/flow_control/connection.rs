@@ -127,7 +127,7 @@ impl ConnectionState {
         ConnectionState { address: Some(address), ..ConnectionState::of(User::at(address), is_trusted) }
     }
 
-    /// For requests of a user that arrive without a socket.
+    /// The state for requests of a user that arrive without a socket.
     pub fn of(user: User, is_trusted: bool) -> ConnectionState {
         ConnectionState {
             user,
@@ -146,7 +146,7 @@ impl ConnectionState {
         }
     }
 
-    /// Whom limits are shared by while the request is not authenticated: the address as a user.
+    /// The user for limits before authentication: the address.
     pub fn user(&self) -> &User {
         &self.user
     }
@@ -177,7 +177,7 @@ impl ConnectionState {
         Ok(())
     }
 
-    /// The connection has a place in the table.
+    /// Notes that the connection has a place in the table.
     pub(crate) fn entered(&self, place: ConnectionHandle) {
         let _ = self.place.set(place);
     }
@@ -187,7 +187,7 @@ impl ConnectionState {
         self.pending.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether its place is needed, so that it ends gracefully.
+    /// Whether the connection must end gracefully, because its place is needed.
     pub(crate) fn is_displaced(&self) -> bool {
         self.is_displaced.load(Ordering::Relaxed)
     }
@@ -203,12 +203,12 @@ impl ConnectionState {
         self.evicted.notify_one();
     }
 
-    /// Done when the connection has to end at once.
+    /// Resolves when the connection must end at once.
     pub(crate) async fn wait_for_eviction(&self) {
         self.evicted.notified().await;
     }
 
-    /// A request is complete as far as its head.
+    /// Notes that the head of a request is complete.
     pub(crate) fn begin(self: &Arc<ConnectionState>) -> PendingRequest {
         self.has_requested.store(true, Ordering::Relaxed);
         self.pending.fetch_add(1, Ordering::Relaxed);
@@ -241,7 +241,7 @@ impl ConnectionState {
         }
     }
 
-    /// Done when the connection has to end.
+    /// Resolves when the connection must end.
     pub(crate) async fn wait_for_close(&self) -> CloseReason {
         loop {
             match self.verdict(Instant::now()) {
@@ -254,7 +254,7 @@ impl ConnectionState {
         }
     }
 
-    /// The peer was told that the connection ends. Done when it has not ended it in time: a peer may ignore what it is told.
+    /// Resolves when a connection that should end has not done so in time: the peer may ignore GOAWAY.
     pub(crate) async fn wait_for_cut(&self) {
         let announced = Instant::now();
         let mut next = announced;
@@ -298,7 +298,7 @@ impl Default for ConnectionState {
 pub(crate) struct PendingRequest(Arc<ConnectionState>);
 
 impl PendingRequest {
-    /// The head of the response is there; a guard for its body if the request was accepted.
+    /// Notes the head of a response; returns a guard for its body if the request was accepted.
     pub(crate) fn respond(self, code: StatusCode) -> Option<OpenResponse> {
         let is_rejected =
             matches!(code, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);

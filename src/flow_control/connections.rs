@@ -189,7 +189,7 @@ impl Connections {
         }
     }
 
-    /// Takes the share of a long head, which takes so many bytes until its request is answered.
+    /// Takes the share of a long head of this many bytes, until its request is answered.
     ///
     /// # Errors
     /// 429 when the long heads of this address take as much as they may.
@@ -206,7 +206,7 @@ impl Connections {
         })
     }
 
-    /// Bytes that requests with long heads take.
+    /// The bytes of requests with long heads.
     pub fn long_heads(&self) -> u64 {
         self.heads.total()
     }
@@ -221,19 +221,19 @@ impl Connections {
         share
     }
 
-    /// Whether a connection is not to be read before other requests were looked at.
+    /// Whether a connection must not be read until other requests were processed.
     pub(crate) fn must_pause(&self, user: &User, is_authenticated: bool) -> bool {
         let most = if is_authenticated { MOST_READ_UNSTARTED } else { MOST_UNAUTHENTICATED_UNSTARTED };
         let (all, of_user) = self.streams.total_and_of(user);
         all > most || of_user > MOST_UNSTARTED_OF_ADDRESS
     }
 
-    /// Bytes of requests that have arrived over HTTP/2 and were not looked at yet.
+    /// The bytes of HTTP/2 requests that have arrived and are not processed yet.
     pub fn unstarted(&self) -> u64 {
         self.streams.total()
     }
 
-    /// How many streams were reset because too many requests were not looked at yet.
+    /// The number of streams that were reset because too many requests were not processed yet.
     pub fn refused_streams(&self) -> u64 {
         self.refused_streams.load(Ordering::Relaxed)
     }
@@ -242,7 +242,7 @@ impl Connections {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a connection a place, if need be that of another one; `None` when it has to be rejected.
+    /// Gives a connection a place, which may be that of another one; `None` when it must be rejected.
     pub fn enter(self: &Arc<Connections>, state: &Arc<ConnectionState>) -> Option<CountedConnection> {
         let origin = state.address().map(origin_of);
         let is_trusted = state.is_authenticated();
@@ -304,22 +304,22 @@ impl Connections {
         Ok(())
     }
 
-    /// The most at a time.
+    /// The maximum number of connections.
     pub fn most(&self) -> usize {
         self.most
     }
 
-    /// The most that may be unauthenticated at a time.
+    /// The maximum number of unauthenticated connections.
     pub fn most_unauthenticated(&self) -> usize {
         (self.most / PART).max(1)
     }
 
-    /// The most that may be authenticated at a time.
+    /// The maximum number of authenticated connections.
     pub fn most_authenticated(&self) -> usize {
         (self.most - self.most_unauthenticated().min(self.most)).max(1)
     }
 
-    /// The most of one address while half of the places are taken.
+    /// The maximum of one address while half of the places are taken.
     pub fn share(&self) -> usize {
         (self.most / PART).max(LEAST_SHARE).min(self.most)
     }
@@ -334,47 +334,47 @@ impl Connections {
         self.table().unauthenticated.total()
     }
 
-    /// How many the address with most of them has.
+    /// The number of connections of the address with the most.
     pub fn of_busiest(&self) -> usize {
         self.table().origins.values().copied().max().unwrap_or_default()
     }
 
-    /// How many authenticated ones the user with most of them has.
+    /// The number of authenticated connections of the user with the most.
     pub fn of_busiest_user(&self) -> usize {
         self.table().authenticated.largest()
     }
 
-    /// The equal part of each user that has authenticated ones; a user may have more while there is room.
+    /// The equal part of each user with authenticated connections. A user may have more while there is room.
     pub fn equal_part(&self) -> usize {
         (self.most_authenticated() / self.table().authenticated.groups().max(1)).max(1)
     }
 
-    /// How many requests were refused because their user had as many as it may.
+    /// The number of requests that were rejected because their user had the maximum of connections.
     pub fn refused_by_user(&self) -> u64 {
         self.refused_by_user.load(Ordering::Relaxed)
     }
 
-    /// How many were refused because the table was full.
+    /// The number of connections that were rejected because the table was full.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// How many were refused because their address had its share.
+    /// The number of connections that were rejected because their address had its share.
     pub fn refused_by_share(&self) -> u64 {
         self.refused_by_share.load(Ordering::Relaxed)
     }
 
-    /// The server has ended a connection.
+    /// Counts a connection that the server has ended.
     pub(crate) fn count_closed(&self, reason: CloseReason) {
         self.closed[reason as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many the server has ended for a reason.
+    /// The number of connections that the server has ended for this reason.
     pub fn closed(&self, reason: CloseReason) -> u64 {
         self.closed[reason as usize].load(Ordering::Relaxed)
     }
 
-    /// Why a connection has no place.
+    /// The error for a connection without a place.
     pub fn limited(&self) -> Limited {
         let message = format!(
             "too many connections: this server has as many open as it may. Send requests over connections that are open (one \

@@ -17,7 +17,7 @@ const CONTROL_PLANE: [&str; 3] = ["system:kube-", "system:node:", "system:servic
 /// Longer queries are none of probes, in bytes. To read them is work that has to wait for its turn.
 const LONGEST_QUERY: usize = 256;
 
-/// Whether a request for this path, with a query of this length, bypasses the queue; `user`: who it was authenticated as.
+/// Whether a request with this path and this length of query bypasses the queue. `user`: the authenticated user.
 pub fn is_exempt(path: &str, query_length: usize, user: Option<&User>) -> bool {
     let is_control_plane = || user.is_some_and(|user| CONTROL_PLANE.iter().any(|start| user.name().starts_with(start)));
     let is_probe = query_length <= LONGEST_QUERY && PATHS.contains(&path.trim_start_matches('/'));

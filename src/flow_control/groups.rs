@@ -33,27 +33,27 @@ impl<Key, State> Default for ConnectionGroups<Key, State> {
 }
 
 impl<Key: Clone + Eq + Hash + Ord, State: GroupMember> ConnectionGroups<Key, State> {
-    /// Connections of all groups.
+    /// The number of connections of all groups.
     pub(super) fn total(&self) -> usize {
         self.total
     }
 
-    /// Groups with a connection.
+    /// The number of groups with a connection.
     pub(super) fn groups(&self) -> usize {
         self.groups.len()
     }
 
-    /// Connections of the largest group.
+    /// The number of connections of the largest group.
     pub(super) fn largest(&self) -> usize {
         self.ranking.last().map_or(0, |(count, ..)| *count)
     }
 
-    /// Connections of a group.
+    /// The number of connections of a group.
     pub(super) fn of(&self, key: &Key) -> usize {
         self.groups.get(key).map_or(0, BTreeMap::len)
     }
 
-    /// Whether a connection is there.
+    /// Whether the group has this connection.
     pub(super) fn contains(&self, key: &Key, number: u64) -> bool {
         self.groups.get(key).is_some_and(|group| group.contains_key(&number))
     }
@@ -64,7 +64,7 @@ impl<Key: Clone + Eq + Hash + Ord, State: GroupMember> ConnectionGroups<Key, Sta
         self.total += 1;
     }
 
-    /// Takes a connection out; `None` if it is not there.
+    /// Removes a connection; `None` if it does not exist.
     pub(super) fn remove(&mut self, key: &Key, number: u64) -> Option<Arc<State>> {
         let removed = self.change(key, |group| group.remove(&number));
         self.total -= usize::from(removed.is_some());
@@ -77,7 +77,7 @@ impl<Key: Clone + Eq + Hash + Ord, State: GroupMember> ConnectionGroups<Key, Sta
         candidates.find(|(_, state)| state.is_idle()).map(|(number, _)| *number)
     }
 
-    /// The connection of a group that has to go: one without a request in progress before the others, and then the oldest.
+    /// The connection of a group to evict: one without a request in progress before the others, and then the oldest.
     pub(super) fn first_of(&self, key: &Key) -> Option<u64> {
         self.idle_of(key).or_else(|| self.groups.get(key)?.keys().next().copied())
     }
@@ -90,7 +90,7 @@ impl<Key: Clone + Eq + Hash + Ord, State: GroupMember> ConnectionGroups<Key, Sta
         idle.or_else(|| Some((first.clone(), self.first_of(first)?)))
     }
 
-    /// Changes a group, and its rank with it.
+    /// Changes a group, and updates its rank.
     fn change<Changed>(
         &mut self,
         key: &Key,

@@ -86,7 +86,7 @@ impl Limit {
         }
     }
 
-    /// As the reason of a cause in a Status, and of a condition.
+    /// The reason in a cause of a Status, and in a condition.
     pub fn reason(self) -> &'static str {
         match self {
             Limit::Connections => "ConnectionLimit",
@@ -105,7 +105,7 @@ impl Limit {
         }
     }
 
-    /// The option that sets it, or of which it is a part.
+    /// The option that sets the limit, or that it is a part of.
     pub fn flag(self) -> &'static str {
         match self {
             Limit::Connections
@@ -137,7 +137,7 @@ pub struct Limited {
 }
 
 impl Limited {
-    /// There is no memory for a copy. Time alone does not help.
+    /// The error for a store that does not fit into memory. Waiting alone does not help.
     pub fn memory(over: &OverMemory) -> Limited {
         Limited { limit: Limit::Memory, message: over.to_string(), retry_after: None }
     }
@@ -181,7 +181,7 @@ impl Default for LimitSettings {
     }
 }
 
-/// Seats where none are named: so many for each processor that the process may use.
+/// The default number of seats, from the number of processors that the process may use.
 pub fn default_seats() -> u64 {
     available_parallelism().map_or(1, |cores| cores.get() as u64).saturating_mul(SEATS_PER_CORE)
 }

@@ -71,7 +71,7 @@ impl Lists {
         })))
     }
 
-    /// Asks for a place for a list of so many bytes.
+    /// Acquires a permit for a list of this many bytes, or joins the queue.
     ///
     /// # Errors
     /// 429 when too many of this user wait already.

@@ -75,13 +75,13 @@ pub struct HeadShare {
 }
 
 impl HeadShare {
-    /// The request waits no longer for authentication and authorization.
+    /// Releases the part that counts until the request is authenticated and authorized.
     pub fn authorized(&mut self) {
         self.until_authorized = None;
     }
 }
 
-/// About what headers take in memory, in bytes. Over HTTP/2 a field can be one byte on the wire.
+/// The approximate memory of headers, in bytes. Over HTTP/2 a field can be one byte on the wire.
 pub fn header_bytes(headers: &HeaderMap) -> u64 {
     headers.iter().map(|(name, value)| (name.as_str().len() + value.len() + FIELD_BYTES) as u64).sum()
 }
@@ -132,7 +132,7 @@ impl Limits {
         &self.watches
     }
 
-    /// Seats, for all work that requests cause.
+    /// The seats for all work that requests cause.
     pub fn seats(&self) -> &Arc<Seats> {
         &self.seats
     }
@@ -142,7 +142,7 @@ impl Limits {
         &self.lists
     }
 
-    /// Bytes that clients have not read.
+    /// The limits of bytes that clients have not read.
     pub fn unread(&self) -> &Arc<Unread> {
         &self.unread
     }
@@ -178,7 +178,7 @@ impl Limits {
         &self.bodies
     }
 
-    /// A request was refused for this limit.
+    /// Counts a request that this limit rejected.
     pub fn count(&self, limit: Limit) {
         self.refused[limit as usize].fetch_add(1, Ordering::Relaxed);
     }

@@ -118,19 +118,19 @@ impl Seats {
         Seats { most, taken: AtomicU64::new(0), shared: Mutex::new(shared) }
     }
 
-    /// One who does work for a user, turn by turn.
+    /// A worker, which works for a user in turns.
     pub fn worker(self: &Arc<Seats>, user: &User) -> Worker {
         Worker { seats: self.clone(), user: user.clone(), ticket: None, paid: 0 }
     }
 
-    /// Waits for one turn of work that is in progress.
+    /// Waits for one turn of work in progress.
     pub async fn turn_of(self: &Arc<Seats>, user: &User) -> Worker {
         let mut worker = self.worker(user);
         poll_fn(|context| worker.poll_turn(context)).await;
         worker
     }
 
-    /// Seats taken in this round, while requests wait for the next one; otherwise none.
+    /// The seats taken in this round while requests wait for the next one; otherwise 0.
     pub fn taken(&self) -> u64 {
         let taken = self.taken.load(Ordering::Relaxed);
         if taken < CLOSED { 0 } else { (taken - CLOSED).min(self.most).div_ceil(UNITS_PER_SEAT) }
@@ -180,7 +180,7 @@ impl Seats {
         is_waiting
     }
 
-    /// Has the round ended by a task that lets all runnable ones run first.
+    /// Starts the task that ends the round after all runnable tasks have run.
     #[expect(clippy::disallowed_methods, reason = "the task that ends rounds lives only while requests wait")]
     fn end_round(self: &Arc<Seats>) {
         if Handle::try_current().is_err() {
@@ -238,7 +238,7 @@ impl Unpaid {
         Unpaid { seats: seats.clone(), user: user.clone(), time: Duration::ZERO }
     }
 
-    /// So much has been done without a turn.
+    /// Counts work that was done outside of a turn.
     pub fn add(&mut self, time: Duration) {
         self.time += time;
     }
@@ -320,7 +320,7 @@ impl Worker {
         self.work_and_settle(Duration::ZERO, work)
     }
 
-    /// The same, and pays for earlier work too.
+    /// Like [`Worker::work`], and pays for earlier work too.
     pub fn work_and_settle<Done>(&mut self, unpaid: Duration, work: impl FnOnce() -> Done) -> Done {
         let begun = Instant::now();
         let done = work();

@@ -19,7 +19,7 @@ pub struct ResponseBacklog {
     pub progress: u64,
 }
 
-/// The places of the answers that end, so that no more than `most` bytes stay unread.
+/// The positions of the responses to end, so that at most `most` bytes stay unread.
 pub fn slowest(held: &[ResponseBacklog], most: u64) -> Vec<usize> {
     let mut total: u64 = held.iter().map(|answer| answer.bytes).sum();
     let mut users: HashMap<&User, (u64, Vec<usize>)> = HashMap::new();

@@ -212,7 +212,7 @@ impl Unread {
         self.small.take(address, RESPONSE + length as u64)
     }
 
-    /// Counts an answer to this user, which is a watch or not.
+    /// A meter for a response to this user. `is_watch`: it is that of a watch.
     pub fn meter(self: &Arc<Unread>, user: &User, is_watch: bool, share: Option<UserShare>) -> Meter {
         let ahead = if is_watch { WATCH_AHEAD } else { LIST_AHEAD };
         let number = self.meters.fetch_add(1, Ordering::Relaxed);
@@ -245,24 +245,24 @@ impl Unread {
         self.watches.load(Ordering::SeqCst)
     }
 
-    /// Unread bytes of all answers.
+    /// The unread bytes of all responses.
     pub fn bytes_of_all(&self) -> u64 {
         self.total.load(Ordering::Relaxed)
     }
 
-    /// Watches that were ended for the bound.
+    /// The number of watches that were ended because of the bound.
     pub fn ended(&self) -> u64 {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// Whether a watch of which nothing is unread can make a piece.
+    /// Whether a watch without unread bytes can create a piece.
     fn has_room(&self, user: &UserUnread) -> bool {
         let bytes = self.bytes();
         bytes <= self.most.saturating_add(self.most / 4)
             || (bytes < self.most.saturating_mul(2) && user.bytes.load(Ordering::SeqCst) < self.most / FIRST)
     }
 
-    /// So many bytes of watches of this user have become free.
+    /// Notes that bytes of watches of this user are free.
     fn freed(&self, user: &UserUnread, bytes: u64) {
         let before = self.watches.fetch_sub(bytes, Ordering::SeqCst);
         let of_user = user.bytes.fetch_sub(bytes, Ordering::SeqCst);
@@ -434,13 +434,13 @@ impl UnreadResponse {
         answer
     }
 
-    /// Makes its share as large as this, if it may be.
+    /// Raises the share to this amount, if possible.
     fn raise(&self, bytes: u64) -> bool {
         let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
         share.as_mut().is_none_or(|share| share.raise(bytes))
     }
 
-    /// Whether the task that sends it has to end.
+    /// Whether the sending task must end.
     pub fn is_ended(&self) -> bool {
         self.is_ended.load(Ordering::Relaxed)
     }

@@ -20,7 +20,7 @@ impl User {
         User(Arc::from(name))
     }
 
-    /// The clients of an address, where no user is authenticated.
+    /// The clients of an address, for requests without an authenticated user.
     pub fn at(address: IpAddr) -> User {
         match origin_of(address) {
             IpAddr::V6(network) => User::named(&format!("{network}/64")),

@@ -39,7 +39,7 @@ impl Watches {
         Watches { most, held: Arc::new(Shares::new(most.saturating_mul(USERS), FIRST)) }
     }
 
-    /// Counts another one, which holds so many bytes of its request.
+    /// Counts a watch, whose request takes this many bytes.
     ///
     /// # Errors
     /// 429 when the user has the most already. Without a time to come again at: that lets whoever asked see the message at once
@@ -49,7 +49,7 @@ impl Watches {
         Ok(CountedWatch { user: user.clone(), _share: share })
     }
 
-    /// Counts what a watch holds beside that for some time; `what` takes it, such as "its selectors take".
+    /// Counts further memory of a watch for some time. `what` names it in the error, such as "its selectors take".
     ///
     /// # Errors
     /// The same.
@@ -83,12 +83,12 @@ impl Watches {
         })
     }
 
-    /// The most that one user may have.
+    /// The maximum of one user.
     pub fn most(&self) -> u64 {
         self.most
     }
 
-    /// The most that one user has.
+    /// The number of watches of the user with the most.
     pub fn of_busiest(&self) -> u64 {
         self.held.of_heaviest()
     }

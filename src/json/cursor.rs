@@ -32,7 +32,7 @@ impl Span {
         self.start == self.end
     }
 
-    /// The bytes, or nothing when absent.
+    /// The bytes of the span; empty when it is absent.
     pub(crate) fn of(self, bytes: &[u8]) -> &[u8] {
         &bytes[self.start..self.end]
     }
@@ -67,7 +67,7 @@ impl Drop for Cursor<'_> {
     }
 }
 
-/// How many bytes the cursors of this thread read while it runs.
+/// The number of bytes that the cursors of this thread read while `work` runs.
 #[cfg(test)]
 pub(crate) fn bytes_read<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = bytes_read_so_far();
@@ -75,7 +75,7 @@ pub(crate) fn bytes_read<T>(run: impl FnOnce() -> T) -> (T, usize) {
     (result, bytes_read_so_far() - before)
 }
 
-/// How many bytes the cursors of this thread have read.
+/// The number of bytes that the cursors of this thread have read.
 #[cfg(test)]
 pub(crate) fn bytes_read_so_far() -> usize {
     BYTES_READ.get()
@@ -104,13 +104,13 @@ impl<'b> Cursor<'b> {
         self.bytes.get(self.position).copied()
     }
 
-    /// Steps over bytes that are known to be there.
+    /// Advances over bytes that exist.
     pub(crate) fn step(&mut self, count: usize) {
         debug_assert!(count <= self.bytes.len() - self.position, "a cursor must not pass the end");
         self.position += count;
     }
 
-    /// Steps over one byte that was peeked.
+    /// Advances over one byte that was peeked.
     pub(crate) fn advance(&mut self) {
         self.position += 1;
     }
@@ -135,7 +135,7 @@ impl<'b> Cursor<'b> {
         Ok(())
     }
 
-    /// Steps over these bytes if they are next.
+    /// Advances over these bytes if they are next.
     pub(crate) fn takes(&mut self, expected: &[u8]) -> bool {
         let takes = self.bytes[self.position..].starts_with(expected);
         self.position += if takes { expected.len() } else { 0 };
@@ -246,7 +246,7 @@ impl<'b> Cursor<'b> {
         }
     }
 
-    /// Skips a number or literal, checking it.
+    /// Skips and validates a number or literal.
     pub(crate) fn skip_scalar(&mut self) -> Result<(), SyntaxError> {
         let start = self.position;
         let rest = &self.bytes[start..];
@@ -309,7 +309,7 @@ impl Brackets {
         self.depth += 1;
     }
 
-    /// False when the innermost bracket is of the other kind.
+    /// Closes a bracket; false if the innermost one is of the other kind.
     fn close(&mut self, is_list: bool) -> bool {
         if (self.innermost & 1 == 1) != is_list {
             return false;

@@ -151,7 +151,7 @@ impl<'b> Tree<'b> {
         Tree::of_at_most(bytes, usize::MAX)
     }
 
-    /// The same of at most so many values: each takes 20 bytes, however short it is.
+    /// Like [`Tree::read`], for at most this many values: each takes 20 bytes, however short it is.
     ///
     /// # Errors
     /// As above, and more values.
@@ -265,7 +265,7 @@ impl<'b> Tree<'b> {
         Some(NodeId(self.nodes[id].first)).filter(|first| *first != self.root())
     }
 
-    /// The element or member behind it.
+    /// The element or member after this one.
     pub(crate) fn next(&self, id: NodeId) -> Option<NodeId> {
         Some(NodeId(self.nodes[id].next)).filter(|next| *next != self.root())
     }
@@ -366,7 +366,7 @@ pub(crate) fn value(bytes: &[u8], levels: usize) -> Result<Value, InvalidJson> {
     build(bytes, levels, Below::Rejected)
 }
 
-/// Reads the outer levels of a value. Objects and lists below them are empty.
+/// Parses the outer levels of a value. Objects and lists below them are empty.
 ///
 /// # Errors
 /// Bytes that are no JSON value, or nest deeper than an API server stores.

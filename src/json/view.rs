@@ -18,7 +18,7 @@ impl<'t> Json<'t> {
     /// Nothing.
     pub(crate) const NOTHING: Json<'static> = Json(None);
 
-    /// The whole value of a tree; nothing where none could be read.
+    /// The root value of a tree; missing if the tree could not be read.
     pub(crate) fn of(tree: Option<&'t Tree<'t>>) -> Json<'t> {
         Json(tree.map(|tree| (tree, tree.root())))
     }
@@ -32,7 +32,7 @@ impl<'t> Json<'t> {
         Json(member)
     }
 
-    /// The items of a list; none where there is no list.
+    /// The elements of a list; none for other values.
     pub(crate) fn items(self) -> impl Iterator<Item = Json<'t>> + Clone {
         self.children(NodeKind::List).map(|(tree, id)| Json(Some((tree, id))))
     }

@@ -102,7 +102,7 @@ pub(crate) fn memory_of(json: &[u8], most: usize) -> usize {
     memory
 }
 
-/// The bytes after the end of a string that has begun.
+/// The bytes after the end of a string, from a position inside of it.
 fn behind_text(mut rest: &[u8]) -> &[u8] {
     while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b'\\')) {
         if rest[at] == b'"' {
@@ -113,7 +113,7 @@ fn behind_text(mut rest: &[u8]) -> &[u8] {
     &[]
 }
 
-/// Reads a value that takes at most so many bytes of memory.
+/// Parses a value that takes at most this many bytes of memory.
 ///
 /// # Errors
 /// [`Overweight`].

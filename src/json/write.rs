@@ -34,8 +34,8 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// How many bytes there are before the first one that may need an escape. Blocks are compared without a branch for each byte, as a text
-/// can be a megabyte that is written for thousands of clients.
+/// The number of bytes before the first one that may need an escape. Blocks are compared without a branch for each
+/// byte, as a text can be a megabyte that is written for thousands of clients.
 fn plain_length(bytes: &[u8]) -> usize {
     const BLOCK: usize = 32;
     let is_plain = |block: &&[u8]| !block.iter().fold(false, |any, byte| any | may_need_escape(*byte));

@@ -84,7 +84,7 @@ pub const MOST_PROBLEMS: usize = 8;
 /// Characters of a message: it can show what the author wrote.
 const LONGEST_MESSAGE: usize = 1_024;
 
-/// A message that is not too long.
+/// Shortens a message that is too long.
 pub fn shortened(mut message: String) -> String {
     if let Some((end, _)) = message.char_indices().nth(LONGEST_MESSAGE) {
         message.truncate(end);
@@ -93,7 +93,7 @@ pub fn shortened(mut message: String) -> String {
     message
 }
 
-/// The extra fields of a FieldCache, as `extract::extra` takes them.
+/// The extra fields of a FieldCache, in the form that `extract::extra` takes.
 pub fn requests(spec: &FieldCacheSpec) -> Vec<FieldRequest> {
     spec.selectable_fields
         .iter()
@@ -216,7 +216,7 @@ pub enum CacheLookup {
     NotFound(Vec<String>),
 }
 
-/// Which fields a resource has, and how it gets others.
+/// A hint: the fields of a resource, and how to add others.
 fn offered(plan: &Extractor, name: &str) -> String {
     const MOST: usize = 8;
     let namespace = plan.accepts_namespace().then_some("metadata.namespace");

@@ -105,7 +105,7 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// What `kubectl apply -k` of the folder reads.
+/// The `kustomization.yaml` that `kubectl apply -k` of the folder reads.
 pub fn kustomization(files: &[String]) -> Value {
     let mut members = Map::new();
     members.insert("apiVersion".to_owned(), json!("kustomize.config.k8s.io/v1beta1"));

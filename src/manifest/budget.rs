@@ -46,12 +46,12 @@ pub struct MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// At most this many bytes.
+    /// A budget of this many bytes.
     pub fn new(limit: usize) -> MemoryBudget {
         MemoryBudget { limit, used: 0, is_exceeded: false, decoded: 0, aliased: 0 }
     }
 
-    /// For a file of this size, which the user chose to read.
+    /// A budget for a file of this size, which the user chose to read.
     pub fn of_file(size: usize) -> MemoryBudget {
         MemoryBudget::new(OF_ANY_FILE.saturating_add(size.saturating_mul(OF_EACH_BYTE)))
     }
@@ -76,7 +76,7 @@ impl MemoryBudget {
         self.used = used;
     }
 
-    /// One element of a list that has this many.
+    /// Charges an element of a list that has `before` elements already.
     pub(super) fn element(&mut self, before: usize) -> Result<(), String> {
         match before {
             0 => self.charge(FIRST_ELEMENT),
@@ -116,7 +116,7 @@ impl MemoryBudget {
         self.decoded += 1;
     }
 
-    /// An alias repeats this many nodes.
+    /// Charges an alias, which repeats this many nodes.
     ///
     /// # Errors
     /// Too large a part of the document comes from aliases; the sentence is kube-apiserver's.

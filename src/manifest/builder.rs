@@ -214,7 +214,7 @@ impl Builder {
         matches!(self.stack.last(), Some(Frame { content: Content::Mapping { key: None, .. }, .. }))
     }
 
-    /// Keys of JSON are texts: numbers and booleans become theirs.
+    /// Takes the key of a member. Keys of JSON are strings, so numbers and booleans become strings.
     fn take_key(&mut self, text: &str, style: ScalarStyle, budget: &mut MemoryBudget) -> Result<(), String> {
         let name = if style != ScalarStyle::Plain {
             text.to_owned()

@@ -60,7 +60,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Skips blanks and takes one byte if it is the next.
+    /// Skips whitespace, and consumes this byte if it is next.
     fn takes(&mut self, byte: u8) -> bool {
         self.skip_blanks();
         let found = self.peek() == Some(byte);
@@ -159,7 +159,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A text; serde_json knows the escapes, this only finds the end.
+    /// Parses a string. serde_json resolves the escapes; this only finds the end.
     fn string(&mut self) -> Result<String, String> {
         let start = self.offset;
         self.offset += 1;

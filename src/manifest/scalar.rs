@@ -6,7 +6,7 @@
 
 use serde_json::{Number, Value};
 
-/// The value of a plain scalar without a tag.
+/// Resolves a plain scalar without a tag.
 ///
 /// # Errors
 /// What has no JSON form.
@@ -41,7 +41,7 @@ fn number(text: &str) -> Result<Option<Number>, String> {
     }
 }
 
-/// Go's `strconv.ParseInt` and `ParseUint` with base 0: a prefix chooses the base.
+/// Parses an integer as Go's `strconv.ParseInt` and `ParseUint` with base 0: a prefix selects the base.
 fn integer(text: &str) -> Option<Number> {
     let (is_negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -67,7 +67,7 @@ fn integer(text: &str) -> Option<Number> {
     (!text.starts_with('+') || magnitude <= i64::MAX.unsigned_abs()).then(|| Number::from(magnitude))
 }
 
-/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`
+/// Whether a text matches `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`.
 fn is_float(text: &str) -> bool {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (mantissa, exponent) = match unsigned.find(['e', 'E']) {

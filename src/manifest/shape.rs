@@ -50,7 +50,7 @@ impl ShapeErrors {
     }
 }
 
-/// Takes nulls for absent, as Go does, and gathers what does not fit.
+/// Removes nulls, as Go treats them as absent, and collects what does not fit.
 pub fn settle(value: &mut Value, shape: DocumentShape, path: &str, found: &mut ShapeErrors) {
     let at = |member: &str| if path.is_empty() { member.to_owned() } else { format!("{path}.{member}") };
     match (shape, value) {

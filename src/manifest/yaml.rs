@@ -152,7 +152,7 @@ impl<'a> Chunks<'a> {
         Chunks { rest, line: 1, form }
     }
 
-    /// How long the next chunk is, and how many lines it has.
+    /// The length of the next chunk, and its number of lines.
     fn next_length(&self) -> (usize, usize) {
         let (mut length, mut lines) = (0, 0);
         for line in self.rest.split_inclusive(|byte| *byte == b'\n') {
@@ -184,7 +184,7 @@ impl<'a> Iterator for Chunks<'a> {
     }
 }
 
-/// Whether there is nothing but blanks, comments, directives and markers.
+/// Whether a chunk has only whitespace, comments, directives and markers.
 fn is_empty(chunk: &[u8]) -> bool {
     chunk.split(|byte| *byte == b'\n').all(|line| {
         let line = line.trim_ascii();

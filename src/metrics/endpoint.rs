@@ -138,12 +138,12 @@ impl Metrics {
         admitted.map(|_| ()).map_err(ApiError::Access)
     }
 
-    /// Answers a request without a connection.
+    /// Responds to a request that has no connection.
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Body> {
         self.answer_to(&ConnectionState::default(), request).await
     }
 
-    /// Answers a request of a connection. Ignores its body.
+    /// Responds to a request of a connection. Ignores its body.
     pub async fn answer_to<B>(&self, connection: &ConnectionState, request: Request<B>) -> Response<Body> {
         let (parts, _) = request.into_parts();
         let info = RequestInfo::read(&parts.method, parts.uri.path(), Query::default());

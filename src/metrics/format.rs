@@ -42,7 +42,7 @@ impl ExpositionFormat {
     }
 }
 
-/// All metrics of these families, in a format.
+/// Encodes these families.
 pub(super) fn encode(families: &Registry, format: ExpositionFormat) -> String {
     let mut text = String::new();
     // Writing to a string does not fail, and no collector has an error of its own.
@@ -53,7 +53,7 @@ pub(super) fn encode(families: &Registry, format: ExpositionFormat) -> String {
     }
 }
 
-/// OpenMetrics text in the text format 0.0.4.
+/// Converts OpenMetrics text to the text format 0.0.4.
 pub(super) fn plain(open_metrics: &str) -> String {
     let counters: BTreeSet<&str> =
         open_metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter")).collect();

@@ -33,7 +33,7 @@ pub struct ProcessStats {
 const TICKS_A_SECOND: f64 = 100.0;
 
 impl ProcessStats {
-    /// Reads those of this process.
+    /// Reads the metrics of this process.
     pub fn now() -> ProcessStats {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         // The directory that is being read is open too.

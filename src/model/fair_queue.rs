@@ -128,7 +128,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         self.places
     }
 
-    /// Bytes of those who have places.
+    /// The bytes of requests that have places.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -143,12 +143,12 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         self.users.len()
     }
 
-    /// Places of a user, and the user's requests that wait.
+    /// The number of places of a user, and of the user's waiting requests.
     pub fn of(&self, user: &User) -> (u64, usize) {
         self.users.get(user).map_or((0, 0), |share| (share.places, share.waiting.len()))
     }
 
-    /// A request wants a place now, or as soon as there is one.
+    /// Grants a place, or queues the request.
     pub fn enter(&mut self, user: &User, ticket: Ticket, cost: Cost) -> Entered {
         let (places, waiting) = self.of(user);
         let is_first = places == 0 && waiting == 0 && self.has_first_place();
@@ -159,7 +159,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         self.wait(user, ticket, cost)
     }
 
-    /// A request waits for a place, unless too many do.
+    /// Queues a request, unless too many wait.
     pub fn wait(&mut self, user: &User, ticket: Ticket, cost: Cost) -> Entered {
         let waiting = self.of(user).1;
         let is_full = self.waiting >= self.bounds.waiting_together && waiting > 0;
@@ -170,7 +170,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         Entered::Queued
     }
 
-    /// A request that was let in before waits for a further place. It is never rejected: the bounds counted it when it came.
+    /// Grants a further place to a request, or queues it. It is never rejected: the bounds counted it when it came.
     pub fn go_on(&mut self, user: &User, ticket: Ticket, cost: Cost) {
         let (kind, now) = (self.kind, self.now);
         self.waiting += 1;
@@ -182,7 +182,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         });
     }
 
-    /// A request has cost more places than it was given. They count against the next turns of its user.
+    /// Counts places that a request used beyond those it was granted. They count against the next turns of its user.
     pub fn charge(&mut self, user: &User, places: u64) {
         let now = self.now;
         self.places = self.places.saturating_add(places);
@@ -192,7 +192,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         });
     }
 
-    /// A request leaves its place; returns whose turn it is now.
+    /// Frees the place of a request; returns the tickets whose turn it is now.
     pub fn release(&mut self, user: &User, cost: Cost) -> Vec<Ticket> {
         if self.users.contains_key(user) {
             self.change(user, |share| share.places = share.places.saturating_sub(cost.places));
@@ -212,7 +212,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         turns
     }
 
-    /// A request does not wait any longer; `None` if it did not wait. Returns whose turn it is now.
+    /// Removes a waiting request; `None` if it did not wait. Returns the tickets whose turn it is now.
     pub fn cancel(&mut self, user: &User, ticket: Ticket) -> Option<Vec<Ticket>> {
         let share = self.users.get(user)?;
         let place = share.waiting.iter().position(|(waiting, _)| *waiting == ticket)?;

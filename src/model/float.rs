@@ -1,6 +1,6 @@
 //! Floats as Go prints them (strconv `ftoa.go`): the shortest digits that read back, with or without an exponent.
 
-/// As `%v` and `%g` print a float, and YAML: with an exponent below 1e-4 and from 1e+06 on.
+/// Formats a float as `%v` and `%g`, and as YAML: with an exponent below 1e-4 and from 1e+06 on.
 pub fn general(float: f64) -> String {
     with_exponent(float, -4..6)
 }
@@ -15,7 +15,7 @@ pub fn json(float: f64) -> String {
     }
 }
 
-/// With an exponent unless it is one of these.
+/// Formats a float with an exponent, unless it is in this range.
 fn with_exponent(float: f64, plain: std::ops::Range<i32>) -> String {
     // The shortest form that reads back, whose exponent has no sign and no padding.
     let scientific = format!("{float:e}");

@@ -32,7 +32,7 @@ impl Key {
         Key::split(&self.0).1
     }
 
-    /// Namespace and name of a joined text.
+    /// The namespace and the name of a key as text.
     pub fn split(joined: &str) -> (&str, &str) {
         joined.split_once('/').unwrap_or(("", joined))
     }

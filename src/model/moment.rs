@@ -34,7 +34,7 @@ impl Moment {
         Some(Moment(seconds * MICROSECONDS + i64::from(microseconds)))
     }
 
-    /// Whole seconds from `earlier` to this, cut towards zero, as far as Go can count.
+    /// Whole seconds since `earlier`, truncated towards zero, within the range of Go.
     pub fn seconds_since(self, earlier: Moment) -> i64 {
         (self.0.saturating_sub(earlier.0) / MICROSECONDS).clamp(-LONGEST, LONGEST)
     }
@@ -55,7 +55,7 @@ pub fn seconds_of_any_year(text: &str) -> Option<(i64, u32)> {
     within(if is_negative { -year } else { year }, rest)
 }
 
-/// The part after the year, as seconds since 1970 and the microseconds after them. Go's seconds wrap around too.
+/// Parses what follows the year, to seconds since 1970 and microseconds. Seconds wrap around as in Go.
 fn within(year: i64, mut rest: &[u8]) -> Option<(i64, u32)> {
     let month = number(after(&mut rest, b'-')?, 2)?;
     let day = number(after(&mut rest, b'-')?, 2)?;
@@ -99,7 +99,7 @@ fn within(year: i64, mut rest: &[u8]) -> Option<(i64, u32)> {
     is_valid.then_some((days_since_1970(year, month, day).wrapping_mul(86_400).wrapping_add(in_day), fraction))
 }
 
-/// Takes a number of so many digits off.
+/// Consumes a number of this many digits.
 fn number(rest: &mut &[u8], digits: usize) -> Option<i64> {
     let (number, after) = rest.split_at_checked(digits)?;
     *rest = after;
@@ -124,7 +124,8 @@ fn days_in(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days from 1970-01-01 in the calendar of today; years begin in March here, so that a leap day is the last of its year.
+/// The days since 1970-01-01 in the Gregorian calendar. Years begin in March here, so that a leap day is the last of
+/// its year.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days_in_year = (153 * month + 2) / 5 + day - 1;

@@ -19,13 +19,13 @@ impl FieldIndex {
     /// This bit marks an entry for values that are not known. A plan has fewer fields than it can count.
     const UNKNOWN: u16 = 1 << 15;
 
-    /// The entry of a field whose values are unknown.
+    /// The entry for a field whose values are unknown.
     #[must_use]
     pub fn unknown(self) -> FieldIndex {
         FieldIndex(self.0 | FieldIndex::UNKNOWN)
     }
 
-    /// The field whose values are not known, if this is such an entry.
+    /// The field of an entry for unknown values; `None` for other entries.
     pub fn of_unknown(self) -> Option<FieldIndex> {
         (self.0 & FieldIndex::UNKNOWN != 0).then_some(FieldIndex(self.0 & !FieldIndex::UNKNOWN))
     }
@@ -53,7 +53,7 @@ impl IndexedValues {
         }
     }
 
-    /// Labels sorted by key and values sorted by field, as [`Record`] says.
+    /// Packs labels sorted by key and values sorted by field, as [`Record`] says.
     pub fn new<'t>(
         labels: impl IntoIterator<Item = (&'t str, &'t str)>,
         values: impl IntoIterator<Item = (FieldIndex, &'t str)>,
@@ -79,17 +79,18 @@ impl IndexedValues {
         self.values.push((field, self.buffer.len()));
     }
 
-    /// The values of a field are not known: the object has too many or too long ones. Comes after all values, in the order of fields.
+    /// Notes that the values of a field are unknown, because there are too many or too long ones. Comes after all
+    /// values, in the order of fields.
     pub fn push_unknown(&mut self, field: FieldIndex) {
         self.push_value(field.unknown(), "");
     }
 
-    /// Whether the values of some field are not known.
+    /// Whether the values of some field are unknown.
     pub fn has_unknown(&self) -> bool {
         self.values.last().is_some_and(|(field, _)| field.of_unknown().is_some())
     }
 
-    /// The key that was added last, if only labels were.
+    /// The key that was added last; `None` once there are values.
     pub fn last_label_key(&self) -> Option<&str> {
         let (key_end, _) = self.labels.last()?;
         let start = self.labels.len().checked_sub(2).map_or(0, |before| self.labels[before].1);

@@ -57,7 +57,7 @@ impl<User: Clone + Eq + Hash> Shares<User> {
         self.lock().users.get(user).copied().unwrap_or_default()
     }
 
-    /// What all users and what a user holds.
+    /// The amounts that all users and this user hold.
     pub fn total_and_of(&self, user: &User) -> (u64, u64) {
         let held = self.lock();
         // Most of the time no user holds anything.
@@ -83,7 +83,7 @@ impl<User: Clone + Eq + Hash> Shares<User> {
 }
 
 impl<User: Clone + Eq + Hash> Share<User> {
-    /// Takes as much more as is missing to an amount; false if it is more than the user may hold.
+    /// Takes the missing part of an amount; false if that is more than the user may hold.
     pub fn raise(&mut self, amount: u64) -> bool {
         amount <= self.amount || self.grow(amount - self.amount)
     }

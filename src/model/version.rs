@@ -22,7 +22,7 @@ impl Version {
         self.0
     }
 
-    /// From a decimal text without sign, of at most 20 digits; `None` for anything else or past 64 bits.
+    /// Parses a decimal text without sign, of at most 20 digits; `None` for other texts and beyond 64 bits.
     pub fn parse(text: &str) -> Option<Version> {
         if text.len() > 20 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;

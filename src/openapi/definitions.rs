@@ -13,7 +13,7 @@ use crate::crd::{Crd, CrdVersion, Schema};
 
 const CONVENTIONS: &str = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md";
 
-/// Kind and KindList of one version, each with the name of its definition.
+/// The definitions of the kind and of its list in one version, with their names.
 pub fn of_version(crd: &Crd, version: &CrdVersion, form: OpenApiVersion, shared: &Shared<'_>) -> [(String, Value); 2] {
     let name = |kind: &str| definition_name(&crd.group, &version.name, kind);
     let selectable_fields = selectable::of_custom_resource(&version.selectable_fields);
@@ -108,7 +108,7 @@ fn type_meta(shared: &Shared<'_>) -> [(String, Value); 2] {
     })
 }
 
-/// The same of an embedded resource, which upstream describes in other words.
+/// Like [`type_meta`], for an embedded resource, which upstream describes in other words.
 fn embedded_type_meta() -> [(String, Value); 2] {
     let api_version = format!(
         "apiVersion defines the versioned schema of this representation of an object. More info: {CONVENTIONS}#resources"

@@ -53,7 +53,7 @@ pub enum OpenApiVersion {
 }
 
 impl OpenApiVersion {
-    /// What a reference to a definition begins with.
+    /// The beginning of a reference to a definition.
     pub fn reference_prefix(self) -> &'static str {
         match self {
             OpenApiVersion::V2 => "#/definitions/",
@@ -150,7 +150,7 @@ fn references(value: &Value, names: &mut Vec<String>) {
     }
 }
 
-/// A JSON pointer token, read.
+/// Resolves the escapes of a JSON pointer token.
 fn unescape(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
 }

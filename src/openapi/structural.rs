@@ -102,7 +102,7 @@ impl Losses {
     }
 }
 
-/// A nullable property leaves `required`, because Swagger 2 cannot express that null is allowed.
+/// Removes nullable properties from `required`, because Swagger 2 cannot express that null is allowed.
 fn lose_required(schema: &Object, lost: &Losses, published: &mut Object) {
     let nullable_values = schema.get("additionalProperties").and_then(Value::as_object);
     let nullable_values = nullable_values.is_some_and(|values| is_true(values, "nullable"));
@@ -151,7 +151,7 @@ pub fn add_embedded(published: &mut Object, form: OpenApiVersion, type_meta: &[(
     }
 }
 
-/// Type, description, title, default, example: what a node is, apart from what it allows.
+/// Copies type, description, title, default and example.
 fn generics(schema: &Object, published: &mut Object) {
     for key in ["type", "description", "title"] {
         copy_text(schema, key, published);
@@ -247,7 +247,7 @@ fn junctors(schema: &Object, published: &mut Object) {
     }
 }
 
-/// A branch of a junctor. Its `additionalProperties` is lost upstream, and so here.
+/// Publishes a branch of a junctor. Its `additionalProperties` is lost upstream, and so here.
 fn branch(schema: &Value) -> Value {
     let Value::Object(schema) = schema else { return json!({}) };
     let mut published = Object::new();

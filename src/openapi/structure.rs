@@ -25,7 +25,7 @@ pub fn is_structural(schema: &Object) -> bool {
     is_node(schema, Level::Root) && junctors_are_complete(schema, schema)
 }
 
-/// A node that declares the type of a value.
+/// Whether a schema is structural: it declares the type of a value.
 fn is_node(schema: &Object, level: Level) -> bool {
     let kind = text(schema, "type");
     let is_root = level == Level::Root;
@@ -59,7 +59,7 @@ fn is_node_value(value: &Value) -> bool {
     value.as_object().is_some_and(|schema| is_node(schema, Level::Below))
 }
 
-/// Rejects keywords that structural schemas do not have, and unknown types.
+/// Whether a schema has only keywords and types of structural schemas.
 fn keywords_are_known(schema: &Object) -> bool {
     const UNSUPPORTED: [&str; 7] =
         ["id", "$schema", "$ref", "patternProperties", "dependencies", "additionalItems", "definitions"];
@@ -70,7 +70,7 @@ fn keywords_are_known(schema: &Object) -> bool {
         && !schema.get("items").is_some_and(Value::is_array)
 }
 
-/// Declared apiVersion, kind and metadata of a whole object have the type that they have anyway.
+/// Whether declared apiVersion, kind and metadata have the type that they have anyway.
 fn type_meta_is_right(schema: &Object) -> bool {
     [("apiVersion", "string"), ("kind", "string"), ("metadata", "object")].into_iter().all(|(name, expected)| {
         let declared = properties(schema).and_then(|declared| declared.get(name));
@@ -78,7 +78,7 @@ fn type_meta_is_right(schema: &Object) -> bool {
     })
 }
 
-/// metadata at the root may restrict name and generateName, and nothing else.
+/// Whether metadata at the root restricts name and generateName only.
 fn says_nothing_but_names(metadata: &Value) -> bool {
     let Value::Object(metadata) = metadata else { return false };
     metadata.keys().all(|key| match key.as_str() {
@@ -91,7 +91,8 @@ fn says_nothing_but_names(metadata: &Value) -> bool {
     })
 }
 
-/// `skip_any_of` and `skip_first_all_of` hold where int-or-string may list its two types.
+/// Whether the junctors are valid. `skip_any_of` and `skip_first_all_of` hold where int-or-string may list its two
+/// types.
 fn junctors_are_right(schema: &Object, skip_any_of: bool, skip_first_all_of: bool) -> bool {
     branches(schema, "anyOf").all(|branch| skip_any_of || is_branch(branch, false))
         && branches(schema, "allOf")
@@ -101,7 +102,7 @@ fn junctors_are_right(schema: &Object, skip_any_of: bool, skip_first_all_of: boo
         && schema.get("not").is_none_or(|not| not.is_null() || is_branch(not, false))
 }
 
-/// A branch of a junctor may restrict values, and must not declare types.
+/// Whether a branch of a junctor restricts values only, and declares no types.
 fn is_branch(branch: &Value, skip_any_of: bool) -> bool {
     const FORBIDDEN: [&str; 12] = [
         "type",
@@ -133,7 +134,8 @@ fn is_branch(branch: &Value, skip_any_of: bool) -> bool {
         && junctors_are_right(branch, skip_any_of, false)
 }
 
-/// What a branch restricts must be declared outside of it. Upstream checks this for the junctors at the root only.
+/// Whether everything that a branch restricts is declared outside of it. Upstream checks this for the junctors at the
+/// root only.
 fn junctors_are_complete(branch: &Object, declared: &Object) -> bool {
     let not = branch.get("not").and_then(Value::as_object);
     let nested = JUNCTORS.iter().flat_map(|key| branches(branch, key)).filter_map(Value::as_object).chain(not);
@@ -165,7 +167,7 @@ fn text<'a>(schema: &'a Object, key: &str) -> &'a str {
     schema.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether a keyword has a value: null, false and what is empty count as absent, as in Go.
+/// Whether a keyword has a value: null, false and empty values count as absent, as in Go.
 fn has(schema: &Object, key: &str) -> bool {
     match schema.get(key) {
         None | Some(Value::Null) => false,

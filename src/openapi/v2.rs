@@ -72,7 +72,7 @@ pub fn merge_parts(base: &mut Value, mut paths: Map<String, Value>, definitions:
     }
 }
 
-/// The name itself, or the first numbered one that is free or names the same definition.
+/// The name itself, or the first numbered one that is free or names an equal definition.
 fn free_name(name: &str, definition: &Value, known: &Map<String, Value>) -> String {
     let mut candidate = name.to_owned();
     let mut number = 1;
@@ -129,7 +129,7 @@ fn rename(value: &mut Value, renamed: &BTreeMap<String, String>) {
     }
 }
 
-/// A built-in definition in its v3 form, made a Swagger 2 one: references, wrapped references, defaults.
+/// Converts a built-in definition from v3 to Swagger 2: references, wrapped references, defaults.
 pub fn from_v3(definition: &Value) -> Value {
     match definition {
         Value::Object(object) => {

@@ -36,7 +36,7 @@ pub const NAMES: [&str; 2] = ["views.fieldcache.dev", "fieldcaches.fieldcache.de
 /// In force, or what is wrong and what to do about it: a sentence without a full stop.
 pub type PolicyState = Result<(), String>;
 
-/// The state before anything has been read.
+/// The state before the policy was read.
 pub fn unread() -> PolicyState {
     Err(format!("the ValidatingAdmissionPolicies {} and their bindings have not been read yet", NAMES.join(" and ")))
 }
@@ -79,12 +79,12 @@ impl RequiredPolicy {
         Ok(required)
     }
 
-    /// Its name, which is also that of its binding.
+    /// The name of the policy and of its binding.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Compares the objects of the cluster with it.
+    /// Compares the policy with the objects of the cluster.
     ///
     /// # Errors
     /// What is wrong.
@@ -142,7 +142,7 @@ struct ReadAccess {
 }
 
 impl ReadAccess {
-    /// A read was accepted or rejected at this time.
+    /// Notes whether a read succeeded, with its time.
     fn note(&mut self, is_accepted: bool, now: Instant) {
         if is_accepted {
             *self = ReadAccess::default();
@@ -161,7 +161,7 @@ enum Part {
 }
 
 impl FollowedPolicy {
-    /// `None` until the policy and its binding have been listed once.
+    /// The state of the policy; `None` until the policy and its binding have been listed once.
     fn state(&self) -> Option<PolicyState> {
         let name = self.required.name();
         if self.policy_access.is_rejected || self.binding_access.is_rejected {

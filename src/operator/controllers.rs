@@ -147,7 +147,7 @@ async fn forget_deleted(
     }
 }
 
-/// An item at each change.
+/// A stream with an item for each change.
 fn ticks<Value: Send + Sync + 'static>(receiver: watch::Receiver<Value>) -> impl Stream<Item = ()> + Send + 'static {
     stream::unfold(receiver, async |mut receiver| receiver.changed().await.ok().map(|()| ((), receiver))).boxed()
 }

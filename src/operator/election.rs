@@ -63,7 +63,7 @@ pub(super) fn lease_action(held: &LeaseSpec, identity: &str, unchanged: Duration
     }
 }
 
-/// The Lease after this replica has taken or renewed it. Its transitions count holders.
+/// The Lease after this replica has acquired or renewed it. Its transitions count holders.
 pub(super) fn next_lease(held: Option<&LeaseSpec>, election: &Election, now: MicroTime) -> LeaseSpec {
     let is_ours = held.and_then(|held| held.holder_identity.as_ref()) == Some(&election.identity);
     let transitions = held.and_then(|held| held.lease_transitions);
@@ -81,7 +81,7 @@ pub(super) fn next_lease(held: Option<&LeaseSpec>, election: &Election, now: Mic
     }
 }
 
-/// Takes part until the future is dropped, and reports whether this replica is the leader.
+/// Takes part in the election until the future is dropped, and reports whether this replica is the leader.
 pub async fn run(client: Client, election: Election, leading: &watch::Sender<bool>) -> ! {
     let leases: Api<Lease> = Api::namespaced(client, &election.namespace);
     // The last state of the Lease, and since when it has not changed.
@@ -157,7 +157,7 @@ pub async fn release(client: Client, election: &Election) {
     }
 }
 
-/// Reads the Lease once and writes it if that is called for; whether it is ours afterwards.
+/// Reads the Lease once, and acquires or renews it if that is due. Returns whether this replica holds it.
 async fn step(
     leases: &Api<Lease>,
     election: &Election,

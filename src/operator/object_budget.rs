@@ -155,7 +155,7 @@ impl ObjectBudget {
         }
     }
 
-    /// Takes places from the newest objects until the number fits. Returns those that lose their specs.
+    /// Removes the newest objects from the count until it fits. Returns those that lose their specs.
     fn take_places(&mut self) -> Vec<ObjectMeta> {
         let mut lost = Vec::new();
         while self.placed.len() > self.limits.objects {
@@ -169,7 +169,7 @@ impl ObjectBudget {
         lost
     }
 
-    /// Takes specs from the newest long objects until the bytes fit. Returns those that lose them.
+    /// Removes the specs of the newest long objects until the bytes fit. Returns those objects.
     fn take_specs(&mut self) -> Vec<ObjectMeta> {
         let mut lost = Vec::new();
         while self.excess > self.limits.excess {
@@ -191,7 +191,7 @@ impl ObjectBudget {
         true
     }
 
-    /// Whether an object that did not fit would fit now. All objects must be listed again then.
+    /// Whether an object that did not fit would fit now. Then all objects must be listed again.
     pub fn has_space(&self) -> bool {
         let has_place = self.placed.len() < self.limits.objects && (!self.named.is_empty() || self.has_more);
         let fits = |(_, excess): (&Age, &usize)| self.excess.saturating_add(*excess) <= self.limits.excess;

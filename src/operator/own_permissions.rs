@@ -64,7 +64,7 @@ pub fn excessive(rules: &[ResourceRule]) -> BTreeSet<String> {
     found
 }
 
-/// The warning, if there is something to warn of.
+/// The warning about excessive permissions, if there are any.
 pub fn warning(rules: &[ResourceRule]) -> Option<String> {
     let found = excessive(rules);
     if found.is_empty() {
@@ -80,7 +80,7 @@ pub fn warning(rules: &[ResourceRule]) -> Option<String> {
     ))
 }
 
-/// Asks the API server once for the permissions of this server, and logs the warning.
+/// Requests the permissions of this server once from the API server, and logs the warning.
 pub async fn check(client: Client) {
     let reviews: Api<SelfSubjectRulesReview> = Api::all(client);
     let review = SelfSubjectRulesReview {

@@ -186,7 +186,7 @@ fn accepted(versions: &[ResourceVersion]) -> Finding {
     }
 }
 
-/// Writes them for as long as it is polled; `changes` has an item whenever one of the objects has changed.
+/// Writes the objects for as long as it is polled; `changes` has an item whenever one of the objects has changed.
 pub async fn run(
     client: Client,
     mut replica: ReplicaState,
@@ -249,8 +249,8 @@ async fn hashes(
     hashes.await.map_err(|error| error.to_string())
 }
 
-/// Makes the cluster have the desired objects and no others. Returns the names of those that could not be written, with errors: one that the
-/// API server rejects does not affect the others.
+/// Creates, updates and deletes objects until the cluster has the desired ones. Returns the names of those that could
+/// not be written, with errors: one that fails does not stop the others.
 async fn compare(
     api: &Api<SelectableResource>,
     held: &reflector::Store<SelectableResource>,
@@ -285,7 +285,7 @@ async fn compare(
     failed
 }
 
-/// Writes one of them, if it differs.
+/// Writes an object, if it differs.
 async fn write(
     api: &Api<SelectableResource>,
     name: &str,
@@ -323,7 +323,7 @@ fn field_paths(versions: &[ResourceVersion]) -> Vec<String> {
     paths
 }
 
-/// The first paths with a comma between them, as many as fit a column, and how many more there are.
+/// The first paths, separated by commas, as many as fit a column, and the number of the others.
 pub(super) fn summary(paths: &[String]) -> String {
     const WIDTH: usize = 30;
     let mut text = String::new();

@@ -49,7 +49,7 @@ mod tests {
 
     const MANY: usize = 3_000;
 
-    /// Changes that another task delivers one by one, each when the one before was read. It ends with the task.
+    /// A stream that another task fills one by one, each item when the one before was read. It ends with the task.
     fn delivered(batches: &'static [usize]) -> (BoxStream<'static, ()>, mpsc::Sender<()>) {
         let (sender, receiver) = mpsc::channel(1);
         let (deliver, mut wake) = mpsc::channel(1);

@@ -114,8 +114,8 @@ impl EvaluationInputs {
     }
 }
 
-/// Judges all of them, those of which something has changed. `last` are the last results, and become these. Other tasks go on meanwhile:
-/// there can be many, and to evaluate one can take a second.
+/// Evaluates all FieldCaches that changed. `last` are the last results, and are replaced by these. Yields to other
+/// tasks in between: there can be many, and to evaluate one can take a second.
 pub async fn evaluate_all(
     field_caches: &[Arc<FieldCache>],
     definitions: &Arc<Definitions>,
@@ -181,7 +181,7 @@ pub(super) fn absent(why: &Absence, crowded_out: &'static str) -> SpecProblem {
     SpecProblem { reason, message }
 }
 
-/// Why a resource cannot be cached.
+/// The reason why a resource cannot be cached.
 pub(super) fn unsupported(resource: &str) -> String {
     format!(
         "a resource with the plural name {resource} cannot be listed over all namespaces: the API server reads \

@@ -108,7 +108,8 @@ impl Synced {
         stores.iter().map(store).collect()
     }
 
-    /// Whether the catalog has all expected stores, complete or not, and the Views are evaluated. Then what is not in the catalog does not exist.
+    /// Whether the catalog has all expected stores, complete or not, and the Views are evaluated. Then what the catalog
+    /// lacks does not exist.
     pub fn knows(&self, registry: &Registry) -> bool {
         if self.known.load(Ordering::Acquire) {
             return true;

@@ -101,8 +101,8 @@ pub(super) struct LastEvaluation {
     pub(super) view_results: Arc<ViewResults>,
 }
 
-/// Evaluates all Views. An unchanged View has its previous result, unless the FieldCaches or resources that it uses
-/// have changed.
+/// Evaluates all Views. An unchanged View keeps its result, unless the FieldCaches that it uses have other results, or
+/// the cluster's resources have changed and no FieldCache caches what it shows. Yields to other tasks between Views.
 pub(super) async fn evaluate_all(
     all: Vec<Arc<View>>,
     results: &Arc<FieldCacheResults>,
@@ -137,7 +137,7 @@ pub(super) async fn evaluate_all(
     }
 }
 
-/// Whether a View cannot have another result because these results on FieldCaches are other ones.
+/// Whether a View has the same result although the results of FieldCaches have changed.
 fn evaluates_alike(view: &View, last: &Arc<FieldCacheResults>, results: &Arc<FieldCacheResults>) -> bool {
     let is_same = |name: &str| last.get(name) == results.get(name);
     Arc::ptr_eq(last, results)
@@ -146,7 +146,7 @@ fn evaluates_alike(view: &View, last: &Arc<FieldCacheResults>, results: &Arc<Fie
             && view.spec.resources.iter().all(|shown| is_same(&object_name(&shown.group, &shown.resource)))
 }
 
-/// Whether FieldCaches keep all that a View shows.
+/// Whether FieldCaches cache everything that a View shows.
 fn shows_only_cached(view: &View, results: &FieldCacheResults) -> bool {
     view.spec
         .resources
@@ -415,13 +415,13 @@ fn findings(result: &ViewResult, replica: &ReplicaState) -> Vec<Finding> {
     [accepted, ready].into_iter().chain(notes(definition)).collect()
 }
 
-/// Further conditions of a View that is served.
+/// Further conditions of a served View.
 fn notes(definition: &ViewDefinition) -> impl Iterator<Item = Finding> {
     pruned(definition).into_iter().chain(not_namespaced(definition))
 }
 
-/// The condition that a View with `authorization: View` selects by a name without its namespace. With `authorization: Caller`, the callers'
-/// own permissions apply.
+/// The condition that a View with `authorization: View` selects by a name without its namespace. With `authorization:
+/// Caller`, the caller's permissions are checked anyway.
 pub(super) fn not_namespaced(definition: &ViewDefinition) -> Option<Finding> {
     let fields = &definition.consumer.fields;
     let takes = |wanted: Taken| fields.iter().find(|(_, value)| *value == wanted);

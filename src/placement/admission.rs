@@ -42,7 +42,7 @@ pub enum AdmissionError {
     Forbidden(String),
 }
 
-/// Several faults as upstream writes them: `[a, b]`.
+/// Joins several errors as upstream does: `[a, b]`.
 fn aggregate(problems: &[FieldError]) -> String {
     match problems {
         [problem] => problem.to_string(),
@@ -126,7 +126,7 @@ fn merge_runtime_class(pod: &mut Pod, runtime: &RuntimeScheduling) -> Result<(),
     Ok(())
 }
 
-/// Both lists, without what another one covers; of equals the first stays.
+/// Both lists without tolerations that another one covers; of equal ones the first remains.
 fn merged_tolerations(first: &[Toleration], second: &[Toleration]) -> Vec<Toleration> {
     let all: Vec<&Toleration> = first.iter().chain(second).collect();
     let mut merged: Vec<Toleration> = Vec::new();
@@ -193,7 +193,7 @@ pub fn merge_label_keys(pod: &mut Pod) {
     }
 }
 
-/// What an API server does with the lists while the feature is off.
+/// Handles the lists as an API server does while the feature is off.
 fn drop_label_keys(pod: &mut Pod) {
     for term in terms_of(pod) {
         term.match_label_keys.clear();

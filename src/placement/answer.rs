@@ -56,7 +56,7 @@ impl ClusterIndex {
 }
 
 impl PlacementResult {
-    /// Why a pod could not be placed on a node that is known; empty if it could.
+    /// The reasons why a Pod could not be placed on a node; empty if it could.
     pub(super) fn on_node(cluster: &ClusterIndex, pod: &Pod, options: &Options, node: u32) -> Vec<RejectionReport> {
         let cluster = cluster.without(pod);
         let evaluation = evaluate(&cluster, pod, options, Some(node));
@@ -81,7 +81,7 @@ impl PlacementResult {
         &self.evaluation.incoming.pod
     }
 
-    /// The first reason of each rejected node, counted; most frequent first, then as texts.
+    /// The first reason of each rejected node with its count, most frequent first, then in alphabetical order.
     pub fn reasons(&self) -> Vec<ReasonCount> {
         let mut counts: BTreeMap<(RejectionReason, Cow<'static, str>), u64> = BTreeMap::new();
         for verdict in &self.evaluation.verdicts {
@@ -163,8 +163,8 @@ impl PlacementResult {
         }
     }
 
-    /// The verdicts in the order of a report: nodes that fit, best first; then those that fail the fewest rules; then by
-    /// name.
+    /// The verdicts in the order of a report: nodes that fit, best first; then those that fail the fewest rules; then
+    /// by name.
     fn ordered<'answer>(&'answer self, asked: impl Iterator<Item = &'answer NodeVerdict>) -> Vec<&'answer NodeVerdict> {
         let rank = |verdict| {
             let rejections = self.evaluation.rejections(verdict);
@@ -323,7 +323,7 @@ impl PlacementResult {
         warnings
     }
 
-    /// The answer as a document, without reports of nodes. Versions and age are the caller's to know.
+    /// The result as a document, without reports of nodes. The caller adds versions and age.
     pub fn summary(&self, resource_versions: ResourceVersions, age_seconds: Option<i64>) -> PlacementReviewStatus {
         let reasons = self.reasons();
         PlacementReviewStatus {

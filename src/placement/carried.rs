@@ -51,7 +51,7 @@ pub(super) struct CarriedTerms {
     unanchored: Arc<Vec<u32>>,
 }
 
-/// The terms of a Pod as others meet them. A list with a term that cannot be parsed is void, as in the scheduler.
+/// The terms of a Pod that affect other Pods. A list with an unparsable term is void, as in the scheduler.
 pub(super) fn carried_by(pod: &Pod) -> Vec<CarriedTerm> {
     let mut carried = Vec::new();
     for list in TermList::ALL {
@@ -110,7 +110,7 @@ impl CarriedTerms {
         self.entries.len()
     }
 
-    /// The number of a term, which is new if no pod carried it.
+    /// The number of a term, which is added if it is new.
     pub(super) fn number(&mut self, carried: CarriedTerm) -> u32 {
         if let Some(number) = self.numbers.get(&carried) {
             return *number;
@@ -161,7 +161,7 @@ impl CarriedTerms {
         }
     }
 
-    /// A new group carries these terms.
+    /// Notes that a new group carries these terms.
     pub(super) fn carry(&mut self, terms: &[u32], group: u32) {
         for number in terms {
             if let Some(Some(entry)) = self.entries.get_mut(*number as usize) {

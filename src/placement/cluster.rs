@@ -186,7 +186,7 @@ impl ClusterIndex {
         true
     }
 
-    /// Changes labels and taints of a node that is known.
+    /// Changes labels and taints of an existing node.
     pub(super) fn change_node(
         &mut self,
         name: &str,
@@ -373,20 +373,20 @@ impl ClusterIndex {
         self.pods.iter().flatten().map(|entry| &**entry)
     }
 
-    /// The slot of a node that is known.
+    /// The slot of an existing node.
     pub(super) fn known_node(&self, name: &str) -> Option<u32> {
         let slot = self.node_slots.get(name).copied()?;
         self.nodes.get(slot as usize).filter(|place| place.facts.is_some()).map(|_| slot)
     }
 
-    /// A pod of a group on a node: the first by name.
+    /// A Pod of a group on a node: the first by name.
     pub(super) fn witness(&self, group: u32, node: u32) -> Option<&PodEntry> {
         let pods = self.nodes.get(node as usize)?.pods.iter();
         let members = pods.filter(|bound| bound.group == Some(group)).filter_map(|bound| self.pod(bound.pod));
         members.min_by(|left, right| left.key.cmp(&right.key))
     }
 
-    /// A stored pod as a document.
+    /// The stored Pod as a document.
     pub(super) fn document(&self, entry: &PodEntry) -> Pod {
         let (namespace, name) = entry.names();
         let node = entry.node.and_then(|node| self.nodes.get(node as usize));
@@ -418,7 +418,7 @@ impl ClusterIndex {
         self.topologies.get(key, || Topology::new(&self.nodes, key))
     }
 
-    /// The place of a node in the order of their names; nothing among nodes that are not known.
+    /// The rank of a node in the order of their names; `None` for a node that does not exist.
     pub(super) fn name_rank(&self, node: u32) -> u32 {
         self.topologies.name_ranks(&self.nodes).get(node as usize).copied().unwrap_or(u32::MAX)
     }
@@ -429,7 +429,7 @@ impl ClusterIndex {
         (!all_are).then(|| self.nodes.iter().map(|place| place.facts.is_some()).collect())
     }
 
-    /// How many slots there are for nodes, pods, groups and terms, and how many values in the pools.
+    /// The number of slots for nodes, Pods, groups and terms, and of values in the pools.
     #[cfg(test)]
     pub(super) fn slots(&self) -> [usize; 7] {
         let pools = [self.wishes.len(), self.tolerations.len(), self.labels.len()];
@@ -438,7 +438,7 @@ impl ClusterIndex {
         [self.nodes.len(), self.pods.len(), groups, terms, wishes, tolerations, labels]
     }
 
-    /// The labels of a namespace; none of one that has no object.
+    /// The labels of a namespace; empty without an object.
     pub(super) fn namespace_labels(&self, name: &str) -> PackedLabels {
         self.namespaces.get(name).map(|labels| (**labels).clone()).unwrap_or_default()
     }

@@ -46,7 +46,7 @@ pub fn renamed(key: &str) -> Option<&'static str> {
     })
 }
 
-/// A warning for each old key that a pod tolerates or a node carries: it is an ordinary key today.
+/// Warnings about old keys that a Pod tolerates or a node carries: they are ordinary keys today.
 pub(super) fn hints<'keys>(
     tolerations: &'keys [Toleration],
     taint_keys: impl Iterator<Item = &'keys str>,

@@ -79,7 +79,7 @@ impl DomainTable {
         self.topology.domain(node).map_or(0, |domain| self.score[domain])
     }
 
-    /// Each pod at these places moves the score of the domain it runs in.
+    /// Adds to the score of each domain in which a Pod runs at these places.
     fn add(&mut self, places: &[NodePodCount], weight: i64) {
         for (node, pods) in places {
             if let Some(domain) = self.topology.domain(*node) {
@@ -120,7 +120,7 @@ impl Domains {
         &self.tables
     }
 
-    /// The place of the table of a topology key, which is made if there is none yet.
+    /// The position of the table of a topology key, which is created if needed.
     fn table_position(&mut self, cluster: &ClusterIndex, key: &str) -> usize {
         self.tables.iter().position(|table| table.key == key).unwrap_or_else(|| {
             self.tables.push(DomainTable::new(cluster, key));
@@ -136,7 +136,7 @@ impl Domains {
         }
     }
 
-    /// Whether InterPodAffinity gives scores at all.
+    /// Whether InterPodAffinity contributes scores.
     pub(super) fn are_scored(&self) -> bool {
         self.tables.iter().any(|table| table.is_scored)
     }
@@ -253,7 +253,7 @@ impl Domains {
     }
 }
 
-/// The domains where pods of a group run are closed by a term.
+/// Marks the domains where Pods of a group run as rejected by a term.
 fn close(closed: &mut [Option<Witness>], topology: &Topology, group: u32, places: &[NodePodCount], term: u32) {
     for (node, _) in places {
         if let Some(domain) = topology.domain(*node) {
@@ -262,7 +262,8 @@ fn close(closed: &mut [Option<Witness>], topology: &Topology, group: u32, places
     }
 }
 
-/// Whether a pod matches all of its own required affinity terms, namespace included: then it may be the first of its group.
+/// Whether a Pod matches all of its own required affinity terms, namespace included. Then it may be the first of its
+/// group.
 pub(super) fn matches_own_terms(cluster: &ClusterIndex, incoming: &Incoming) -> bool {
     let terms = &incoming.required_affinity;
     let namespace = &incoming.pod.metadata.namespace;

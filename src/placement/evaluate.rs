@@ -142,13 +142,13 @@ pub(super) struct Evaluation {
 }
 
 impl Evaluation {
-    /// Why a node was not taken, in the order of the scheduler: it reports the first.
+    /// The reasons why a node was rejected, in the order of the scheduler, which reports the first.
     pub(super) fn rejections(&self, verdict: &NodeVerdict) -> &[NodeRejection] {
         let (start, length) = verdict.rejections;
         self.rejections.get(start as usize..(start + length) as usize).unwrap_or_default()
     }
 
-    /// Of a node that fits, by the plugins that give scores.
+    /// The scores of a node that fits, by plugin.
     pub(super) fn scores(&self, verdict: &NodeVerdict) -> impl Iterator<Item = Score> {
         let place = verdict.fits().then_some(verdict.place as usize);
         self.scores.iter().filter_map(move |scores| {
@@ -220,7 +220,7 @@ impl<'review> Rules<'review> {
         }
     }
 
-    /// Adds every rule that a node fails.
+    /// Reports every rule that a node fails.
     fn reject(&self, node: u32, name: &str, facts: &NodeFacts, found: &mut Listed) {
         let mut reject = |reason: RejectionReason, cause: Cause| found.push(reason, cause);
         let incoming = self.incoming;
@@ -303,7 +303,7 @@ impl<'review> Rules<'review> {
         self.options.filters_with(plugin)
     }
 
-    /// The plugins that give scores. Where a preference cannot be parsed, none does.
+    /// The plugins that contribute scores. None does if a preference cannot be parsed.
     fn scored(&self) -> impl Iterator<Item = Scored> {
         let weights = self.options.weights;
         let (prefers_nodes, prefers_pods) = (self.incoming.prefers_nodes, self.domains.are_scored());
@@ -374,7 +374,7 @@ type Normalize = fn(&[i64]) -> Vec<i64>;
 
 const MOST: i64 = 100;
 
-/// The share of the most, in integers (upstream's DefaultNormalizeScore).
+/// Normalizes a raw score to the share of the maximum, in integers (upstream's DefaultNormalizeScore).
 pub(super) fn most_is_best(raws: &[i64]) -> Vec<i64> {
     match raws.iter().copied().max().filter(|most| *most > 0) {
         Some(most) => raws.iter().map(|raw| MOST * raw / most).collect(),

@@ -37,7 +37,7 @@ impl<'answer> LabelFound<'answer> {
         LabelFound { key, value: facts.labels.get(key) }
     }
 
-    /// The parts of `key=value`, or of `!key`.
+    /// Splits `key=value` or `!key`.
     pub(super) fn parts(self) -> [&'answer str; 3] {
         match self.value {
             Some(value) => [self.key, "=", value],
@@ -76,7 +76,7 @@ fn pod_term_text(term: &PodTerm) -> String {
 /// The longest text of a term, in bytes. It is written for every node that the term rejects, and the client decides how long it is.
 const MOST_TEXT: usize = 256;
 
-/// A term, with the beginning of a long text.
+/// A reference to a term; a long text is shortened.
 fn reference(field_path: String, mut text: String) -> Arc<TermReference> {
     if text.len() > MOST_TEXT {
         let length = text.len();
@@ -129,7 +129,7 @@ impl<'answer> Reporter<'answer> {
         }
     }
 
-    /// What is behind the rejection of a node.
+    /// What caused the rejection of a node.
     pub(super) fn behind(&mut self, cause: Cause, name: &'answer str, facts: &'answer NodeFacts) -> Behind<'answer> {
         match cause {
             Cause::Rule => Behind::default(),

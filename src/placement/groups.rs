@@ -45,7 +45,7 @@ pub(super) struct PodGroup {
 }
 
 impl PodGroup {
-    /// Where its pods run; never empty.
+    /// The nodes of the group with the number of its Pods; never empty.
     fn places(&self) -> &[NodePodCount] {
         match &self.places {
             NodePodCounts::One(place) => std::slice::from_ref(place),
@@ -131,7 +131,7 @@ impl PodGroups {
         self.entries.len()
     }
 
-    /// Adds a pod on a node.
+    /// Adds a Pod to a group on a node.
     pub(super) fn join(&mut self, key: PodGroupKey, slot: u32) -> Membership {
         if let Some(number) = self.numbers.get(&key).copied() {
             self.count(number, slot, 1);
@@ -195,7 +195,7 @@ impl PodGroups {
         }
     }
 
-    /// A look at where the pods of groups run, best in the order of their numbers.
+    /// A reader of the nodes of groups, best used in the order of their numbers.
     pub(super) fn places(&self) -> PodCountReader<'_> {
         PodCountReader { entries: self.entries.focus() }
     }

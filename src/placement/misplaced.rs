@@ -41,7 +41,7 @@ pub struct LabelKeyUse {
 }
 
 impl ClusterIndex {
-    /// The pods bound to a node, in the order of their names. None if the node is not known.
+    /// The Pods bound to a node, by name; `None` if the node does not exist.
     pub fn residents(&self, node: &str, options: &Options) -> Option<Vec<Resident>> {
         let slot = self.known_node(node)?;
         let place = self.nodes.get(slot as usize)?;
@@ -75,7 +75,7 @@ impl ClusterIndex {
         self.residents(node, options).map(|residents| residents.into_iter().filter(is_misplaced).collect())
     }
 
-    /// All pods, bound or not, that list label keys, in the order of their names, then of the fields.
+    /// All Pods, bound or not, that list label keys, by name, then by field.
     pub fn label_key_uses(&self) -> Vec<LabelKeyUse> {
         let mut uses = Vec::new();
         for entry in self.pods().filter(|entry| entry.affinity().is_some()) {

@@ -18,7 +18,7 @@ pub struct ReadError {
     pub message: String,
 }
 
-/// Null is the absent value.
+/// Deserializes null as the default value.
 pub(super) fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {

@@ -105,8 +105,8 @@ impl PlacementReviewSpec {
         Ok(Reviewed { answer, warnings })
     }
 
-    /// What does not have the shape of a Pod or a workload, with paths in it. [`PlacementReviewSpec::answer`] rejects it or warns of
-    /// it too; this function reports it whether there is an answer or not.
+    /// Compares the Pod or the workload with its shape; paths are within it. [`PlacementReviewSpec::answer`] rejects it
+    /// or warns of it too; this function reports it whether or not there is a result.
     pub fn misfits(&self) -> PodShapeErrors {
         match (&self.pod, &self.template) {
             (Some(pod), _) => of_pod(pod),
@@ -187,12 +187,12 @@ impl PlacementReviewSpec {
     }
 }
 
-/// Warnings about fields that do not exist.
+/// The warnings about fields that do not exist; an error for values of another shape.
 fn checked(misfits: PodShapeErrors) -> Result<Vec<Warning>, AdmissionError> {
     if misfits.misshapen.is_empty() { Ok(misfits.unknown) } else { Err(AdmissionError::Invalid(misfits.misshapen)) }
 }
 
-/// Errors of containers follow those of metadata, and precede all others of the spec.
+/// Sorts errors: those of metadata first, then those of containers, then the others of the spec.
 fn in_order(containers: Vec<FieldError>, mut problems: Vec<FieldError>) -> Vec<FieldError> {
     let of_metadata = |problem: &&FieldError| problem.field.ends_with("labels");
     let metadata = problems.iter().take_while(of_metadata).count();
@@ -216,7 +216,7 @@ fn taint_of(taint: &super::review::NodeTaint) -> Taint {
     Taint { key: taint.key.clone(), value: taint.value.clone(), effect: taint.effect.clone(), time_added: None }
 }
 
-/// The cluster as it would be.
+/// The cluster with the changes that the review assumes.
 fn apply(cluster: &ClusterIndex, what_if: &WhatIf) -> ClusterIndex {
     let mut cluster = cluster.clone();
     for premise in &what_if.taints {

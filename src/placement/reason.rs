@@ -93,7 +93,7 @@ impl RejectionReason {
         }
     }
 
-    /// Whether evicting others could help.
+    /// Whether evicting other Pods could help.
     pub fn kind(self) -> RejectionKind {
         match self {
             RejectionReason::PodAntiAffinityMismatch | RejectionReason::ExistingPodAntiAffinity => {
@@ -103,7 +103,7 @@ impl RejectionReason {
         }
     }
 
-    /// The scheduler's message, as its event counts it. Gates have their own, with their names.
+    /// The scheduler's message, as its event counts it. Scheduling gates have a message of their own, with their names.
     pub fn message(self) -> &'static str {
         match self {
             RejectionReason::SchedulingGated => "waiting for scheduling gates",

@@ -249,7 +249,8 @@ pub(super) enum Narrowing {
 }
 
 impl Narrowing {
-    /// Of required node affinity. Every value of such a field counts here, also where the term cannot be parsed.
+    /// Reads the node names of required node affinity. Every value of such a field counts here, also where the term
+    /// cannot be parsed.
     pub(super) fn of(required: Option<&pod::NodeSelector>) -> Narrowing {
         let terms = required.map_or(&[][..], |required| &required.node_selector_terms);
         let mut names = BTreeSet::new();
@@ -281,7 +282,7 @@ pub(super) struct PodTerm {
 }
 
 impl PodTerm {
-    /// `namespace` is that of the pod that carries the term.
+    /// Parses a term. `namespace` is that of the Pod that carries it.
     pub(super) fn new(written: &pod::PodAffinityTerm, namespace: &str, path: &str) -> Result<PodTerm, Unparsable> {
         let own = written.namespaces.is_empty() && written.namespace_selector.is_none();
         let mut namespaces = if own { vec![namespace.to_owned()] } else { written.namespaces.clone() };
@@ -320,7 +321,7 @@ pub enum TermList {
 /// object, some 8,500 terms; each is compared with all groups of Pods or all nodes. Pods in clusters have a handful.
 pub const MOST_TERMS: usize = 256;
 
-/// Why a Pod is not evaluated; `None`: it is.
+/// The error for a Pod with too many terms; `None`: it has few enough.
 pub fn too_many_terms(spec: &pod::PodSpec) -> Option<String> {
     let of_nodes = spec.required_node_affinity().map_or(0, |required| required.node_selector_terms.len());
     let of_pods: usize = TermList::ALL.iter().map(|list| list.written(spec).len()).sum();
@@ -349,7 +350,7 @@ impl TermList {
         format!("affinity.{affinity}.{list}DuringSchedulingIgnoredDuringExecution[{index}]{tail}")
     }
 
-    /// Its terms as they are written, with their weights; required ones have none.
+    /// The terms as they are written, with their weights; required ones have none.
     pub fn written(self, spec: &pod::PodSpec) -> Vec<(&pod::PodAffinityTerm, i32)> {
         let affinity = match self {
             TermList::RequiredAffinity | TermList::PreferredAffinity => spec.pod_affinity(),

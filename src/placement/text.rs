@@ -62,7 +62,7 @@ impl<'answer> Writer<'answer> {
         self.text.extend_from_slice(text.as_bytes());
     }
 
-    /// A list of what `write` writes.
+    /// Writes a list of what `write` writes.
     fn list<T>(
         &mut self,
         items: &[T],
@@ -79,7 +79,7 @@ impl<'answer> Writer<'answer> {
         Ok(())
     }
 
-    /// A string whose parts follow each other.
+    /// Writes a string that consists of several parts.
     fn string(&mut self, parts: &[&str]) -> Result<(), serde_json::Error> {
         let is_plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
         if !parts.iter().all(|part| part.bytes().all(is_plain)) {

@@ -32,7 +32,7 @@ pub fn tolerates(toleration: &Toleration, taint: &Taint, comparison: bool) -> bo
     }
 }
 
-/// An integer in its one decimal form: no sign but `-`, no leading zero, no `-0`; nothing outside of 64 bits.
+/// Parses an integer in its one decimal form: no sign but `-`, no leading zero, no `-0`, within 64 bits.
 pub(super) fn canonical_integer(text: &str) -> Option<i64> {
     is_canonical_integer(text).then(|| text.parse().ok()).flatten()
 }

@@ -40,7 +40,7 @@ impl Topology {
         self.domains
     }
 
-    /// The domain of a node, below [`Topology::domains`]; none for one that lacks the label or is not known.
+    /// The domain of a node, below [`Topology::domains`]; `None` without the label or the node.
     pub(super) fn domain(&self, node: u32) -> Option<usize> {
         let domain = self.domain_of.get(node as usize).copied().unwrap_or(NO_DOMAIN);
         (domain != NO_DOMAIN).then_some(domain as usize)

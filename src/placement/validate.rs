@@ -338,8 +338,8 @@ fn pod_term(term: &PodAffinityTerm, path: &str, problems: &mut Problems) {
     problems.extend(key_problems(&topology_path, &term.topology_key));
 }
 
-/// matchLabelKeys and mismatchLabelKeys. That a key is in the selector too is seen as its second occurrence, because the first
-/// one is what was merged.
+/// Validates matchLabelKeys and mismatchLabelKeys. A key that is also in the selector is seen as its second occurrence,
+/// because the first one is what was merged.
 fn label_keys(term: &PodAffinityTerm, path: &str, problems: &mut Problems) {
     let lists = [("matchLabelKeys", &term.match_label_keys), ("mismatchLabelKeys", &term.mismatch_label_keys)];
     for (member, keys) in lists.into_iter().filter(|(_, keys)| !keys.is_empty()) {
@@ -465,7 +465,7 @@ pub fn taints(taints: &[Taint], path: &str) -> Vec<FieldError> {
     problems.0
 }
 
-/// What to use instead of a node label that is deprecated (upstream's `pkg/api/node`).
+/// The replacement of a deprecated node label (upstream's `pkg/api/node`).
 pub fn deprecated_node_label(key: &str) -> Option<&'static str> {
     Some(match key {
         "beta.kubernetes.io/arch" => "deprecated since v1.14; use \"kubernetes.io/arch\" instead",

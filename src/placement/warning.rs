@@ -39,7 +39,7 @@ impl Warning {
         !matches!(self, Warning::Note(_))
     }
 
-    /// The same with the path in a document that has this one at `outer`.
+    /// The warning with its path prefixed by `outer`.
     #[must_use]
     pub fn within(&self, outer: &str) -> Warning {
         let mut warning = self.clone();

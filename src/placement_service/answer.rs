@@ -58,7 +58,7 @@ struct RuntimeClass {
 }
 
 impl Runtime {
-    /// Looks the RuntimeClass of a review's new Pod up.
+    /// Looks up the RuntimeClass of the new Pod of a review.
     pub async fn of(spec: &PlacementReviewSpec, catalog: &Catalog, patience: Duration) -> Runtime {
         let Some(name) = runtime_class(spec) else { return Runtime::NotNamed };
         let Some(resource) = catalog.resource(&Gvr::new("node.k8s.io", "v1", "runtimeclasses")) else {
@@ -83,7 +83,7 @@ pub fn runtime_class(spec: &PlacementReviewSpec) -> Option<String> {
     spec.pod.as_ref().and_then(named).or(template).filter(|name| !name.is_empty())
 }
 
-/// The Pod that a review refers to, as it is stored.
+/// The stored Pod that a review refers to.
 ///
 /// # Errors
 /// [`Unanswered::NoPod`] and [`Unanswered::Unreadable`].
@@ -172,7 +172,7 @@ pub fn answer(
     Ok(ReviewOutcome { answer: reviewed.answer, status, warnings: told })
 }
 
-/// Faults of the Pod that is asked about have paths within it; here they get those within the review.
+/// Prefixes the paths of errors in the Pod, so that they are paths in the review.
 fn within(spec: &PlacementReviewSpec, problems: Vec<FieldError>) -> Vec<FieldError> {
     let of_review = |field: &str| {
         matches!(field, "spec" | "spec.pod" | "spec.template" | "spec.podRef")

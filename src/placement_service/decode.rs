@@ -130,7 +130,7 @@ pub fn of_file(document: Value) -> Result<PlacementReview, String> {
     decoded.map(|decoded| decoded.review).map_err(|error| error.to_string())
 }
 
-/// Fields that do not exist, with paths in the review.
+/// Warnings about fields that do not exist, with paths in the review.
 fn unknown_within(spec: &PlacementReviewSpec) -> Vec<Warning> {
     let outer = spec.document_path().unwrap_or_default();
     spec.misfits().unknown.iter().map(|warning| warning.within(outer)).collect()
@@ -141,7 +141,7 @@ fn unreadable(cause: &str) -> DecodeError {
     DecodeError::Malformed(EXPECTED.unreadable(cause))
 }
 
-/// What must be there, and the kind of the Pod.
+/// The errors for required members that are missing.
 fn missing(review: &Value) -> Vec<FieldError> {
     let mut problems = Vec::new();
     if review.get("spec").is_none() {

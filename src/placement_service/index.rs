@@ -203,7 +203,7 @@ impl<T: Serialize> Measured for T {
 }
 
 impl LongParts {
-    /// ClusterCounts the long parts of an object instead of those that it had before. `length` is that of its JSON.
+    /// Counts the long parts of an object instead of those that it had before. `length` is that of its JSON.
     ///
     /// # Errors
     /// There is no room for them beside those of other objects.
@@ -249,7 +249,7 @@ impl LongParts {
         Ok(())
     }
 
-    /// The object is not in the index any more.
+    /// Drops the counts of an object that left the index.
     fn forget(&mut self, kind: usize, key: &str) {
         for hash in self.objects.remove(&(kind, key.to_owned())).unwrap_or_default() {
             let Some((objects, length)) = self.parts.get_mut(&hash) else { continue };
@@ -303,7 +303,8 @@ impl PlacementIndex {
         indexed
     }
 
-    /// Follows the copies while somebody asks now and then; to be polled for as long as questions are answered.
+    /// Keeps the index up to date while reviews are requested now and then; to be polled for as long as the server
+    /// runs.
     pub async fn follow(self: Arc<Self>, registry: Arc<Registry>) -> Infallible {
         loop {
             self.questions.notified().await;
@@ -348,7 +349,7 @@ impl PlacementIndex {
         self.lock().index.is_some()
     }
 
-    /// The versions of nodes, pods and namespaces that it has been brought to.
+    /// The versions of nodes, Pods and namespaces that the index has.
     pub fn followed_to(&self) -> Option<[String; 3]> {
         self.lock().index.as_ref().map(|index| index.places.each_ref().map(|place| place.version.to_string()))
     }
@@ -377,7 +378,8 @@ impl State {
         self.last_used.is_some_and(|last| last.elapsed() < KEPT)
     }
 
-    /// Taken out while it is changed, so that one which was left half way is not used again.
+    /// The index, caught up with the stores. It is taken out meanwhile, so that one that is half done is not used
+    /// again.
     fn caught_up(&mut self, copies: &PlacementStores, memory: &Arc<Memory>) -> Result<&Index, OverMemory> {
         let held = self.index.take().filter(|index| index.follows(copies));
         let mut index = match held {
@@ -393,7 +395,7 @@ impl State {
     }
 }
 
-/// About what an index of these copies would hold at least.
+/// The approximate minimum memory of an index of these stores.
 fn expected(copies: &PlacementStores) -> Bytes {
     let [nodes, pods, namespaces] = copies.all().map(|held| held.snapshot.len());
     Bytes(ClusterCounts { nodes, pods, namespaces, ..ClusterCounts::default() }.held_bytes())
@@ -417,7 +419,7 @@ impl Index {
         index
     }
 
-    /// Whether these are the copies that it follows, and their histories reach back to where it stands.
+    /// Whether the index follows these stores, and their histories reach back to its position.
     fn follows(&self, copies: &PlacementStores) -> bool {
         self.places.iter().zip(copies.all()).all(|(place, held)| {
             Arc::ptr_eq(&place.live, &held.resource.state)

@@ -36,7 +36,7 @@ impl Encoder {
         Ok(Message { table: kind.table, json, buffers: &self.buffers, memo: &self.memo, root })
     }
 
-    /// Gives buffers back that are larger than this many bytes.
+    /// Frees buffers that are larger than this many bytes.
     pub fn release(&mut self, most: usize) {
         self.buffers.clear(most);
     }

@@ -74,7 +74,7 @@ pub struct List<'l> {
 }
 
 impl List<'_> {
-    /// How long an item is in the list.
+    /// The length of an item in the list.
     pub fn item_length(message: usize) -> usize {
         1 + delimited_length(message)
     }

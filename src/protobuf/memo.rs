@@ -154,7 +154,7 @@ impl Memo {
         self.held
     }
 
-    /// What is written of the field of an entry.
+    /// The encoding of the field of an entry.
     pub(super) fn encoded(&self, entry: usize) -> &[u8] {
         self.entries.get(entry).map_or(&[], |entry| &entry.encoded)
     }

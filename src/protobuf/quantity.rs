@@ -95,7 +95,7 @@ pub(super) fn canonical(text: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(print(amount, is_negative, scale, format)))
 }
 
-/// How many of the smallest units of a negative scale are one.
+/// The number of smallest units of a negative scale in one.
 fn power(scale: i32) -> Option<u128> {
     10u128.checked_pow(u32::try_from(-scale.min(0)).ok()?)
 }

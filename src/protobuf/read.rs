@@ -187,7 +187,7 @@ impl<'r> Reader<'r> {
         found
     }
 
-    /// A message of which nothing is known yet.
+    /// Begins a message without fields.
     fn open(&mut self, message: &MessageType) -> Read<usize> {
         let node = self.buffers.tape.len();
         if node + message.empty.len() > MOST_SLOTS {
@@ -207,7 +207,7 @@ impl<'r> Reader<'r> {
         Ok(())
     }
 
-    /// Adds the inner messages up.
+    /// Adds up the lengths of the inner messages.
     fn close(&mut self, message: &MessageType, node: usize) -> Read<Slot> {
         let lengths = &mut self.buffers.tape[node..node + message.parts.len()];
         for place in (1..message.parts.len()).rev() {
@@ -274,7 +274,7 @@ impl<'r> Reader<'r> {
         self.close(message, node)
     }
 
-    /// A message of which the JSON is one field, and means another to be true.
+    /// Reads a message whose JSON is one of its fields. `flag`: the boolean field to set with it, if there is one.
     fn only(&mut self, message: &MessageType, place: usize, flag: Option<bool>) -> Read<Slot> {
         let node = self.open(message)?;
         if flag == Some(true) {
@@ -290,7 +290,7 @@ impl<'r> Reader<'r> {
         self.close(message, node)
     }
 
-    /// The name of a member, up to its value.
+    /// Reads the name of a member, up to its value.
     fn key(&mut self) -> Read<RawString<'r>> {
         let key = self.cursor.string("a key")?;
         self.cursor.space();
@@ -303,7 +303,7 @@ impl<'r> Reader<'r> {
         self.cursor.peek() == Some(b'n')
     }
 
-    /// A field of which the memo may know what is written.
+    /// Takes a field from the memo, or reads it.
     fn known_or_read(&mut self, position: FieldPosition, field: &MessageField) -> Read<(Slot, usize)> {
         if !matches!(self.cursor.peek(), Some(b'{' | b'[')) {
             return self.field(field);
@@ -331,7 +331,7 @@ impl<'r> Reader<'r> {
         Ok(found)
     }
 
-    /// The position of a field and the length of its encoding.
+    /// Reads a field; returns its position and the length of its encoding.
     fn field(&mut self, field: &MessageField) -> Read<(Slot, usize)> {
         match field.mode {
             Mode::One | Mode::Optional => {
@@ -429,7 +429,7 @@ impl<'r> Reader<'r> {
         Ok((Slot { place: first, length: 0 }, sum))
     }
 
-    /// Slots of an item or a member.
+    /// Adds slots for an item or a member.
     fn link(&mut self, count: usize) -> Read<usize> {
         let link = self.buffers.tape.len();
         if link + count > MOST_SLOTS {
@@ -439,7 +439,7 @@ impl<'r> Reader<'r> {
         Ok(link)
     }
 
-    /// An item or a member, which is a zero value where JSON has null.
+    /// Reads an item or a member; null is the zero value.
     fn value_or_zero(&mut self, value: Value) -> Read<Slot> {
         if !self.is_null() {
             return self.value(value);
@@ -555,7 +555,7 @@ impl<'r> Reader<'r> {
         Ok(self.cursor.string(expected)?)
     }
 
-    /// The position of the text of the string that was just read.
+    /// The slot of the string that was just read.
     fn string_slot(&mut self, text: &RawString<'r>) -> Read<Slot> {
         if text.is_escaped || !self.is_utf8 {
             let text = unescaped(text)?;
@@ -564,7 +564,7 @@ impl<'r> Reader<'r> {
         Ok(Slot { place: text.start as u32, length: text.raw.len() as u32 })
     }
 
-    /// A number or a literal.
+    /// Reads a number or a literal.
     fn token(&mut self) -> Read<&'r [u8]> {
         let start = self.cursor.position();
         self.cursor.skip_value(self.depth)?;
@@ -604,7 +604,7 @@ impl<'r> Reader<'r> {
     }
 }
 
-/// How many bytes are written of a value, with its length but without its tag.
+/// The length of an encoded value, with its length prefix but without its tag.
 fn written_length(value: Value, slot: Slot) -> usize {
     let length = slot.length as usize;
     match value {

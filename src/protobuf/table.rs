@@ -156,7 +156,7 @@ impl MessageType {
         self.names.find(name, &self.fields)
     }
 
-    /// The field that is expected behind another, or at first.
+    /// The field that is expected after another, or at first.
     pub(super) fn expected(&self, behind: Option<usize>) -> Option<(usize, &MessageField)> {
         let follower = self.followers.get(behind.map_or(0, |place| place + 1))?.load(Ordering::Relaxed);
         self.fields.get(usize::from(follower)).map(|field| (usize::from(follower), field))
@@ -209,7 +209,7 @@ impl MessageTable {
         Ok(MessageTable { minor, kinds, messages, partial, list_meta })
     }
 
-    /// The message of a kind.
+    /// The message for a kind.
     pub fn kind(&self, api_version: &str, kind: &str) -> Option<FieldKind<'_>> {
         let message = *self.kinds.get(api_version)?.get(kind)?;
         Some(FieldKind { table: self, message, is_excerpt: false })
@@ -225,7 +225,7 @@ impl MessageTable {
         self.partial.map(|message| FieldKind { table: self, message, is_excerpt: true })
     }
 
-    /// The metadata of a list.
+    /// The message of a list's metadata.
     pub fn list_meta(&self) -> Option<FieldKind<'_>> {
         self.list_meta.map(|message| FieldKind { table: self, message, is_excerpt: false })
     }
@@ -375,7 +375,7 @@ impl<'x> Lines<'x> {
     }
 }
 
-/// Whether ranges such as `32-34,36` have a number; nothing when they are no ranges.
+/// Whether ranges such as `32-34,36` contain a number; `None` when they are invalid.
 fn has(ranges: &str, minor: u32) -> Option<bool> {
     let mut found = false;
     for range in ranges.split(',') {
@@ -502,7 +502,7 @@ impl Builder<'_, '_> {
         })
     }
 
-    /// The encoding of a field that is always written, when the JSON does not have it.
+    /// Appends the encoding of a field that is always written, for JSON without it.
     fn absent(&mut self, line: &FieldLine<'_>, depth: usize, out: &mut Vec<u8>) -> Result<(), NoTable> {
         let (_, tag) = self.value(line)?;
         tag.push(out);

@@ -20,12 +20,12 @@ impl Slot {
         self.place == 0
     }
 
-    /// A field whose bytes are in an entry of the memo.
+    /// A slot for bytes in an entry of the memo.
     pub(super) fn in_memo(entry: usize, length: usize) -> Slot {
         Slot { place: IN_MEMO | entry as u32, length: length as u32 }
     }
 
-    /// The entry of the memo, if it has the field.
+    /// The entry of the memo, if the slot is in it.
     pub(super) fn memo_entry(self) -> Option<usize> {
         (self.place & IN_MEMO == IN_MEMO).then_some((self.place & !IN_MEMO) as usize)
     }

@@ -13,7 +13,7 @@ pub(super) struct Tag {
 }
 
 impl Tag {
-    /// Of a field of this number that holds such a value.
+    /// The tag of a field with this number and wire type.
     pub(super) fn new(number: u32, wire_type: u8) -> Tag {
         let mut written = Vec::with_capacity(5);
         push_varint(u64::from(number) << 3 | u64::from(wire_type), &mut written);
@@ -67,7 +67,7 @@ pub(super) fn varint_length(number: u64) -> usize {
     (64 - (number | 1).leading_zeros() as usize).div_ceil(7)
 }
 
-/// How many bytes a length-delimited value has, with its length.
+/// The length of a length-delimited value with its length prefix.
 pub(super) fn delimited_length(length: usize) -> usize {
     varint_length(length as u64) + length
 }

@@ -248,7 +248,8 @@ impl Set<'_> {
         self.text.get(begin..end).unwrap_or_default()
     }
 
-    /// Whether one of the many values of a field is in it. Those of the smaller side are searched in the larger one.
+    /// Whether the set has one of the many values of a field. The values of the smaller side are searched in the larger
+    /// one.
     fn meets(&self, object: &Object, field: FieldIndex) -> bool {
         if self.ends.len() <= SEARCHED as usize || object.values(field).nth(self.ends.len()).is_some() {
             (0..self.ends.len()).any(|index| object.has_value(field, self.value(index)))

@@ -31,7 +31,7 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// How `selection` is answered in `state`; `fields` are those of the resource.
+    /// Explains how `selection` is evaluated in `state`; `fields` are those of the resource.
     pub async fn new(selection: &Selection, state: &State, fields: &[Field], work: &mut Work) -> Explanation {
         let snapshot = state.snapshot();
         let plan = QueryPlan::new(selection, snapshot, work).await;

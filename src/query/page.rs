@@ -31,7 +31,7 @@ pub struct State {
 }
 
 impl State {
-    /// The snapshot as it is.
+    /// The state of the snapshot.
     pub fn current(snapshot: Snapshot) -> State {
         State { version: snapshot.version(), snapshot, rewind: Arc::default() }
     }
@@ -192,7 +192,7 @@ impl Listing {
         (self.rewind.held_bytes() + walk + objects) as u64
     }
 
-    /// The next object without taking it.
+    /// The next object, without consuming it.
     pub fn peek(&mut self) -> Option<&Object> {
         if self.ready.is_empty() {
             self.fill();
@@ -204,7 +204,7 @@ impl Listing {
         }
     }
 
-    /// Takes the next objects of the snapshot until some are ready or none is left.
+    /// Takes objects of the snapshot until some are ready or none is left.
     fn fill(&mut self) {
         while self.ready.is_empty() {
             let mut last = None;

@@ -110,7 +110,7 @@ enum Lists<'a> {
 }
 
 impl<'a> Lists<'a> {
-    /// Looks each of the lists up. Where one is missing, or does not belong to the set, it is `None`: that is work too.
+    /// Looks up each of the lists. A missing list, or one outside of the set, is `None`: that is work too.
     fn postings(self, postings: &'a Postings) -> Box<dyn Iterator<Item = Option<Posting<'a>>> + Send + 'a> {
         match self {
             Lists::None => Box::new(iter::empty()),
@@ -157,7 +157,7 @@ impl<'a> Set<'a> {
         Set { cost: slots.len(), lists: 1, slots: Slots::Made(slots), about }
     }
 
-    /// The work of using one of its lists: slots of several lists are brought together one by one.
+    /// The work of using one list: slots of several lists are united one by one.
     fn steps_of(&self, posting: Option<Posting<'_>>) -> u64 {
         let slots = posting.map_or(0, |posting| posting.len());
         STEPS_OF_LOOKUP + if self.lists > 1 { slots } else { slots / SLOTS_IN_STEP }
@@ -257,7 +257,7 @@ impl<'a> QueryPlan<'a> {
         self.add(set, includes, part, work).await;
     }
 
-    /// Objects with one of these values.
+    /// The set of objects with one of these values.
     async fn some_of(
         &self,
         term: &'a FieldTerm,
@@ -275,7 +275,8 @@ impl<'a> QueryPlan<'a> {
         Set::union(lists, self.snapshot.postings(), about, work).await
     }
 
-    /// Objects with a value that the operator accepts. Every value is looked at: an index of values has no order.
+    /// The set of objects with a value that the operator accepts. Every value is tested: an index of values has no
+    /// order.
     async fn accepted(&self, term: &'a FieldTerm, work: &mut Work) -> Set<'a> {
         let about = PlanTerm::Field(term);
         if let FieldRef::Field(index) = term.field {
@@ -309,7 +310,7 @@ impl<'a> QueryPlan<'a> {
         if includes { self.include.push(set) } else { self.exclude.push(set) }
     }
 
-    /// Objects with one of these names.
+    /// The set of objects with one of these names.
     async fn named(&self, names: &[String], namespace: Option<&str>, work: &mut Work) -> RoaringBitmap {
         let postings = self.snapshot.postings();
         let probes = match namespace {
@@ -341,7 +342,7 @@ impl<'a> QueryPlan<'a> {
         slots
     }
 
-    /// Objects with a value that is not empty.
+    /// The set of objects with a non-empty value.
     async fn not_empty(&self, term: &'a FieldTerm, work: &mut Work) -> Set<'a> {
         let about = PlanTerm::Field(term);
         let postings = self.snapshot.postings();
@@ -422,7 +423,7 @@ impl<'a> QueryPlan<'a> {
         selected
     }
 
-    /// Number of objects that the plan begins with: the smallest included set, or all objects.
+    /// The number of objects that the plan begins with: the smallest included set, or all objects.
     pub fn candidates(&self) -> u64 {
         if self.nothing {
             return 0;

@@ -51,7 +51,7 @@ impl Selection {
         !self.labels.requirements.is_empty() || !self.fields.is_empty()
     }
 
-    /// Approximate memory of its requirements, in bytes.
+    /// The approximate memory of the requirements, in bytes.
     pub fn held_bytes(&self) -> usize {
         // Each text is allocated for itself.
         const TEXT: usize = size_of::<String>() + 16;
@@ -157,12 +157,12 @@ impl Selection {
 }
 
 impl FieldTerm {
-    /// A term of a request.
+    /// A term about a field.
     pub fn new(field: FieldRef, operator: Operator) -> FieldTerm {
         FieldTerm { field, operator }
     }
 
-    /// The one value that it demands, if it demands exactly one.
+    /// The one value that the term demands, if there is exactly one.
     pub fn equals(&self) -> Option<&str> {
         self.operator.demanded()
     }
@@ -189,7 +189,7 @@ impl FieldTerm {
         }
     }
 
-    /// Whether it matches an object that lacks the field, which for [`FieldRef::Empty`] is every object.
+    /// Whether the term selects an object that lacks the field, which for [`FieldRef::Empty`] is every object.
     pub fn matches_absent(&self) -> bool {
         self.operator.matches_field(|found| found(""))
     }

@@ -26,7 +26,7 @@ pub struct TokenError(String);
 const SHAPE: &str = "meta.k8s.io/v1";
 
 impl ContinueToken {
-    /// The text that a client gets.
+    /// The token as text for clients.
     pub fn encode(&self) -> String {
         let version = self.version.map_or_else(|| Value::from(-1), |version| Value::from(version.number()));
         let text = format!("{{\"v\":\"{SHAPE}\",\"rv\":{version},\"start\":{}}}", Value::from(self.start.as_str()));
@@ -111,7 +111,7 @@ fn kind_that_is_no_object(document: &Value) -> Option<&'static str> {
     }
 }
 
-/// Go's error for bytes that are no JSON, in the common cases: truncated, trailing data, other bytes.
+/// Go's error for invalid JSON, in the common cases: truncated, trailing data, other bytes.
 fn json_problem(bytes: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();

@@ -43,7 +43,7 @@ pub async fn yield_to_others() {
     .await;
 }
 
-/// Does all of it without a turn for others.
+/// Runs the work without yielding to other tasks.
 pub fn at_once<Done>(work: impl Future<Output = Done>) -> Done {
     let mut work = pin!(work);
     let mut context = Context::from_waker(Waker::noop());

@@ -196,7 +196,7 @@ impl Catalog {
         self
     }
 
-    /// The same with everything that the cluster serves.
+    /// The catalog with everything that the cluster serves.
     #[must_use]
     pub fn with_offers(mut self, offers: UpstreamDiscovery) -> Catalog {
         self.offers = Arc::new(offers);
@@ -208,17 +208,17 @@ impl Catalog {
         self.resources.get(gvr)
     }
 
-    /// The resource of that name, also with a partial store.
+    /// The resource of that name, including one with a partial store.
     pub fn store(&self, gvr: &Gvr) -> Option<&Arc<Resource>> {
         self.resource(gvr).or_else(|| self.partial_stores.get(gvr))
     }
 
-    /// All resources, also those with a partial store.
+    /// All resources, including those with a partial store.
     pub fn stores(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.values().chain(self.partial_stores.values())
     }
 
-    /// Whether a store is loaded.
+    /// The readiness of the store of a resource.
     pub fn readiness(&self, gvr: &Gvr) -> Readiness {
         match self.store(gvr).map(|resource| resource.state.load_state()) {
             Some(LoadState::Ready(_)) => Readiness::Ready,
@@ -229,7 +229,7 @@ impl Catalog {
         }
     }
 
-    /// The groups of all resources, also those with a partial store.
+    /// The groups of all resources, including those with a partial store.
     pub(super) fn groups_of_stores(&self) -> &[ApiGroup] {
         &self.all_groups
     }

@@ -45,7 +45,7 @@ pub struct ConsumerContext {
 }
 
 impl ConsumerTerms {
-    /// Whether everybody is shown the same.
+    /// Whether all callers see the same.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty() && !self.needs_pod()
     }
@@ -55,13 +55,13 @@ impl ConsumerTerms {
         !self.match_label_keys.is_empty() || !self.mismatch_label_keys.is_empty()
     }
 
-    /// Whether something is taken from a token that is bound to a Pod.
+    /// Whether claims are used that only Pod-bound tokens have.
     pub fn needs_claims_of_pod(&self) -> bool {
         let of_pod = [ConsumerClaim::NodeName, ConsumerClaim::PodName, ConsumerClaim::PodUid];
         self.fields.iter().any(|(_, value)| of_pod.contains(value))
     }
 
-    /// Everything of the token that is needed, each once.
+    /// The claims that the View uses, each once.
     pub fn values(&self) -> Vec<ConsumerClaim> {
         let of_pod = [ConsumerClaim::Namespace, ConsumerClaim::PodName, ConsumerClaim::PodUid];
         let of_pod = of_pod.into_iter().filter(|_| self.needs_pod());
@@ -90,7 +90,7 @@ impl ConsumerTerms {
 }
 
 impl ConsumerContext {
-    /// A value of its token; `None` where the token lacks it.
+    /// The value of a claim; `None` if the token lacks it.
     pub fn value(&self, wanted: ConsumerClaim) -> Option<&str> {
         self.values.iter().find(|(value, _)| *value == wanted).map(|(_, text)| &**text)
     }

@@ -34,7 +34,7 @@ pub struct LineForm {
 }
 
 impl LineForm {
-    /// Whether both are the same but for the time.
+    /// Whether both keys are the same but for the time.
     fn is_alike(&self, other: &LineForm) -> bool {
         let is_same_prune = match (&self.prune, &other.prune) {
             (Some(prune), Some(other)) => Arc::ptr_eq(prune, other),
@@ -150,7 +150,7 @@ impl DispatchedEvent {
         self.pod.get_or_init(read).as_deref()
     }
 
-    /// Length of its object as JSON.
+    /// The length of the object as JSON.
     pub fn bytes(&self) -> usize {
         let object = self.change.after.as_ref().or(self.change.before.as_ref());
         object.map_or(0, |object| object.length())

@@ -50,7 +50,7 @@ impl ServedSince {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of a further state.
+    /// The number of the next state.
     fn state(&self) -> u64 {
         let mut held = self.lock();
         held.states += 1;
@@ -155,7 +155,7 @@ impl DocumentSet {
         self.v3.values().map(|forms| forms.held_bytes()).sum()
     }
 
-    /// Whether the index has been made.
+    /// Whether the index has been created.
     pub fn is_made(&self) -> bool {
         self.index.get().is_some()
     }
@@ -236,7 +236,7 @@ impl DocumentForms {
         self.since.of(self.state, &self.document().hash, now)
     }
 
-    /// Whether its bytes in one encoding have been made. Its hash is that of its JSON.
+    /// Whether the form in one encoding has been created. The hash is that of the JSON.
     pub fn is_made(&self, encoding: DocumentEncoding) -> bool {
         self.json.get().is_some() && (encoding == DocumentEncoding::Json || self.protobuf.get().is_some())
     }
@@ -246,7 +246,7 @@ impl DocumentForms {
         self.is_made(encoding) && self.gzipped_in(encoding).get().is_some()
     }
 
-    /// Bytes of the created forms.
+    /// The bytes of the created forms.
     pub(super) fn held_bytes(&self) -> usize {
         let others = [&self.protobuf, &self.gzipped_json, &self.gzipped_protobuf];
         let json = self.json.get().map_or(0, |document| document.json.len());

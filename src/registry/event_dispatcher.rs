@@ -80,7 +80,7 @@ impl Default for Mail {
 }
 
 impl Mail {
-    /// There is something to read; gives the reader to be woken, if it sleeps.
+    /// Takes the waker of a sleeping reader, since there is something to read.
     fn take_waker(&mut self) -> Option<Waker> {
         self.has_changed = true;
         self.reader.take()
@@ -94,7 +94,7 @@ impl Mail {
         self.take_waker()
     }
 
-    /// Leaves the pending changes to history.
+    /// Drops the pending changes; the reader finds them in history.
     fn empty(&mut self) -> Option<Waker> {
         if self.pending.is_empty() { None } else { self.overflow() }
     }
@@ -167,7 +167,7 @@ impl EventDispatcher {
         readers.into_iter().for_each(Waker::wake);
     }
 
-    /// Bytes of the changes that lie in mailboxes.
+    /// The bytes of the pending changes of all mailboxes.
     pub fn held_bytes(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
@@ -296,13 +296,13 @@ impl Subscription {
         }
     }
 
-    /// Whether no change waits; only the version up to which changes were event may be newer.
+    /// Whether no change is pending. The version up to which changes were dispatched may still be newer.
     pub fn is_empty(&self) -> bool {
         let mail = lock(&self.mailbox.0);
         mail.pending.is_empty() && !mail.overflowed
     }
 
-    /// Whether more changes arrived than it stores, so that history has to be read.
+    /// Whether more changes arrived than fit, so that history has to be read.
     pub fn is_overflowed(&self) -> bool {
         lock(&self.mailbox.0).overflowed
     }

@@ -27,7 +27,7 @@ pub struct FollowedPod {
 }
 
 impl FollowedPod {
-    /// Follows a Pod of this store; `None` when there is no Pod of that uid.
+    /// Follows a Pod of this store; `None` if no Pod has that uid.
     pub fn new(
         live: &Arc<ResourceState>,
         snapshot: &Snapshot,
@@ -54,7 +54,7 @@ impl FollowedPod {
         &self.labels
     }
 
-    /// Whether only its existence counts.
+    /// Whether only the existence of the Pod matters.
     pub fn is_without_labels(&self) -> bool {
         !self.terms.needs_pod()
     }
@@ -90,7 +90,7 @@ impl FollowedPod {
         }
     }
 
-    /// Until there may be something to look at.
+    /// Waits until the Pod may have changed.
     pub async fn changed(&self) {
         self.subscription.changed().await;
     }

@@ -77,7 +77,7 @@ impl Memory {
         Memory { limit: limit.map(|limit| limit.0), ..Memory::default() }
     }
 
-    /// The limit.
+    /// The memory limit, if there is one.
     pub fn limit(&self) -> Option<Bytes> {
         self.limit.map(Bytes)
     }
@@ -97,7 +97,7 @@ impl Memory {
         self.limit.is_some_and(|limit| self.held().0 > limit)
     }
 
-    /// Why a store that is known to need more than `needed` cannot be loaded now; `None` when it can.
+    /// The error when a store that needs more than `needed` cannot be loaded now; `None` when it can.
     pub fn refuses(&self, needed: Bytes) -> Option<OverMemory> {
         let (limit, held) = (self.limit()?, self.held());
         // At the limit no store fits, and past it an unloaded one must not come back immediately.
@@ -163,14 +163,14 @@ impl Account {
         self.memory.limit.is_some_and(|limit| before <= limit && after > limit)
     }
 
-    /// The store is served with its current memory, if it was not before: growth is measured from here.
+    /// Notes that the store is served with its current memory: growth is measured from here.
     pub fn serve(&self) {
         let bytes = self.counted.bytes().max(1);
         // An error says that it was served before.
         let _ = self.counted.at_first.compare_exchange(0, bytes, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// The store is gone, and only readers retain what is left of it: it cannot be unloaded.
+    /// Notes that the store is gone, and only readers retain the rest of it: it cannot be unloaded.
     pub fn end(&self) {
         self.counted.at_first.store(0, Ordering::Relaxed);
         self.counted.must_unload.store(false, Ordering::Relaxed);
@@ -181,12 +181,12 @@ impl Account {
         self.counted.must_unload()
     }
 
-    /// Wakes the task that must drop it.
+    /// Waits until the store must be unloaded.
     pub fn let_go(&self) -> Arc<Notify> {
         self.counted.notify.clone()
     }
 
-    /// The bytes that it has been set to.
+    /// The current memory of the store, in bytes.
     pub fn bytes(&self) -> Bytes {
         Bytes(self.counted.bytes())
     }

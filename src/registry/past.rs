@@ -28,7 +28,7 @@ pub(super) struct Past {
 }
 
 impl Past {
-    /// A newer version than this one is shown from this moment on.
+    /// Notes that a newer version than this one is visible from now on.
     pub(super) fn replaced(&mut self, version: Version, now: Instant) {
         self.expire(now);
         let is_in_step =

@@ -26,7 +26,7 @@ impl PodHead {
         serde_json::from_slice(&pod.json()).ok()
     }
 
-    /// The requirements that its labels make; `None` if it is another Pod of that name.
+    /// The requirements that the Pod's labels make; `None` if it is another Pod of that name.
     pub(super) fn asks_for(&self, uid: &str, terms: &ConsumerTerms) -> Option<LabelSelector> {
         (self.metadata.uid == uid).then(|| terms.labels(&self.metadata.labels))
     }

@@ -39,12 +39,12 @@ impl Rediscovery {
         self.requested.subscribe()
     }
 
-    /// A reading that began after this request came has ended.
+    /// Notes that a reading has ended that began after this request came.
     pub fn complete(&self, request: u64) {
         self.completed.send_replace(request);
     }
 
-    /// A client reads discovery as it is known.
+    /// Notes that a client reads the current discovery.
     pub fn note_reader(&self) {
         self.is_read.send_if_modified(|is_read| !std::mem::replace(is_read, true));
     }

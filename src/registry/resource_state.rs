@@ -84,7 +84,7 @@ pub enum Departure {
 }
 
 impl Departure {
-    /// Why the resource is gone in the end.
+    /// The final reason why the resource is gone.
     pub fn reason(self) -> GoneReason {
         match self {
             Departure::ObjectsDeleted(_) => GoneReason::NotServed,
@@ -247,8 +247,8 @@ impl ResourceState {
         });
     }
 
-    /// The source does not serve the resource any more. Its feed takes what the source still sends, and then calls
-    /// [`ResourceState::end`]; without a store no more events follow, and this ends it.
+    /// Notes that the source no longer serves the resource. Its feed takes what the source still sends, and then calls
+    /// [`ResourceState::end`]. Without a store no events follow, and this ends it.
     pub fn depart(&self, departure: Departure) {
         if matches!(self.load_state(), LoadState::Ready(_)) {
             self.departure.send_replace(Some(departure));
@@ -257,12 +257,12 @@ impl ResourceState {
         }
     }
 
-    /// What is known since the source does not serve the resource any more; `None` while it does.
+    /// Details since the source no longer serves the resource; `None` while it does.
     pub fn departure(&self) -> Option<Departure> {
         *self.departure.borrow()
     }
 
-    /// Waits until the source does not serve the resource any more. Safe to drop at any point.
+    /// Waits until the source no longer serves the resource. Safe to drop at any point.
     pub async fn departed(&self) {
         if self.departure.subscribe().wait_for(Option::is_some).await.is_err() {
             std::future::pending().await
@@ -338,12 +338,12 @@ impl ResourceState {
         self.state.subscribe()
     }
 
-    /// Follows which of the states it is.
+    /// Follows the phase of the state.
     pub fn phases(&self) -> watch::Receiver<LoadPhase> {
         self.phase.subscribe()
     }
 
-    /// How far the store has advanced, and how far readers need it to.
+    /// The freshness: how far the store has advanced, and how far readers need it to.
     pub fn freshness(&self) -> &Freshness {
         &self.freshness
     }
@@ -401,7 +401,7 @@ impl ResourceState {
         OpenWatch(self.open_watches.clone())
     }
 
-    /// For feeds: the number of objects that the first list has read so far.
+    /// For feeds: notes the number of objects that the first list has read so far.
     pub fn loading(&self, read: usize) {
         self.read.store(read as u64, Ordering::Relaxed);
         self.publish(LoadState::Loading(format!("{read} objects read")));
@@ -412,7 +412,7 @@ impl ResourceState {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// For feeds: a full list replaced a complete store.
+    /// For feeds: counts a full list that replaced a complete store.
     pub fn count_relist(&self) {
         self.relists.fetch_add(1, Ordering::Relaxed);
     }
@@ -422,7 +422,8 @@ impl ResourceState {
         self.relists.load(Ordering::Relaxed)
     }
 
-    /// A watch could not send this object in protobuf. Watches that would meet it are sent JSON from the beginning.
+    /// Notes an object that a watch could not send in protobuf. Watches that would meet it are sent JSON from the
+    /// beginning.
     pub fn note_unencodable(&self, key: &str) {
         // No API server of Kubernetes accepts a name as long, and this set is not counted by the memory limit.
         if key.len() > LONGEST_UNENCODABLE {
@@ -436,27 +437,27 @@ impl ResourceState {
         noted.push_back(key.to_owned());
     }
 
-    /// Keys of objects that watches could not send in protobuf. They may have changed since, or be gone.
+    /// The keys of objects that watches could not send in protobuf. They may have changed since, or be gone.
     pub fn unencodable(&self) -> Vec<String> {
         self.unencodable.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    /// This object has a protobuf form now, or is gone.
+    /// Notes that this object has a protobuf form now, or is gone.
     pub fn forget_unencodable(&self, key: &str) {
         self.unencodable.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| other != key);
     }
 
-    /// A client was not sent the protobuf that it prefers.
+    /// Counts a response in another form although the client prefers protobuf.
     pub fn count_missed_protobuf(&self) {
         self.missed_protobuf.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Responses in another form than protobuf, although the client prefers that.
+    /// The number of responses in another form although the client prefers protobuf.
     pub fn missed_protobuf(&self) -> u64 {
         self.missed_protobuf.load(Ordering::Relaxed)
     }
 
-    /// For feeds: a full list begins or ends, or is due because the store is known to be wrong.
+    /// For feeds: notes that a full list begins or ends, or is due because the store is known to be wrong.
     pub fn set_relisting(&self, is_relisting: bool) {
         self.is_relisting.store(is_relisting, Ordering::Relaxed);
     }
@@ -466,7 +467,7 @@ impl ResourceState {
         self.is_relisting.load(Ordering::Relaxed)
     }
 
-    /// These objects cannot be read now and are not served; for feeds.
+    /// For feeds: sets the objects that cannot be read now and are not served.
     pub fn publish_unreadable(&self, unreadable: UnreadableNames) {
         *self.unreadable.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(unreadable);
     }
@@ -476,12 +477,12 @@ impl ResourceState {
         self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How comparisons with the source ended.
+    /// The outcomes of comparisons with the source.
     pub fn checks(&self) -> &Checks {
         &self.checks
     }
 
-    /// A defect of ours ended the feed.
+    /// Counts an internal error that ended the feed.
     pub fn count_panic(&self) {
         self.panics.fetch_add(1, Ordering::Relaxed);
     }
@@ -511,12 +512,12 @@ impl ResourceState {
         }
     }
 
-    /// A write that went through us has this version: reads that begin from now on must show it.
+    /// Notes the version of a write that went through this server: later reads must show it.
     pub fn written(&self, version: Version) {
         self.written.fetch_max(version.number(), Ordering::Relaxed);
     }
 
-    /// The version of the newest such write; zero for none.
+    /// The version of the newest such write; zero without one.
     pub fn last_written(&self) -> Version {
         Version::new(self.written.load(Ordering::Relaxed))
     }

@@ -22,12 +22,12 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// With a first catalog, and no limit of memory.
+    /// A registry with a first catalog, and without a memory limit.
     pub fn new(catalog: Catalog) -> Registry {
         Registry::with_memory(catalog, Memory::default())
     }
 
-    /// With a first catalog, whose stores share this memory.
+    /// A registry with a first catalog, whose stores share this memory.
     pub fn with_memory(catalog: Catalog, memory: Memory) -> Registry {
         Registry {
             catalog: watch::Sender::new(Arc::new(catalog)),
@@ -43,7 +43,7 @@ impl Registry {
         &self.memory
     }
 
-    /// Defects of ours that were contained.
+    /// The counters of contained panics.
     pub fn panics(&self) -> &Arc<Panics> {
         &self.panics
     }
@@ -82,7 +82,7 @@ impl Registry {
         }
     }
 
-    /// The View of that name, and its state.
+    /// The state of the View of that name.
     pub fn view(&self, name: &str) -> Option<ViewState> {
         self.views.borrow().get(name).cloned()
     }

@@ -44,7 +44,7 @@ pub struct OfferedResource {
 }
 
 impl OfferedVersion {
-    /// Whether its resources are described alike, whatever is known of their hashes.
+    /// Whether its resources have equal rows, whatever their hashes are.
     pub fn has_rows_of(&self, other: &OfferedVersion) -> bool {
         let rows = self.resources.iter().map(|resource| &resource.row);
         self.is_stale == other.is_stale && rows.eq(other.resources.iter().map(|resource| &resource.row))

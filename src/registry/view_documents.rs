@@ -82,7 +82,7 @@ pub fn evict_oldest() {
     }
 }
 
-/// Creates the shown part of a document.
+/// Creates the part of a document that the View shows.
 fn part_of(whole: &DocumentForms, shown: &DocumentFilter) -> Value {
     let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     shown.apply(value_of(whole.document()))
@@ -123,7 +123,7 @@ impl CreatedDocuments {
         (self.v2, self.v3) = (None, None);
     }
 
-    /// Releases what was created from another state of the source.
+    /// Releases documents that were created from another state of the source.
     fn forget_others(&mut self, source: &Source) {
         match source {
             Source::V2(source) if self.v2.as_ref().is_some_and(|(of, _)| !Arc::ptr_eq(of, source)) => self.v2 = None,
@@ -134,7 +134,7 @@ impl CreatedDocuments {
 }
 
 impl ViewDocuments {
-    /// The documents of these resources, in the place of an earlier part.
+    /// The documents of these resources, which replace an earlier part.
     pub(super) fn new(
         whole: Arc<dyn DocumentSource>,
         resources: &[Arc<Resource>],

@@ -25,7 +25,7 @@ pub struct Restriction {
 }
 
 impl Restriction {
-    /// A part of a View, for a version of the resource.
+    /// Compiles a part of a View for a version of the resource.
     ///
     /// # Errors
     /// The first field that the version does not offer.
@@ -55,7 +55,7 @@ impl Restriction {
         })
     }
 
-    /// With fields that take their values from the caller.
+    /// Adds fields that take their values from the caller.
     ///
     /// # Errors
     /// The first field that the version does not offer.
@@ -79,7 +79,7 @@ impl Restriction {
         restriction
     }
 
-    /// A request's selection within the shown objects.
+    /// Restricts the selection of a request to the shown objects.
     #[must_use]
     pub fn restrict(&self, mut selection: Selection) -> Selection {
         for labels in [&*self.labels, &self.of_consumer.labels] {
@@ -103,12 +103,12 @@ impl Restriction {
             || !self.open.is_empty()
     }
 
-    /// The fields that are left out of objects. All versions of this restriction for consumers share it.
+    /// The fields that are pruned. All versions of this restriction for consumers share it.
     pub fn prune(&self) -> &Arc<Prune> {
         &self.prune
     }
 
-    /// True once the View is another one, or none.
+    /// Becomes true when the View is replaced or deleted.
     pub fn ended(&self) -> watch::Receiver<bool> {
         self.ended.clone()
     }

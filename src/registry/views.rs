@@ -77,7 +77,7 @@ impl View {
         &self.definition
     }
 
-    /// The namespaces to which it restricts a resource; empty: to none.
+    /// The namespaces to which the View restricts a resource; empty: no restriction.
     pub fn namespaces(&self, group: &str, resource: &str) -> &[String] {
         let part = self.definition.parts.iter().find(|part| part.group == group && part.resource == resource);
         part.map_or(&[], |part| &part.namespaces)
@@ -184,14 +184,14 @@ pub(super) fn replaced(held: &Views, wanted: ViewDefinitions) -> Views {
 }
 
 impl Resource {
-    /// A View's resource as one consumer sees it.
+    /// The resource of a View as one consumer sees it.
     #[must_use]
     pub fn of_consumer(&self, consumer: &ConsumerContext) -> Resource {
         let view_restriction = self.view_restriction.as_ref().map(|restriction| restriction.of_consumer(consumer));
         Resource { view_restriction, ..self.clone() }
     }
 
-    /// An object as this resource shows it; `None` where that cannot be made, which is a defect and shows nothing.
+    /// The object as this resource shows it; `None` where that fails, which is an internal error and shows nothing.
     pub fn show(&self, object: Object) -> Option<Object> {
         let Some(restriction) = self.view_restriction.as_ref().filter(|restriction| !restriction.prune().is_empty())
         else {
@@ -207,17 +207,17 @@ impl Resource {
         }
     }
 
-    /// Whether objects are shown as they are.
+    /// Whether objects are shown without changes.
     pub fn is_shown_whole(&self) -> bool {
         self.prune().is_none()
     }
 
-    /// The fields that are left out of objects, if there are any.
+    /// The fields that are pruned, if there are any.
     pub fn prune(&self) -> Option<&Arc<Prune>> {
         self.view_restriction.as_ref().map(Restriction::prune).filter(|prune| !prune.is_empty())
     }
 
-    /// A request's selection within the objects that this resource shows.
+    /// Restricts the selection of a request to the objects that this resource shows.
     #[must_use]
     pub fn restrict(&self, selection: Selection) -> Selection {
         match &self.view_restriction {

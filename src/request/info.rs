@@ -82,7 +82,7 @@ impl RequestInfo {
         RequestInfo { method: method.clone(), view, path, query, verb, read, selectors: OnceLock::new() }
     }
 
-    /// Which part of the API answers the request.
+    /// The part of the API that answers the request.
     pub fn route(&self) -> &Route {
         &self.read.route
     }
@@ -127,7 +127,7 @@ impl RequestInfo {
         }
     }
 
-    /// Only lists and watches by method have their name from a selector.
+    /// Whether the name comes from the field selector: only lists and watches by method do that.
     fn takes_name_of_selector(&self) -> bool {
         self.read.verb.is_none() && matches!(self.method, Method::GET | Method::HEAD)
     }
@@ -169,7 +169,7 @@ impl<S> Selector<S> {
         }
     }
 
-    /// The selector, if it has been read.
+    /// The selector, if it has been parsed.
     pub fn read(&self) -> Option<&S> {
         match self {
             Selector::Read(selector) => Some(selector),

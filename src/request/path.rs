@@ -131,7 +131,7 @@ impl ResourcePath {
     }
 }
 
-/// What a path below `/api` and `/apis` names, by kube-apiserver's rules.
+/// The resource that a path below `/api` and `/apis` names, by kube-apiserver's rules.
 fn named_resource(parts: &[&str]) -> Result<Option<(Option<VerbPrefix>, ResourcePath)>, EndsAfterVerb> {
     let (group_version, parts) = match parts {
         ["api", version, rest @ ..] if !rest.is_empty() => (GroupVersion::new("", *version), rest),
@@ -169,7 +169,7 @@ fn named_resource(parts: &[&str]) -> Result<Option<(Option<VerbPrefix>, Resource
     Ok(Some((verb, resource)))
 }
 
-/// Whether a route of kube-apiserver's has the form of a path without gaps.
+/// Whether kube-apiserver has a route of this form, for a path without gaps.
 fn has_route(verb: Option<VerbPrefix>, resource: &ResourcePath) -> bool {
     match verb {
         None => true,

@@ -271,7 +271,7 @@ fn checks(
     checks
 }
 
-/// Whether the API server knows a field: all but those of FieldCaches, so that reviews leave out requirements on these.
+/// Whether the API server knows a field: all but those of FieldCaches. Reviews leave out requirements on unknown ones.
 fn known_field(registry: Arc<Registry>) -> KnownField {
     Arc::new(move |gvr, label| {
         let catalog = registry.catalog();
@@ -283,7 +283,7 @@ fn known_field(registry: Arc<Registry>) -> KnownField {
     })
 }
 
-/// The name of this replica without `--identity`: that of its host, which in a cluster is that of its Pod, and its process.
+/// The default of `--identity`: the host name, which in a cluster is the name of the Pod, and the process id.
 fn own_name() -> anyhow::Result<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname")
         .context("reading the host's name; --identity names this replica")?;

@@ -27,7 +27,7 @@ impl<'a> From<&'a Discovered> for Names<'a> {
 }
 
 impl Names<'_> {
-    /// Whether `name` is one of them, ignoring case.
+    /// Whether `name` is one of these names, ignoring case.
     pub fn contain(&self, name: &str) -> bool {
         let name = name.to_lowercase();
         self.contain_first(&name)

@@ -29,7 +29,7 @@ use crate::transport::listen::Listener;
 /// The option that binds the listener of metrics.
 pub(super) const METRICS_ADDRESS: &str = "--metrics-address";
 
-/// A listener of metrics, with a number of connections of its own.
+/// The limits of a listener of metrics, with its own number of connections.
 pub(super) fn metrics_connections(listener: Listener) -> Listener {
     listener.with_connections(Arc::new(Connections::new(METRICS_CONNECTIONS)))
 }
@@ -61,7 +61,7 @@ pub(super) struct ClusterService {
 }
 
 impl Service {
-    /// The resources that it serves.
+    /// The resources that the service serves.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.source.registry
     }

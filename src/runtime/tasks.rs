@@ -27,7 +27,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// `name` is what the log calls it.
+    /// A task; `name` is its name in the log.
     pub(super) fn new(name: &'static str, on_end: OnEnd, future: impl Future<Output = ()> + Send + 'static) -> Task {
         Task { name, on_end, future: future.boxed() }
     }
@@ -56,7 +56,7 @@ impl Tasks {
         Tasks { running, named }
     }
 
-    /// Waits until a task ends that ends the command. Logs the name of each task that ends before or panics.
+    /// Waits until a task ends that ends the command. Logs the name of each other task that ends or panics.
     ///
     /// # Errors
     /// Names the task that ended because of an internal error.

@@ -14,7 +14,7 @@ pub fn apply(object: &mut Value, schema: SchemaNode<'_>) {
     fill_in(object, schema);
 }
 
-/// Removes nulls that are neither allowed nor have a default to become.
+/// Removes nulls that are not allowed and have no default.
 fn take_away_nulls(value: &mut Value, schema: Option<SchemaNode<'_>>) {
     match value {
         Value::Object(members) => members.retain(|name, member| {

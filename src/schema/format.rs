@@ -16,7 +16,7 @@ pub fn is_known(format: &str) -> bool {
     check_of(format).is_some()
 }
 
-/// Whether a text has a format; unknown formats fit everything.
+/// Whether a text has a format; every text has an unknown format.
 pub fn matches(format: &str, text: &str) -> bool {
     check_of(format).is_none_or(|check| check(text))
 }
@@ -136,7 +136,7 @@ fn escapes_are_whole(text: &str) -> bool {
     text.split('%').skip(1).all(|rest| rest.len() >= 2 && rest.bytes().take(2).all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// `a@b` or `Name <a@b>`, with atoms or a quoted text on the left.
+/// Whether a text is an email address: `a@b` or `Name <a@b>`, with atoms or a quoted text on the left.
 fn is_email(text: &str) -> bool {
     let text = text.trim();
     let address = match text.strip_suffix('>') {
@@ -158,7 +158,7 @@ fn is_email(text: &str) -> bool {
     (is_quoted || local.split('.').all(is_atom)) && (is_literal || domain.split('.').all(is_atom))
 }
 
-/// An address as older Go versions read it: leading zeros in IPv4 are decimal.
+/// Parses an IP address as older Go versions do: leading zeros in IPv4 are decimal.
 fn sloppy_ip(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         return text.parse().ok();
@@ -184,7 +184,7 @@ fn is_cidr(text: &str) -> bool {
     length.bytes().all(|byte| byte.is_ascii_digit()) && length.parse::<u32>().is_ok_and(|length| length <= largest)
 }
 
-/// 6, 8 or 20 bytes, in pairs joined by `:` or `-`, or in fours joined by `.`.
+/// Whether a text is a MAC address: 6, 8 or 20 bytes, in pairs joined by `:` or `-`, or in fours joined by `.`.
 fn is_mac(text: &str) -> bool {
     let (separator, digits) = match text.as_bytes().get(2) {
         Some(b':') => (':', 2),
@@ -256,7 +256,7 @@ fn is_credit_card(text: &str) -> bool {
     fits(&CREDIT_CARD, &digits) && sum.is_multiple_of(10)
 }
 
-/// `2006-01-02`, a day that exists.
+/// Whether a text is a date that exists, such as `2006-01-02`.
 fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.len() != 10 || bytes[4] != b'-' || bytes[7] != b'-' {
@@ -281,7 +281,7 @@ fn is_date_time(text: &str) -> bool {
     parts.next().is_some_and(is_date) && parts.next().is_some_and(|time| fits(&TIME, time))
 }
 
-/// What `time.ParseDuration` takes, or units in words, such as `3 days`.
+/// Whether `time.ParseDuration` takes a text, or it has units in words, such as `3 days`.
 fn is_duration(text: &str) -> bool {
     fits(&GO_DURATION, text) || fits(&WORDY_DURATION, text)
 }

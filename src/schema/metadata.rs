@@ -200,7 +200,7 @@ fn text<'a>(metadata: &'a Map<String, Value>, name: &str, problems: &mut Vec<Fie
     }
 }
 
-/// The pairs of a map of texts; members of another type are reported and left out.
+/// The entries of a map of strings. Another type is an error and left out.
 fn texts<'a>(
     metadata: &'a Map<String, Value>,
     name: &str,

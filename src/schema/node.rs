@@ -34,7 +34,7 @@ pub struct SchemaNode<'a> {
 }
 
 impl<'a> SchemaNode<'a> {
-    /// A schema whose references `resolve` can follow. A reference that leads nowhere is no restriction.
+    /// A schema whose references `resolve` can follow. A broken reference is no restriction.
     pub fn new(schema: &'a Value, resolve: Resolve<'a>) -> SchemaNode<'a> {
         let mut node = SchemaNode { own: schema, target: None, name: None, resolve };
         let mut place = schema;
@@ -55,7 +55,7 @@ impl<'a> SchemaNode<'a> {
         own.or_else(|| self.target?.get(keyword)).filter(|value| !value.is_null())
     }
 
-    /// The name of the definition that this place refers to, such as `io.k8s.apimachinery.pkg.api.resource.Quantity`.
+    /// The name of the referenced definition, such as `io.k8s.apimachinery.pkg.api.resource.Quantity`.
     pub fn definition(&self) -> Option<&'a str> {
         self.name
     }
@@ -103,7 +103,7 @@ impl<'a> SchemaNode<'a> {
         schemas.iter().map(|schema| self.child(schema)).collect()
     }
 
-    /// A schema below this one.
+    /// The schema of a part of this one.
     pub fn child(&self, schema: &'a Value) -> SchemaNode<'a> {
         SchemaNode::new(schema, self.resolve)
     }

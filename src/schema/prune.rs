@@ -91,7 +91,8 @@ fn prune_at(value: &mut Value, schema: Option<SchemaNode<'_>>, is_resource: IsRe
     }
 }
 
-/// Items of a preserved list are preserved themselves; only what their schema declares is pruned further down.
+/// Skips items of a preserved list, which are preserved themselves; only what their schema declares is pruned further
+/// down.
 fn skip_prune(value: &mut Value, schema: SchemaNode<'_>) {
     match value {
         Value::Object(members) => {

@@ -317,7 +317,7 @@ fn field(path: &str) -> String {
     }
 }
 
-/// A value as upstream's messages show it: texts quoted, numbers as `%v`, everything else as JSON.
+/// A value as upstream's messages show it: strings quoted, numbers as `%v`, everything else as JSON.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),
@@ -516,7 +516,7 @@ fn number(numeral: Numeral, schema: SchemaNode<'_>, path: &str) -> Outcome {
     outcome
 }
 
-/// Duplicates in lists of type `set` and `map` (apiextensions `schema/listtype`).
+/// Reports duplicates in lists of type `set` and `map` (apiextensions `schema/listtype`).
 fn lists(value: &Value, schema: SchemaNode<'_>, path: &str, problems: &mut Vec<FieldError>) {
     match value {
         Value::Object(members) => {
@@ -556,7 +556,7 @@ fn lists(value: &Value, schema: SchemaNode<'_>, path: &str, problems: &mut Vec<F
     }
 }
 
-/// The members that identify the items of a list of type `map`.
+/// The members that identify an item of a list of type `map`.
 fn map_key(item: &Value, schema: SchemaNode<'_>) -> Value {
     let keys = schema.get("x-kubernetes-list-map-keys").and_then(Value::as_array).map(Vec::as_slice);
     let names = keys.unwrap_or_default().iter().filter_map(Value::as_str);

@@ -10,7 +10,7 @@ pub struct SelectorError {
     pub offset: usize,
 }
 
-/// A selector of more than `most` parts.
+/// The error for a selector of more than `most` parts.
 pub(super) fn too_many(what: &str, parts: &str, most: usize, remedy: &str, offset: usize) -> SelectorError {
     SelectorError { message: format!("the {what} has more than {most} {parts}: {remedy}"), offset }
 }

@@ -86,7 +86,7 @@ impl fmt::Display for FieldSelector {
     }
 }
 
-/// A value as it must be written in a selector text.
+/// Escapes a value for a selector text.
 pub fn escape_value(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for character in value.chars() {
@@ -133,7 +133,7 @@ fn is_escaped(character: char) -> bool {
     matches!(character, '\\' | ',' | '=')
 }
 
-/// Parts between commas that no backslash precedes, each with its offset; empty ones are left out.
+/// Splits a text at commas without a backslash. Parts have their offsets; empty ones are left out.
 fn terms(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut start = Some(0);
     let all = std::iter::from_fn(move || {

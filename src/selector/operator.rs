@@ -86,7 +86,7 @@ pub type OperandKind = Operand<()>;
 
 /// A sorted list of values.
 pub trait SortedValues {
-    /// Whether the value is in it.
+    /// Whether the operand has the value.
     fn has(&self, value: &str) -> bool;
 }
 
@@ -145,7 +145,7 @@ impl OperatorName {
         OperatorName::all_in(dialect).find(|operator| operator.as_str() == name)
     }
 
-    /// Whether it selects objects that have no value of those that it tests for.
+    /// Whether the operator selects objects without any of the values that it tests for.
     pub fn is_negative(self) -> bool {
         match self {
             OperatorName::NotIn | OperatorName::DoesNotExist => true,
@@ -162,7 +162,7 @@ impl OperatorName {
         }
     }
 
-    /// Whether it tests for exactly the values of its operand.
+    /// Whether the operator tests for exactly the values of its operand.
     pub fn lists_values(self) -> bool {
         match self {
             OperatorName::In | OperatorName::NotIn => true,
@@ -172,7 +172,7 @@ impl OperatorName {
         }
     }
 
-    /// Whether it tests for this value of a label.
+    /// Whether the operator tests for this value of a label.
     pub fn accepts(self, operand: &Operand<impl SortedValues>, value: &str) -> bool {
         let number = || value.parse::<i64>().ok();
         match self {
@@ -187,7 +187,7 @@ impl OperatorName {
         }
     }
 
-    /// Whether it tests for this value of a field, where an absent value is empty.
+    /// Whether the operator tests for this value of a field, where an absent value is empty.
     pub fn accepts_of_field(self, operand: &Operand<impl SortedValues>, value: &str) -> bool {
         match self {
             OperatorName::Exists | OperatorName::DoesNotExist => !value.is_empty(),
@@ -255,7 +255,7 @@ impl Operator {
         }
     }
 
-    /// The list of its operand; empty for an operator that has none.
+    /// The list of values of the operand; empty without one.
     pub fn listed(&self) -> &[String] {
         match self.operand() {
             Operand::Values(values) => values,
@@ -263,7 +263,7 @@ impl Operator {
         }
     }
 
-    /// The values that it tests for.
+    /// The values that the operator tests for.
     pub fn values(&self) -> TestedValues<'_> {
         match self {
             Operator::In(values) | Operator::NotIn(values) => TestedValues::Listed(values),
@@ -272,12 +272,12 @@ impl Operator {
         }
     }
 
-    /// Whether it selects objects that have no value of those that it tests for.
+    /// Whether the operator selects objects without any of the values that it tests for.
     pub fn is_negative(&self) -> bool {
         self.name().is_negative()
     }
 
-    /// The one value that it demands, if it demands exactly one.
+    /// The one value that the operator demands, if there is exactly one.
     pub fn demanded(&self) -> Option<&str> {
         match self.values() {
             TestedValues::Listed([value]) if !self.is_negative() => Some(value),
@@ -285,17 +285,17 @@ impl Operator {
         }
     }
 
-    /// Whether it tests for this value of a label.
+    /// Whether the operator tests for this value of a label.
     pub fn accepts(&self, value: &str) -> bool {
         self.name().accepts(&self.operand(), value)
     }
 
-    /// Whether it tests for this value of a field.
+    /// Whether the operator tests for this value of a field.
     pub fn accepts_of_field(&self, value: &str) -> bool {
         self.name().accepts_of_field(&self.operand(), value)
     }
 
-    /// Whether it holds for a label with this value, or without the label.
+    /// Whether the operator selects a label with this value, or a missing label.
     pub fn matches_label(&self, value: Option<&str>) -> bool {
         value.is_some_and(|value| self.accepts(value)) != self.is_negative()
     }
@@ -306,7 +306,7 @@ impl Operator {
         any(&mut |value| self.accepts_of_field(value)) != self.is_negative()
     }
 
-    /// Of two bounds in one direction the narrower one, which implies the other; `None` for other operators.
+    /// The narrower of two bounds in one direction, which implies the other; `None` for other operators.
     pub fn narrower(&self, other: &Operator) -> Option<Operator> {
         match (self, other) {
             (Operator::GreaterThan(bound), Operator::GreaterThan(other)) => {

@@ -72,7 +72,7 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    /// A fault that shows the value it is about.
+    /// An error that shows its value.
     pub fn with_value(
         reason: FieldErrorType,
         field: impl Into<String>,
@@ -95,7 +95,7 @@ impl FieldError {
         FieldError { reason, field: field.into(), message }
     }
 
-    /// A fault that shows no value: something is missing, forbidden or too long.
+    /// An error without a value: something is missing, forbidden or too long.
     pub fn without_value(reason: FieldErrorType, field: impl Into<String>, detail: impl fmt::Display) -> FieldError {
         let detail = detail.to_string();
         let separator = if detail.is_empty() { "" } else { ": " };

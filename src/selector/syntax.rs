@@ -139,7 +139,7 @@ fn length_fault(limit: usize) -> String {
     format!("must be no more than {limit} bytes")
 }
 
-/// The doubled blank after a comma is upstream's.
+/// The message for a text that does not match a pattern. The doubled space after a comma is upstream's.
 fn pattern_fault(rule: &str, pattern: &str, examples: &[&str]) -> String {
     let examples: Vec<String> = examples.iter().map(|example| format!("'{example}', ")).collect();
     format!("{rule} (e.g. {}regex used for validation is '{pattern}')", examples.join(" or "))
@@ -161,7 +161,7 @@ fn is_dns_subdomain(text: &str) -> bool {
     text.split('.').all(is_dns_label)
 }
 
-/// Not empty, both ends of one class and everything of another.
+/// Whether a text is not empty, and its ends and its other bytes are of these classes.
 fn ends_with_inner(bytes: &[u8], is_end: impl Fn(&u8) -> bool, is_inner: impl Fn(&u8) -> bool) -> bool {
     matches!((bytes.first(), bytes.last()), (Some(first), Some(last)) if is_end(first) && is_end(last))
         && bytes.iter().all(is_inner)

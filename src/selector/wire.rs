@@ -151,7 +151,7 @@ impl Expression {
     }
 }
 
-/// The entries of `matchExpressions` whose JSON types are right; wrong types are reported.
+/// The entries of `matchExpressions` with valid JSON types; other types are errors.
 fn expressions(
     selector: &Map<String, Value>,
     path: &str,
@@ -228,7 +228,7 @@ fn list<'a>(value: &'a Value, path: &str, problems: &mut Vec<FieldError>) -> &'a
     }
 }
 
-/// Null reads as the empty text, as Go decodes it.
+/// Reads a string; null is empty, as in Go.
 fn text(value: &Value, path: &str, problems: &mut Vec<FieldError>) -> Option<String> {
     match value {
         Value::Null => Some(String::new()),

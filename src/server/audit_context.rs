@@ -86,7 +86,7 @@ impl AuditContext {
         }
     }
 
-    /// What it takes in memory until the response ends, in bytes.
+    /// Its memory until the response ends, in bytes.
     pub(super) fn held_bytes(&self) -> usize {
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = failed.as_ref().map_or(0, Vec::len);
@@ -94,17 +94,17 @@ impl AuditContext {
         self.begun.held_bytes() + failed + reason + self.problem.as_ref().map_or(0, String::len)
     }
 
-    /// The id that the answer is to carry.
+    /// The audit id for the response.
     pub(super) fn audit_id(&self) -> &str {
         &self.begun.audit_id
     }
 
-    /// The user, once authentication has found it.
+    /// Sets the user, once authentication has found it.
     pub(super) fn known(&self) -> &OnceLock<Arc<Identity>> {
         &self.known
     }
 
-    /// Whether the request may be has been asked. A permitted request is served only while events can be written.
+    /// Records the authorization decision. A permitted request is served only while events can be written.
     ///
     /// # Errors
     /// 503 where they cannot.
@@ -132,7 +132,7 @@ impl AuditContext {
         if is_writable { Ok(()) } else { Err(not_written()) }
     }
 
-    /// The response is this failure.
+    /// Records an error response.
     pub(super) fn failed(&self, failure: &ApiError) {
         // Its Status, which is bounded.
         let status = failure.plain_text().is_none().then(|| failure.status());

@@ -61,7 +61,8 @@ pub(super) async fn admit(
     }
 }
 
-/// Why a caller may not send a request through a View, as it is decided when the request arrives; `None`: it may.
+/// The reason why a caller may not send a request through a View, decided as when the request arrives; `None`: the
+/// caller may.
 ///
 /// # Errors
 /// [`AccessError`] without a decision.

@@ -30,7 +30,7 @@ pub(super) enum BuiltinGroupVisibility {
 }
 
 impl BuiltinGroupVisibility {
-    /// At the root of a server that has Views, for a user.
+    /// The visibility at the root of a server with Views, for a user.
     pub(super) fn of(user: &str) -> BuiltinGroupVisibility {
         if AGGREGATORS.contains(&user) { BuiltinGroupVisibility::Alone } else { BuiltinGroupVisibility::Beside }
     }

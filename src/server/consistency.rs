@@ -63,7 +63,7 @@ impl ReadFrom {
     }
 }
 
-/// How fresh the answer to this request must be: what it says itself, else the server's default.
+/// The consistency for this request: its parameter or header, otherwise the server's default.
 ///
 /// # Errors
 /// 400 for a header that says neither.
@@ -79,7 +79,7 @@ pub(super) fn consistency(server: &ServerState, context: &RequestContext<'_>) ->
     }
 }
 
-/// The version that the copy must have reached for a read that names none; `None` where any will do.
+/// The version that the store must have reached for a read without a version; `None` if any will do.
 ///
 /// # Errors
 /// 503 when the source cannot say how far it is.
@@ -104,7 +104,7 @@ pub(super) async fn needed(
     }
 }
 
-/// A snapshot that has reached a version, and how it came there.
+/// Waits for a snapshot of at least this version, and returns how it was reached.
 ///
 /// # Errors
 /// 504 with upstream's cause when the copy does not get there in time.

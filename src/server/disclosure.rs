@@ -19,14 +19,14 @@ impl RequestContext<'_> {
         }
     }
 
-    /// A failure without figures of a whole store. The conditions of its FieldCache have them.
+    /// An error without figures of a whole store. The conditions of its FieldCache have them.
     pub(super) fn reduced(&self, failure: ApiError) -> ApiError {
         if self.authorized.is_none() { failure } else { failure.without_figures() }
     }
 }
 
 impl ApiError {
-    /// The same without figures of a whole store.
+    /// The error without figures of a whole store.
     pub(super) fn without_figures(self) -> ApiError {
         match self {
             ApiError::Loading(_) => ApiError::Loading("its objects are being read".to_owned()),

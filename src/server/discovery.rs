@@ -71,7 +71,7 @@ pub(super) fn answer(
     Ok(document(encode::json_bytes(&body), agreed.format, context))
 }
 
-/// The paths that a request is shown: groups, versions, documents and health.
+/// The paths that a request sees: groups, versions, documents and health.
 pub(super) fn paths(catalog: &Catalog, context: &RequestContext<'_>) -> Vec<String> {
     path_list(&Offered { catalog, passes: PassThrough::Off, own: context.own_group() }.groups())
 }
@@ -177,7 +177,7 @@ fn resources(offer: &Offered<'_>, groups: &[DiscoveryGroup], group_version: &Gro
     Ok(list)
 }
 
-/// A row's kind, with its group and version where they are not those of the list.
+/// The kind of a row, with its group and version where they differ from those of the list.
 fn kind(row: &Value, own: &GroupVersion) -> Value {
     let text = |member: &str| row["responseKind"][member].as_str().unwrap_or_default();
     let group_version = GroupVersion::new(text("group"), text("version"));
@@ -198,7 +198,7 @@ fn merge(into: &mut Value, from: Value) {
     }
 }
 
-/// `/api` and `/apis` as one document each.
+/// The aggregated discovery of `/api` or `/apis`.
 fn aggregated(
     offer: &Offered<'_>,
     groups: &[DiscoveryGroup],

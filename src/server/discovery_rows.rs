@@ -75,7 +75,7 @@ impl Offered<'_> {
         groups
     }
 
-    /// The hash of a resource's storage version; empty where none is known. A definition's is never behind.
+    /// The hash of a resource's storage version; empty if unknown. That of a definition is never outdated.
     pub(super) fn storage_version_hash(&self, group_version: &GroupVersion, name: &str) -> &str {
         let GroupVersion { group, version } = group_version;
         let gvr = Gvr::new(&**group, &**version, name);
@@ -173,7 +173,7 @@ fn rows(catalog: &Catalog, passes: PassThrough, group: &str, version: &str) -> V
     rows
 }
 
-/// The row of a served resource.
+/// The row of a resource that is served here.
 fn own(resource: &Arc<Resource>, passes: PassThrough) -> Value {
     let response_kind = |kind: &str, other: Option<&GroupVersion>| {
         // Built-in kinds leave the group and version of their own group version out.
@@ -225,7 +225,7 @@ fn own(resource: &Arc<Resource>, passes: PassThrough) -> Value {
     Value::Object(row)
 }
 
-/// The cluster's row, with what of it can be reached; `None` when nothing can.
+/// The cluster's row, reduced to what can be reached; `None` when nothing can.
 fn reachable(group: &str, found: &OfferedResource, passes: PassThrough) -> Option<Value> {
     let keep_verbs =
         |row: &mut Map<String, Value>| keep_verbs(row, |verb| passes.offers_verb(group, &found.name, verb));

@@ -62,7 +62,7 @@ pub enum Needed {
 }
 
 impl Needed {
-    /// Asks the source for what the path needs.
+    /// Fetches from the source what the path needs.
     ///
     /// # Errors
     /// Why the source has none now.
@@ -89,7 +89,7 @@ pub fn answer(request: &Request<'_>, documents: &Needed) -> Response<Bytes> {
     }
 }
 
-/// Whether everything has been made that the answer needs.
+/// Whether everything that the response needs has been created.
 pub fn is_made(request: &Request<'_>, documents: &Needed) -> bool {
     match documents {
         Needed::V2(document) => match negotiate(request.headers, Version::V2) {
@@ -186,7 +186,7 @@ impl Answer {
         self.header(LAST_MODIFIED, &time.to_zoned(TimeZone::UTC).strftime(HTTP_DATE).to_string())
     }
 
-    /// Whether the content is no newer than the client knows it. Only looked at where no tag is asked about.
+    /// Whether the content is no newer than the client's copy. Only used without an entity tag.
     fn is_not_newer(&self, headers: &HeaderMap) -> bool {
         let time = |value: Option<&HeaderValue>| DateTime::strptime(HTTP_DATE, value?.to_str().ok()?).ok();
         let known = time(headers.get(IF_MODIFIED_SINCE)).filter(|_| !headers.contains_key(IF_NONE_MATCH));
@@ -256,7 +256,7 @@ enum Version {
     V3,
 }
 
-/// The dotted spelling, also to a client that asked with the at sign.
+/// The media type in the dotted spelling, also for a client that used the at sign.
 fn content_type(encoding: DocumentEncoding, version: Version) -> &'static str {
     match (encoding, version) {
         (DocumentEncoding::Json, _) => JSON,
@@ -291,7 +291,7 @@ fn negotiate(headers: &HeaderMap, version: Version) -> Option<DocumentEncoding> 
     })
 }
 
-/// Type, subtype and quality of one clause of Accept. A clause of quality 0 is none.
+/// The type, subtype and quality of one clause of Accept; `None` for quality 0.
 fn clause(text: &str) -> Option<(&str, &str, f64)> {
     let mut parts = text.split(';').map(str::trim);
     let media_type = parts.next()?;
@@ -349,7 +349,7 @@ fn quoted(hash: &str) -> String {
     format!("\"{hash}\"")
 }
 
-/// A year from now in the form of RFC 1123, with the zone named UTC as Go names it.
+/// The time in a year, in the form of RFC 1123 with the zone UTC, as Go writes it.
 fn in_a_year(now: Timestamp) -> String {
     let now = now.to_zoned(TimeZone::UTC);
     let then = now.checked_add(1.year()).unwrap_or(now);

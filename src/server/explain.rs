@@ -21,7 +21,7 @@ use crate::wire::body::Body;
 /// A longer plan is cut here, in bytes: clients bound the size of a head, and a set may name thousands of values.
 const LONGEST_PLAN: usize = 2048;
 
-/// How a selection of a request is answered, as far as its caller may know.
+/// The plan of a request's selection, as far as the caller may see it.
 pub(super) async fn explanation(
     context: &RequestContext<'_>,
     resource: &Resource,

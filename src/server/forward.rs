@@ -110,7 +110,7 @@ fn empty() -> UpstreamBody {
     Empty::<Bytes>::new().map_err(|never| match never {}).boxed_unsync()
 }
 
-/// Whether an answer may stay silent for as long as it likes: watches and logs.
+/// Whether the response may be silent for long: watches and logs.
 fn is_long_running(context: &RequestContext<'_>, address: Option<&ResourcePath>) -> bool {
     address.is_some_and(|address| {
         let is_log = address.subresource.as_deref().is_some_and(|name| name == "log");
@@ -125,7 +125,7 @@ fn is_hop_by_hop(name: &HeaderName) -> bool {
             .contains(&name.as_str())
 }
 
-/// Without what belongs to one connection, among it what `Connection` names.
+/// Removes headers that belong to one connection, including those that `Connection` names.
 fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -140,7 +140,7 @@ fn end_to_end(headers: &HeaderMap) -> HeaderMap {
         .collect()
 }
 
-/// What goes to the API server of the client's headers: nothing of who it is or where it comes from.
+/// The headers of the client that are forwarded: none about the client's identity or address.
 fn sent_on(headers: &HeaderMap) -> HeaderMap {
     let is_own = |name: &HeaderName| {
         let text = name.as_str();
@@ -155,7 +155,7 @@ fn sent_on(headers: &HeaderMap) -> HeaderMap {
     sent
 }
 
-/// What comes back of the API server's headers: nothing that speaks of its own address instead of ours.
+/// The headers of the response that are returned: none about the API server's own address.
 fn handed_back(headers: HeaderMap) -> HeaderMap {
     let mut back = end_to_end(&headers);
     let foreign: Vec<HeaderName> = back

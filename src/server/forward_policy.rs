@@ -20,7 +20,7 @@ use crate::request::{RequestInfo, ResourcePath, Route};
 use crate::wire::api_error::ApiError;
 
 impl PassThrough {
-    /// Whether a request goes on.
+    /// Decides whether a request is forwarded.
     ///
     /// # Errors
     /// The reason, when it would have to go on and must not.
@@ -64,7 +64,7 @@ impl PassThrough {
     }
 }
 
-/// Whether a request for a resource is not answered from a copy.
+/// Whether a request for a resource is not answered from a store.
 fn is_behind(context: &RequestContext<'_>, address: &ResourcePath, catalog: &Catalog) -> bool {
     if catalog.resource(&address.gvr).is_none() {
         return true;
@@ -149,7 +149,7 @@ fn check_path(info: &RequestInfo) -> Result<(), ApiError> {
     }
 }
 
-/// Whether a request asks to speak WebSocket.
+/// Whether a request asks for a WebSocket.
 pub(super) fn is_websocket(headers: &HeaderMap) -> bool {
     headers.get_all(UPGRADE).iter().any(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }

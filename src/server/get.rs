@@ -158,7 +158,7 @@ async fn answer_in(
     Ok(response)
 }
 
-/// A snapshot that is as new as the request needs it, and where it was read.
+/// A snapshot that is new enough for the request, and where it was read.
 async fn newest_enough(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -218,7 +218,7 @@ fn form(
     Ok(Content::Document(json))
 }
 
-/// Why a name can be none (apimachinery `api/validation/path`).
+/// The reason why a name is not valid (apimachinery `api/validation/path`).
 fn problem_of_name(name: &str) -> Option<&'static str> {
     match name {
         "." => Some("may not be '.'"),

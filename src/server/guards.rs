@@ -22,7 +22,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Refuses what a foreign page may have caused.
+    /// Rejects requests that a foreign web page may have caused.
     ///
     /// # Errors
     /// 403 that names the header.
@@ -99,7 +99,7 @@ pub fn check_body(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> 
     if !reads && has_body { check_media_type(headers) } else { Ok(()) }
 }
 
-/// The same for a request that has a body.
+/// Like [`check_body`], for a request with a body.
 ///
 /// # Errors
 /// 415.

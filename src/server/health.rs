@@ -48,7 +48,7 @@ impl Check {
 /// The three paths.
 pub(super) const ENDPOINTS: [&str; 3] = ["livez", "readyz", "healthz"];
 
-/// Whether a request wants details.
+/// Whether the request has `?verbose`.
 pub(super) fn wants_details(query: &Query) -> bool {
     ["verbose", "exclude"].iter().any(|key| query.get(key).is_some())
 }
@@ -104,7 +104,7 @@ pub(super) fn plain(endpoint: &str, is_well: bool) -> Response<Body> {
     }
 }
 
-/// The answer with details as far as they are wanted, or to a single check.
+/// The response with details if they are requested, or for a single check.
 pub(super) fn answer(
     endpoint: &'static str,
     single: Option<&str>,

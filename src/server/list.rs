@@ -181,7 +181,7 @@ async fn answer_in(
     Ok(response)
 }
 
-/// The state that is wanted, once the copy has come as far, and where it was read.
+/// The state to show, once the store has reached the version, and where it was read.
 async fn shown(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -213,7 +213,7 @@ async fn shown(
     Ok((wanted.state(&resource.state, snapshot, selection)?, from))
 }
 
-/// A Go type as upstream's messages print it.
+/// The Go type of a value, as upstream's messages print it.
 pub(super) fn go_type(resource: &Resource, kind: &str) -> String {
     match resource.origin {
         ResourceOrigin::Custom if kind == resource.kind => "*unstructured.Unstructured".to_owned(),
@@ -322,7 +322,7 @@ impl Wanted {
         Ok(Wanted { state, limit, start: None, prefix })
     }
 
-    /// The state to show, out of a snapshot that has come as far as is needed.
+    /// The state to show, from a snapshot that is new enough.
     fn state(&self, live: &ResourceState, snapshot: Snapshot, selection: &Selection) -> Result<State, ApiError> {
         let WantedState::Exactly(version) = self.state else { return Ok(State::current(snapshot)) };
         let namespace = selection.namespace.as_deref();
@@ -445,7 +445,7 @@ fn show(resource: &Arc<Resource>) -> Show {
 /// Writes one item of a list.
 type WriteItem = Box<dyn FnMut(Object, &mut Vec<u8>) + Send>;
 
-/// The answer, piece by piece.
+/// The body of the response, in pieces.
 fn pieces(
     page: Page,
     snapshot: &Snapshot,

@@ -21,7 +21,7 @@ pub(super) fn write_verb(method: &Method, address: &ResourcePath) -> Option<&'st
     }
 }
 
-/// Refuses what does not read.
+/// Rejects methods that do not read.
 ///
 /// # Errors
 /// 405. Paths of built-in resources are routes, and there is none for a method without a verb, nor for HEAD.

@@ -36,7 +36,7 @@ pub(super) fn is_well(server: &ServerState, endpoint: &str) -> bool {
     health::is_well(endpoint, &server.settings.checks, *server.draining.borrow())
 }
 
-/// Answers requests for anything but a resource.
+/// Responds to a request that is for no resource.
 pub(super) fn answer(server: &ServerState, context: &RequestContext<'_>) -> Result<Response<Body>, ApiError> {
     let catalog = server.catalog(context);
     let passes = if context.through.is_some() { PassThrough::Off } else { server.passes() };
@@ -60,7 +60,7 @@ pub(super) fn answer(server: &ServerState, context: &RequestContext<'_>) -> Resu
     }
 }
 
-/// `/version` is always indented.
+/// The body of `/version`, which is always indented.
 fn version(catalog: &Catalog) -> Response<Body> {
     let body = match &catalog.version.body {
         Value::Null => Value::Object(serde_json::Map::new()),

@@ -35,7 +35,8 @@ fn document_source(server: &ServerState, context: &RequestContext<'_>, path: &st
     }
 }
 
-/// `/openapi/...`. Building documents takes long enough to be kept off the threads that answer requests.
+/// Responds to `/openapi/...`. Building documents takes long, so it is done outside of the threads that answer
+/// requests.
 pub(super) async fn answer(
     server: &ServerState,
     context: &RequestContext<'_>,

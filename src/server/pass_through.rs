@@ -27,7 +27,7 @@ const QUESTIONS: [(&str, &str); 3] = [
 const READING: [&str; 3] = ["get", "list", "watch"];
 
 impl PassThrough {
-    /// Whether a verb of discovery can be used, of a resource of this group or of what is below it.
+    /// Whether a verb of a resource or subresource of this group can be used.
     pub(super) fn offers_verb(self, group: &str, resource: &str, verb: &str) -> bool {
         let is_question = || verb == "create" && self != PassThrough::Off && is_question(group, resource);
         self == PassThrough::All || READING.contains(&verb) || is_question()

@@ -84,7 +84,7 @@ impl Server {
         }
     }
 
-    /// The index that answers PlacementReviews. The caller has to keep it up to date.
+    /// The index for PlacementReviews. The caller must keep it up to date.
     pub fn placement_index(&self) -> Arc<PlacementIndex> {
         self.state.reviews.index.clone()
     }
@@ -99,7 +99,7 @@ impl Server {
         &self.tally
     }
 
-    /// The limits, and how far they are used.
+    /// The limits and their current use.
     pub fn limits(&self) -> &Arc<Limits> {
         &self.state.limits
     }
@@ -109,7 +109,7 @@ impl Server {
         self.state.draining.send_replace(true);
     }
 
-    /// Answers one request that came over no connection.
+    /// Responds to a request without a connection.
     pub async fn answer<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -219,7 +219,7 @@ impl Server {
         handled.unwrap_or_else(|error| context.failed(&self.unless_incomplete(error)))
     }
 
-    /// Whom the credentials of a request name, as far as it is known without a review.
+    /// The user that the credentials of a request name, as far as no review is needed.
     fn recognize(&self, parts: &Parts) -> Caller {
         let peer = parts.extensions.get::<Arc<Peer>>();
         let recognized =
@@ -293,7 +293,7 @@ impl Server {
         }
     }
 
-    /// Has a handler answer an authorized request, in turns of its user.
+    /// Handles an authorized request, in turns of its user.
     async fn handle(
         &self,
         context: &mut RequestContext<'_>,
@@ -390,7 +390,8 @@ impl Server {
         }
     }
 
-    /// Checks what no handler needs to know: the origin, the media type of the body, and the timeout parameter, which it reads.
+    /// Checks what concerns no handler: the origin, the media type of the body, and the timeout parameter, which it
+    /// reads.
     fn check(&self, context: &mut RequestContext<'_>) -> Result<(), ApiError> {
         if let Some(guard) = &self.state.settings.guard {
             guard.check(context.authority, context.headers)?;
@@ -443,8 +444,8 @@ impl Server {
         non_resource::answer(&self.state, context).map(Some)
     }
 
-    /// Reads a resource from its store. Repeats this when the resource was replaced meanwhile, and forwards the request when the store cannot
-    /// answer it. All attempts together may take as long as one.
+    /// Reads a resource from its store. Tries again when the resource was replaced meanwhile, and forwards the request
+    /// when the store cannot answer it. All attempts together may take as long as one.
     async fn read(
         &self,
         context: &mut RequestContext<'_>,
@@ -477,7 +478,7 @@ impl Server {
         Err(NoResponse::Retry.into_error())
     }
 
-    /// Whether the source rejects lists of the whole resource.
+    /// Whether the source denies lists of the whole resource.
     fn is_refused(&self, address: &ResourcePath) -> bool {
         let catalog = self.state.registry.catalog();
         let state = catalog.resource(&address.gvr).map(|resource| resource.state.load_state());
@@ -591,7 +592,7 @@ impl Turn {
         }
     }
 
-    /// Unpin, so that a large future is not moved into two branches.
+    /// Polls a large future in turns. It is Unpin, so that it is not moved into two branches.
     async fn work_through<Work: Future + Unpin>(&mut self, work: Work) -> Work::Output {
         match &mut self.0 {
             Some(worker) => worker.work_through(work).await,

@@ -93,7 +93,7 @@ impl ProbeListener {
         self.address
     }
 
-    /// Serves on a thread of its own, until what is returned is dropped.
+    /// Serves on its own thread, until the returned guard is dropped.
     ///
     /// # Errors
     /// There is no thread or no runtime for it.
@@ -144,7 +144,7 @@ impl ProbeListener {
     }
 }
 
-/// Opens what is missing of the reserved descriptors, as far as there are any.
+/// Opens the missing reserved descriptors, as far as possible.
 fn refill(reserve: &mut Vec<File>) {
     while reserve.len() < RESERVED
         && let Ok(file) = File::open("/dev/null")
@@ -153,7 +153,7 @@ fn refill(reserve: &mut Vec<File>) {
     }
 }
 
-/// Accepts a connection, with a reserved descriptor if there is no other one.
+/// Accepts a connection, with a reserved descriptor if no other is left.
 async fn accept(listener: &TcpListener, reserve: &mut Vec<File>) -> Option<(TcpStream, SocketAddr)> {
     loop {
         match listener.accept().await {

@@ -26,7 +26,7 @@ use crate::wire::past;
 /// How long a read waits for the copy to reach a version (apiserver `storage/cacher/watch_cache.go`).
 pub const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
 
-/// The resource of an address, in its scope.
+/// The resource at an address, if its scope is right.
 ///
 /// # Errors
 /// 404: a Status where the API server has a built-in router for the group version, else plain text.
@@ -70,7 +70,7 @@ pub async fn snapshot(live: &ResourceState, patience: Duration) -> Result<Snapsh
     live.snapshot(patience).await.map_err(not_ready)
 }
 
-/// What a client is told of a copy that is not there.
+/// The error for a store that is not ready.
 pub fn not_ready(not_ready: NotReady) -> NoResponse {
     NoResponse::Error(match not_ready {
         NotReady::Loading(progress) => ApiError::Loading(progress),
@@ -82,7 +82,7 @@ pub fn not_ready(not_ready: NotReady) -> NoResponse {
     })
 }
 
-/// Waits until the copy lags no more than `most`; a proof may be on its way.
+/// Waits until the store lags at most `most`; a progress notification may be on its way.
 ///
 /// # Errors
 /// 503 that says how long the source has been silent, and why if that is known.
@@ -201,7 +201,7 @@ pub fn is_known_behind(resource: &Resource, selection: &Selection) -> bool {
     })
 }
 
-/// The name that a selection asks for, if it asks for exactly one.
+/// The name that a selection requires, if there is exactly one.
 pub fn exact_name(fields: &[FieldTerm]) -> Option<&str> {
     fields.iter().filter(|term| term.field == FieldRef::Name).find_map(FieldTerm::equals)
 }
@@ -212,7 +212,7 @@ pub fn jitter_seed() -> u64 {
     *SEED
 }
 
-/// A duration between `shortest` and `longest`, another one at each call.
+/// A random duration between `shortest` and `longest`.
 pub fn jittered(shortest: Duration, longest: Duration) -> Duration {
     let random = RandomState::new().hash_one(jitter_seed());
     let share = f64::from(u32::try_from(random >> 32).unwrap_or(0)) / f64::from(u32::MAX);

@@ -63,7 +63,7 @@ struct Holder {
 }
 
 impl<'a> Write<'a> {
-    /// `None` for what changes nothing.
+    /// Notes a write before it is forwarded; `None` for a request that changes nothing.
     pub(super) fn begin(
         server: &ServerState,
         context: &RequestContext<'a>,
@@ -148,7 +148,7 @@ impl<'a> Write<'a> {
 }
 
 impl Holder {
-    /// That copy, when it is complete and has the object.
+    /// The store of a deleted object, if it is complete and has the object.
     fn of(resource: Arc<Resource>, address: &ResourcePath) -> Option<Holder> {
         let name = address.name.as_deref()?;
         let key = match read::namespace_of(&resource, address) {
@@ -161,7 +161,7 @@ impl Holder {
         Some(Holder { resource, key, version, uid })
     }
 
-    /// The version at which the object is no longer there; `None` when the copy goes itself.
+    /// The version at which the object is gone; `None` when the store itself goes.
     async fn gone(&self) -> Option<Version> {
         let mut states = self.resource.state.subscribe();
         let settled = states.wait_for(|state| match state {
@@ -198,7 +198,7 @@ fn showing(registry: &Registry, address: &ResourcePath) -> Vec<Arc<Resource>> {
     catalog.resources().filter(same).cloned().collect()
 }
 
-/// The version of the resource now, which is not before any write that has been answered.
+/// The current version of the resource, which includes every write that has been answered.
 async fn ask(upstream: &dyn Upstream, address: &ResourcePath) -> Result<Version, String> {
     let newest = consistency::source_version(upstream, &address.gvr);
     timeout(QUESTION_WAIT, newest)

@@ -249,7 +249,7 @@ struct Served {
 }
 
 impl RequestRecord {
-    /// The request is for this resource, which is served.
+    /// Notes the served resource of the request.
     pub(super) fn served(
         &self,
         info: &RequestInfo,
@@ -268,7 +268,7 @@ impl RequestRecord {
         });
     }
 
-    /// The request is told of in the audit log, if it is.
+    /// Notes that the request is in the audit log, if it is.
     pub(super) fn begin_audit(&self, audited: Option<AuditContext>) {
         if let Some(audited) = audited {
             let _ = self.audited.set(Box::new(audited));
@@ -280,7 +280,7 @@ impl RequestRecord {
         self.audited.get().map(|audited| &**audited)
     }
 
-    /// The request comes from this user, or from this address where no user is known.
+    /// Sets the user, or the address where no user is known.
     pub(super) fn set_user(&self, user: &User) {
         let _ = self.user.set(user.clone());
     }
@@ -290,7 +290,7 @@ impl RequestRecord {
         self.user.get()
     }
 
-    /// The request is a review of this kind.
+    /// Notes that the request is a review of this kind.
     pub(super) fn reviewed(&self, gvr: &'static Gvr) {
         let (has_field_selector, has_label_selector) = (false, false);
         let (subject, verb) = (Subject::Review(gvr), Verb::Post);
@@ -302,7 +302,7 @@ impl RequestRecord {
         self.found(AnswerPath::Own(access));
     }
 
-    /// The answer was looked for on this path.
+    /// Notes the path on which the answer was found.
     pub(super) fn found(&self, path: AnswerPath) {
         let _ = self.path.set(path);
     }

@@ -14,7 +14,7 @@ use crate::wire::pieces::Pieces;
 use crate::wire::response::{failed, mark_gzip, media_type, with_type};
 use crate::wire::{indent, yaml};
 
-/// A finished response in chunks.
+/// A response in chunks.
 pub(super) fn chunked(pieces: Pieces, format: Format, context: &RequestContext<'_>) -> Response<Body> {
     streamed(pieces, format, context, false)
 }
@@ -31,7 +31,7 @@ pub(super) fn streamed(pieces: Pieces, format: Format, context: &RequestContext<
     response
 }
 
-/// How long one JSON document becomes as a response: estimated where it is indented.
+/// The length of a JSON document in a format, estimated where it is indented.
 pub(super) fn length_as(json: &[u8], format: Format, context: &RequestContext<'_>) -> u64 {
     match format {
         Format::Json if context.pretty() => indent::json_length(json),
@@ -63,7 +63,7 @@ pub(super) fn document(json: Vec<u8>, format: Format, context: &RequestContext<'
 }
 
 impl RequestContext<'_> {
-    /// A failure as an answer in the format asked for.
+    /// The response for an error, in the requested format.
     pub(super) fn failed(&self, failure: &ApiError) -> Response<Body> {
         if let ApiError::Limited(limited) = failure {
             self.limits.count(limited.limit);

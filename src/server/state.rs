@@ -71,7 +71,7 @@ impl ServerState {
         if self.upstream().is_some() { self.settings.pass_through } else { PassThrough::Off }
     }
 
-    /// An internal error ended a request.
+    /// Counts an internal error that ended a request.
     pub(super) fn defect(&self) -> ApiError {
         self.registry.panics().count(PanicOrigin::Request);
         ApiError::Internal("this request met a defect; the log says more".to_owned())

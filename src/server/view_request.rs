@@ -18,7 +18,7 @@ use crate::registry::{Catalog, LoadState, Registry, Resource, View, ViewState};
 use crate::request::ViewPath;
 use crate::wire::api_error::ApiError;
 
-/// The resource of Views themselves.
+/// The resource `views`.
 pub(super) fn views() -> Gvr {
     Gvr::new("fieldcache.dev", "v1alpha1", "views")
 }
@@ -161,7 +161,7 @@ const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
 const POD_UID: &str = "authentication.kubernetes.io/pod-uid";
 
-/// A part of what a token says; `None` where it does not say it, or says several things.
+/// The value of a claim; `None` if the token lacks it or has several values.
 fn claimed(identity: &Identity, wanted: ConsumerClaim) -> Option<&str> {
     let (namespace, name) = identity.user.strip_prefix(USER)?.split_once(':')?;
     let extra = |key: &str| match identity.extra.get(key).map(Vec::as_slice) {

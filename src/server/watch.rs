@@ -449,7 +449,7 @@ impl Watch {
         place.is_behind || has_missed || self.unpaid.is_due() || !is_copied && !self.subscription.is_empty()
     }
 
-    /// Whether it is in the middle of its initial events, or of changes.
+    /// Whether initial events or changes are partly written.
     fn is_under_way(&self) -> bool {
         match &self.place {
             Place::Listing(_) => true,
@@ -470,12 +470,12 @@ impl Watch {
         }
     }
 
-    /// The work of looking at one change, as bytes that could be read instead.
+    /// The work of testing one change, in the bytes that could be read instead.
     fn cost_of_look(&self) -> usize {
         LOOK_COST + self.subscription.selection().requirements() * REQUIREMENT_COST
     }
 
-    /// Why a View shows something else now than when the watch began.
+    /// The reason why a View shows something else now than when the watch began.
     fn reset_reason(&self) -> Option<&'static str> {
         // A View of a resource that the source does not serve any more ends with it, after its last events.
         if self.view_ended.as_ref().is_some_and(|ended| *ended.borrow()) && self.resource.state.departure().is_none() {
@@ -560,7 +560,7 @@ impl Watch {
         }
     }
 
-    /// Tells what has changed since the watch's place; true when it is up to date.
+    /// Writes what has changed since the position of the watch; true when it is up to date.
     fn follow(&mut self, mut place: Following, batch: &mut Batch) -> bool {
         place.is_new = false;
         let cost_of_look = self.cost_of_look();
@@ -668,7 +668,7 @@ impl Watch {
         !place.is_behind
     }
 
-    /// Tells one change, in words that all watches of this form share.
+    /// Writes one change, with a line that all watches of this form share.
     fn write_dispatched_event(&mut self, routed: &DispatchedEvent, batch: &mut Batch) -> Result<(), ApiError> {
         let Some(told) = transition(self.subscription.selection(), &routed.change) else { return Ok(()) };
         let line = self.shape.routed_event(&self.resource, routed, &told)?;
@@ -708,7 +708,8 @@ impl Watch {
         }
     }
 
-    /// The one shortly before the end, where there was no time for it: on a busy machine, too, the next watch starts from there.
+    /// Writes the bookmark shortly before the end, if there was no time for it: on a busy machine, too, the next watch
+    /// starts from there.
     fn last_bookmark(&mut self) -> Option<Batch> {
         let place = std::mem::replace(&mut self.place, Place::Ended);
         let Place::Following(Following { after, seen, is_behind: false, .. }) = place else { return None };
@@ -744,7 +745,7 @@ impl Watch {
         }
     }
 
-    /// Until something may have happened.
+    /// Waits until something may have happened.
     async fn wait(&mut self) {
         let bookmark = match &self.bookmarks {
             Some(bookmarks) => bookmarks.due().max(Instant::now() + Duration::from_millis(1)),

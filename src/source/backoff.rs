@@ -33,7 +33,8 @@ impl Backoff {
         self.delay(quiet, LONGEST)
     }
 
-    /// The same where what is missing may come at any time, such as a server that cannot be reached: two seconds at most.
+    /// Like [`Backoff::after_failure`] with at most two seconds, where what is missing may come at any time, such as a
+    /// server that cannot be reached.
     pub fn within_two_seconds(&mut self, quiet: Duration) -> Duration {
         self.delay(quiet, LONGEST_EXPECTED)
     }

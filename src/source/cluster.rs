@@ -342,8 +342,8 @@ impl Cluster {
         }
     }
 
-    /// Which of the existing resources to serve, and which of them to load. Those with an unchanged definition continue
-    /// with their data.
+    /// Chooses which of the existing resources to serve, and which of them to load. Those with an unchanged definition
+    /// continue with their data.
     fn choose(&mut self, previous: &Catalog, resources: Vec<Resource>) -> (Vec<Arc<Resource>>, Vec<Arc<Resource>>) {
         let (mut served, mut fresh) = (Vec::new(), Vec::new());
         self.follow_definitions(&resources, &mut fresh);
@@ -390,7 +390,7 @@ impl Cluster {
         offers
     }
 
-    /// Whether a custom resource's definition is there, and serves its version as far as it can be read.
+    /// Whether the definition of a custom resource exists, and serves its version as far as it can be read.
     fn may_be_offered(&self, gvr: &Gvr) -> bool {
         match self.crds.get(&gvr.group_resource()) {
             Some((_, Ok(crd))) => crd.served_versions().iter().any(|version| version.name == gvr.version),
@@ -451,7 +451,7 @@ impl Cluster {
     }
 }
 
-/// Waits until other extra fields have been sent.
+/// Waits until the extra fields change.
 async fn sent(store_options: &mut watch::Receiver<Arc<StoreOptions>>) {
     if store_options.changed().await.is_err() {
         std::future::pending().await

@@ -63,7 +63,7 @@ impl Default for ClusterSettings {
 }
 
 impl Demand {
-    /// The names, where only what is named is served.
+    /// The names, if only named resources are served.
     pub(super) fn named(&self) -> Option<Arc<BTreeSet<Gvr>>> {
         match self {
             Demand::OnRequest { .. } => None,

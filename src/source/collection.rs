@@ -4,7 +4,7 @@ use crate::model::Gvr;
 use crate::model::percent::percent_encode;
 use crate::registry::Resource;
 
-/// Path of a resource's collection.
+/// The path of a resource's collection.
 pub(super) fn collection(gvr: &Gvr) -> String {
     format!("/{}/{}", gvr.group_version().path(), gvr.resource)
 }

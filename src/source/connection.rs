@@ -135,7 +135,7 @@ fn remedy(code: u16) -> &'static str {
 }
 
 impl RequestError {
-    /// Without the address and the path of an error response.
+    /// The error without the address and the path.
     pub fn without_address(&self) -> String {
         match self {
             RequestError::Refused { code, message, .. } => {
@@ -175,9 +175,9 @@ impl Connection {
         Ok(Connection { client, apart, url, takes_gzip, unfinished: Arc::default() })
     }
 
-    /// The same with connections of its own, for requests of other threads than the one that follows the source. The
-    /// runtime that opens a connection drives it. A watch on a connection that the workers drive would wait for their
-    /// turns, and fall behind while they are busy.
+    /// The client with its own connections, for other threads than the one that follows the source. The runtime that
+    /// opens a connection polls it. A watch on a connection that the workers poll would wait for their turns, and fall
+    /// behind while they are busy.
     #[must_use]
     pub fn apart(&self) -> Connection {
         Connection { client: self.apart.clone(), ..self.clone() }
@@ -198,7 +198,7 @@ impl Connection {
         &self.url
     }
 
-    /// A GET whose body is still to be read.
+    /// Sends a GET, and returns the response with its unread body.
     ///
     /// # Errors
     /// [`RequestError`] for no answer and for every answer that is no success.
@@ -260,7 +260,8 @@ impl Connection {
             .map(PlainBody::of)
     }
 
-    /// A POST of a JSON document with its whole answer, whatever it is: a refusal may have more to say than its message.
+    /// Sends a JSON document with POST, and returns the whole response, whatever its status: a rejection may say more
+    /// than its message.
     ///
     /// # Errors
     /// [`RequestError`] for no answer, and for one that breaks off.
@@ -285,7 +286,7 @@ impl Connection {
         }
     }
 
-    /// An answer that is no success, as an error.
+    /// The error for a response that is no success.
     pub fn refused(&self, path: &str, answer: &UpstreamResponse) -> RequestError {
         let UpstreamResponse { code, retry_after, ref body } = *answer;
         let status = weight::value_within(body, MAX_ERROR_MEMORY).unwrap_or_default();
@@ -298,7 +299,7 @@ impl Connection {
         RequestError::Refused { url, path, code, message, too_large_version, retry_after }
     }
 
-    /// A GET with its whole body.
+    /// Sends a GET, and returns the whole body.
     ///
     /// # Errors
     /// As [`Connection::get`], or when the body breaks off.
@@ -306,7 +307,8 @@ impl Connection {
         self.bytes_within(path, accept, MAX_DOCUMENT_BYTES).await
     }
 
-    /// A GET whose body is still to be read. Another fieldcache must not answer it from a store that may be older.
+    /// Sends a GET, and returns the response with its unread body. Another fieldcache must not answer it from a store
+    /// that may be older.
     ///
     /// # Errors
     /// As [`Connection::get`].
@@ -314,7 +316,7 @@ impl Connection {
         self.send(path, Request::builder().header(header::ACCEPT, accept).header(CONSISTENCY_HEADER, "Strong")).await
     }
 
-    /// A GET of a JSON document.
+    /// Sends a GET, and returns the JSON document.
     ///
     /// # Errors
     /// As [`Connection::bytes`], or when it is no JSON.
@@ -323,7 +325,7 @@ impl Connection {
         self.value(path, &body, MAX_JSON_MEMORY)
     }
 
-    /// A GET with its whole body of at most this many bytes.
+    /// Sends a GET, and returns the whole body of at most this many bytes.
     ///
     /// # Errors
     /// As [`Connection::bytes`].
@@ -332,7 +334,7 @@ impl Connection {
         self.whole(path, response.into_body(), most).await
     }
 
-    /// The value of a body, which takes at most this many bytes of memory.
+    /// Parses a body to a value of at most this many bytes of memory.
     ///
     /// # Errors
     /// The body is no JSON, or its value would take more.
@@ -375,7 +377,7 @@ pub(super) async fn configuration(options: &ClusterOptions) -> Result<(Config, S
     Ok((config, url))
 }
 
-/// A server URL: with scheme and host, which the client takes for granted.
+/// Parses a server URL: with scheme and host, which the client requires.
 fn server_url(text: &str) -> Result<Uri, String> {
     let url: Uri = text.parse().map_err(|error: http::uri::InvalidUri| error.to_string())?;
     match (url.scheme_str(), url.host()) {
@@ -385,7 +387,7 @@ fn server_url(text: &str) -> Result<Uri, String> {
     }
 }
 
-/// Whether a server is reached over the loopback interface, whichever of its addresses is used.
+/// Whether a server is reached over the loopback interface, through any of its addresses.
 async fn is_loopback(url: &Uri) -> bool {
     let Some(host) = url.host() else { return false };
     let host = host.trim_start_matches('[').trim_end_matches(']');

@@ -138,8 +138,8 @@ pub async fn version(connection: &Connection) -> Result<Result<VersionInfo, TooO
     Ok(Ok(VersionInfo { body }))
 }
 
-/// Requests both discovery documents, and the older ones of groups and versions that differ from `known`: only those
-/// have the hashes of storage versions.
+/// Requests both discovery documents, and the older ones of groups and versions that differ from `known`, because only
+/// those have the hashes of storage versions.
 ///
 /// # Errors
 /// [`RequestError`]. An older document that cannot be read leaves its hashes empty.

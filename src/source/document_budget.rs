@@ -59,7 +59,7 @@ impl Budget {
     }
 }
 
-/// The pause after another document of a key did not come in time.
+/// The pause after another document of a key was late.
 pub(super) fn next_pause(last: Option<Duration>) -> Duration {
     last.map_or(FIRST_PAUSE, |last| (last * 2).min(LONGEST_PAUSE))
 }

@@ -44,7 +44,7 @@ pub enum SourceEvent {
 }
 
 impl SourceEvent {
-    /// Of the object that it brings, in bytes.
+    /// The length of the object in the event, in bytes.
     fn length(&self) -> usize {
         match self {
             SourceEvent::Item(object) | SourceEvent::Upsert(object) => object.len(),
@@ -191,7 +191,7 @@ impl Feed {
         self.needs_list
     }
 
-    /// The source no longer knows the feed's version.
+    /// Notes that the source no longer knows the version of the feed.
     pub fn expect_list(&mut self) {
         self.needs_list = true;
     }
@@ -212,12 +212,12 @@ impl Feed {
         self.resource.state.set_relisting(true);
     }
 
-    /// Objects that could not be read, with the reason.
+    /// The unreadable objects with their errors.
     pub fn unreadable(&self) -> &BTreeMap<String, String> {
         &self.unreadable
     }
 
-    /// How many objects the list under way has so far.
+    /// The number of objects that the current list has so far.
     pub fn listed(&self) -> usize {
         self.store.listed()
     }
@@ -303,7 +303,7 @@ impl Feed {
         }
     }
 
-    /// Shows readers what has been taken so far.
+    /// Publishes everything that has been taken so far.
     pub fn publish(&mut self) {
         if self.ready {
             self.account();
@@ -346,7 +346,7 @@ impl Feed {
         held.refused.is_some() || held.account.must_unload()
     }
 
-    /// Brings the account up to date with the store.
+    /// Updates the account of the memory of the store.
     fn account(&mut self) {
         let Some(held) = &mut self.held else { return };
         if held.until_walk == 0 {
@@ -474,7 +474,7 @@ pub(super) struct Named {
 /// The most memory that the value of an object takes that is read for its name alone. Of another object no name is known.
 const MOST_NAMED_MEMORY: usize = 128 << 20;
 
-/// Reads less strictly than the extractor.
+/// Reads the name of an object less strictly than the extractor.
 pub(super) fn named(bytes: &[u8]) -> Option<Named> {
     if !weight::is_within(bytes, MOST_NAMED_MEMORY) {
         return None;

@@ -28,7 +28,7 @@ pub(super) fn field_caches_gvr() -> Gvr {
     Gvr::new(own::GROUP, own::VERSION, "fieldcaches")
 }
 
-/// The definition of one of our own kinds that a folder may lack.
+/// The definition of one of our own kinds, which a folder may lack.
 pub(super) fn own_definition(group: &str, kind: &str) -> Option<&'static Crd> {
     static FIELD_CACHE: LazyLock<Option<Crd>> = LazyLock::new(|| {
         let all = definitions::all();
@@ -37,7 +37,7 @@ pub(super) fn own_definition(group: &str, kind: &str) -> Option<&'static Crd> {
     FIELD_CACHE.as_ref().filter(|crd| crd.group == group && crd.names.kind == kind)
 }
 
-/// What the FieldCaches of a folder say, beside these definitions.
+/// Reads the FieldCaches of a folder, beside these definitions.
 pub(super) fn read(field_caches: &BTreeMap<Key, Bytes>, crds: &[&Crd]) -> (StoreOptions, Vec<FieldCacheProblem>) {
     let mut extra = StoreOptions::default();
     let mut problems = Vec::new();
@@ -76,7 +76,7 @@ pub(super) fn read(field_caches: &BTreeMap<Key, Bytes>, crds: &[&Crd]) -> (Store
     (extra, problems)
 }
 
-/// The versions that are meant: those that are named, else the preferred one; and what is wrong with others.
+/// The versions of a FieldCache: the named ones, otherwise the preferred one; and the problems of others.
 fn versions(spec: &FieldCacheSpec, crds: &[&Crd]) -> (Vec<String>, Vec<own::accept::SpecError>) {
     let served: Vec<&str> = match definition(spec, crds) {
         Some(crd) => crd.served_versions().into_iter().map(|version| &*version.name).collect(),

@@ -253,7 +253,7 @@ impl FolderState {
         }
     }
 
-    /// The last version given out.
+    /// The last assigned version.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -328,7 +328,7 @@ impl FolderState {
         FolderDelta { definitions, changes, version: self.version, problems }
     }
 
-    /// Notes which files there are; answers which of them have other bytes, or `None` when all is as before.
+    /// Notes the existing files; returns those with other bytes, or `None` if nothing changed.
     fn note(&mut self, files: &Files, judge: FieldJudge<'_>) -> Option<BTreeSet<Arc<str>>> {
         let count = self.files.len();
         self.files.retain(|path, _| files.contains_key(&**path));
@@ -370,7 +370,7 @@ impl FolderState {
         found.into_values().collect()
     }
 
-    /// Parses a file and checks its objects; answers those that can be served, by their place.
+    /// Parses a file and validates its objects; returns those that can be served, by their position.
     fn read(
         &mut self,
         known: &mut Known,
@@ -503,7 +503,7 @@ impl FolderState {
         })
     }
 
-    /// Makes an object what the candidate says, and notes what that changed.
+    /// Replaces an object by a candidate, and notes the change.
     fn apply(
         &mut self,
         identity: Arc<Identity>,
@@ -626,7 +626,7 @@ fn digest(value: &Value) -> TextDigest {
     Sha256::digest(json::to_text(value)).into()
 }
 
-/// apiVersion and kind of a document.
+/// The apiVersion and the kind of a document.
 fn type_of(value: &Value) -> Result<(GroupVersion, String), String> {
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -661,7 +661,7 @@ fn targets(kind: &Kind<'_>, group_version: &GroupVersion, plural: &str, schemas:
         .collect()
 }
 
-/// Everything but metadata and status.
+/// The members except metadata and status.
 fn specification(value: &Value) -> Value {
     let members = value.as_object().into_iter().flatten();
     let kept = members.filter(|(name, _)| !matches!(&***name, "metadata" | "status" | "apiVersion"));

@@ -91,7 +91,7 @@ impl FolderFeeds {
         Ok(feeds)
     }
 
-    /// What is wrong in the folder right now.
+    /// The current problems of the folder.
     pub fn problems(&self) -> &[FolderProblem] {
         &self.problems
     }
@@ -252,7 +252,7 @@ impl FolderFeeds {
     }
 }
 
-/// The version that folder mode answers as.
+/// The version that folder mode reports.
 fn version_info() -> VersionInfo {
     VersionInfo {
         body: json!({
@@ -273,7 +273,7 @@ fn built_in_kind(group: &str, version: &str, kind: &str) -> Option<BuiltInKind> 
     })
 }
 
-/// One sentence for each selectable field and column that is left out.
+/// One sentence for each rejected field and column.
 fn refused_fields(crd: &Crd) -> Vec<String> {
     let sentence = |field: &str, message: &str, hint: &str| match hint {
         "" => format!("{field}: {message}"),

@@ -109,7 +109,7 @@ impl Upstream for UpstreamClient {
     }
 }
 
-/// The same request once more, if it reads and has no body.
+/// A second request that is equal, if the first reads and has no body.
 fn repeatable(request: &Request<UpstreamBody>) -> Option<Request<UpstreamBody>> {
     use http_body::Body;
     let reads = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
@@ -123,7 +123,7 @@ fn repeatable(request: &Request<UpstreamBody>) -> Option<Request<UpstreamBody>> 
     Some(again)
 }
 
-/// Whether no connection could be made, which another try at once would not mend.
+/// Whether no connection could be made, which another try would not help.
 fn is_connect(error: &(dyn Error + Send + Sync + 'static)) -> bool {
     error.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect)
 }

@@ -45,7 +45,7 @@ pub struct PlainBody {
 }
 
 impl PlainBody {
-    /// The response with its body as it was before compression.
+    /// The response with a decompressed body.
     pub(super) fn of(response: Response<Body>) -> Response<PlainBody> {
         let gunzip = is_gzip(response.headers()).then(Gunzip::default);
         response.map(|body| PlainBody { body, gunzip })
@@ -105,7 +105,7 @@ impl Gunzip {
         self.chunk = chunk;
     }
 
-    /// The next piece of text that the chunk gives.
+    /// The next decompressed piece of the chunk.
     ///
     /// # Errors
     /// The chunk is not gzip.
@@ -135,7 +135,7 @@ impl Gunzip {
         Ok(None)
     }
 
-    /// Whether the body may end here.
+    /// Checks that the body may end here.
     ///
     /// # Errors
     /// It ends within a member.

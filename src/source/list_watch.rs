@@ -318,7 +318,7 @@ impl Length {
         }
     }
 
-    /// Whether the server closed the watch before that.
+    /// Whether the server closed the watch earlier than requested.
     fn ended_early(self, lasted: Duration) -> bool {
         lasted + SHORT_WATCH < Duration::from_secs(self.seconds())
     }
@@ -351,7 +351,7 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// How long the next watch is to last.
+    /// The length of the next watch.
     fn length(&self, feed: &Feed) -> Length {
         let freshness = self.live.freshness();
         let by_watch = !self.lacks_bookmarks.load(Ordering::Relaxed);
@@ -562,7 +562,7 @@ impl Source<'_> {
         }
     }
 
-    /// Until another watch is worth its opening. A reader may wait for a version that the source does not have either.
+    /// Waits until another watch is useful. A reader may wait for a version that the source does not have either.
     async fn progress_needed(&self, reached: Version, after: tokio::time::Instant, length: Length) {
         if length != Length::Usual || self.lacks_bookmarks.load(Ordering::Relaxed) {
             sleep_until(after + BETWEEN_PROGRESS_WATCHES).await;
@@ -669,7 +669,7 @@ impl Source<'_> {
     }
 }
 
-/// Waits for what has begun; for ever where nothing has. Safe to drop at any point.
+/// Waits for a started future; forever without one. Safe to drop at any point.
 async fn within<F: Future + Unpin>(begun: &mut Option<F>) -> F::Output {
     match begun {
         Some(begun) => begun.await,

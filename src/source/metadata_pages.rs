@@ -27,7 +27,7 @@ const ACCEPT: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.i
 
 /// Where pages of metadata come from.
 pub trait Pages: Sync {
-    /// The page at a path.
+    /// Reads the page at a path.
     fn page(&self, path: &str) -> impl Future<Output = Result<MetadataPage, RequestError>> + Send;
 }
 

@@ -85,7 +85,7 @@ pub fn extra_entries<'r>(resources: impl IntoIterator<Item = &'r Resource>) -> E
     all
 }
 
-/// Adds them to a document.
+/// Adds the fields to a document.
 pub fn append_extra(document: &mut Value, extra: &ExtraEntries) {
     if !extra.is_empty() {
         selectable::append(document, &|group, version, kind| {
@@ -184,13 +184,13 @@ impl ClusterDocuments {
         }
     }
 
-    /// The same, with another time for which a response is valid.
+    /// The same documents, with another time for which a response is valid.
     #[cfg(test)]
     pub(super) fn believing(self, believed_for: Duration) -> ClusterDocuments {
         ClusterDocuments { believed_for, ..self }
     }
 
-    /// The same, with other bounds of the memory that values take.
+    /// The same documents, with other bounds of the memory of values.
     #[cfg(test)]
     pub(super) fn within(self, most_memory: usize, most_memory_v2: usize) -> ClusterDocuments {
         ClusterDocuments { most_memory, most_memory_v2, ..self }
@@ -327,14 +327,14 @@ impl ClusterDocuments {
 }
 
 impl Known {
-    /// Whether what was answered then may still be so.
+    /// Whether a response of that time is still valid.
     fn is_believed(&self, asked: Option<Instant>, usually: Duration) -> bool {
         let has_changed = self.changed.is_some_and(|changed| changed.elapsed() < AFTER_CHANGE);
         let most = if has_changed { BELIEVED_AFTER_CHANGE } else { usually };
         asked.is_some_and(|asked| asked.elapsed() < most)
     }
 
-    /// Documents that are to be fetched: first those of built-in kinds, last those that could not be fetched before.
+    /// The documents to fetch: first those of built-in kinds, last those that failed before.
     fn missing(&self, wanted: &BTreeMap<String, String>, added: &Added) -> Vec<Missing> {
         let now = Instant::now();
         let of_kind = |(group, version, _): &GroupVersionKind| match &**group {
@@ -359,7 +359,7 @@ impl Known {
         missing
     }
 
-    /// Makes the set of the documents that the cluster's index names.
+    /// Makes the set of the documents that the cluster's index lists.
     fn take(
         &mut self,
         wanted: &BTreeMap<String, String>,

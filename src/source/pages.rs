@@ -91,7 +91,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// A page of one of many readers, whose long items share this memory.
+    /// A page of one of several readers, whose long items share this memory.
     pub(super) fn sharing(room: &Arc<UnfinishedBudget>) -> Page {
         Page { share: UnfinishedShare::of(room), ..Page::default() }
     }
@@ -120,7 +120,7 @@ impl Page {
         Ok(None)
     }
 
-    /// Reads what is no item, now that the response is complete.
+    /// Reads the rest after the items, now that the response is complete.
     ///
     /// # Errors
     /// [`PageError`] if it is not a complete list.
@@ -140,13 +140,13 @@ impl Page {
         FrameError { offset: self.consumed, expected }.into()
     }
 
-    /// Takes bytes off the chunk.
+    /// Removes bytes from the chunk.
     fn consume(&mut self, length: usize) -> Bytes {
         self.consumed += length;
         self.chunk.split_to(length)
     }
 
-    /// Walks one byte; true: it closes a string.
+    /// Reads one byte of a string; true at its end.
     fn walk_string(&mut self, byte: u8) -> bool {
         match byte {
             _ if self.is_escaped => self.is_escaped = false,
@@ -157,7 +157,7 @@ impl Page {
         !self.in_string
     }
 
-    /// Walks what is no item, up to the first one.
+    /// Reads what surrounds the items, up to the first one.
     fn around(&mut self) -> Result<(), PageError> {
         let mut length = 0;
         while let Some(&byte) = self.chunk.get(length) {
@@ -196,7 +196,7 @@ impl Page {
         Ok(())
     }
 
-    /// Walks to the next item, or to the end of the items.
+    /// Reads to the next item, or to the end of the items.
     fn between(&mut self) -> Result<(), PageError> {
         let Some(&byte) = self.chunk.first() else { return Ok(()) };
         match byte {
@@ -223,7 +223,7 @@ impl Page {
         Ok(())
     }
 
-    /// Walks an item; `None` if it continues in the next chunk.
+    /// Reads an item; `None` if it continues in the next chunk.
     fn inside(&mut self) -> Result<Option<Bytes>, PageError> {
         let mut length = 0;
         let mut is_complete = false;

@@ -19,7 +19,7 @@ pub(super) struct PendingReplacements {
 }
 
 impl PendingReplacements {
-    /// Which one to serve: the previous one while the new one has no store. `fresh` collects what is to be loaded.
+    /// The resource to serve: the previous one while the new one has no store. `fresh` collects what must be loaded.
     pub(super) fn choose(
         &mut self,
         previous: Option<&Arc<Resource>>,
@@ -51,21 +51,21 @@ impl PendingReplacements {
         }
     }
 
-    /// Nothing is to take the place of this resource any more.
+    /// Notes that nothing replaces this resource any more.
     pub(super) fn drop(&mut self, gvr: &Gvr) {
         if let Some(obsolete) = self.loading.remove(gvr) {
             obsolete.state.end(GoneReason::Replaced);
         }
     }
 
-    /// Only these resources are served any more.
+    /// Drops all but these resources.
     pub(super) fn retain(&mut self, served: &[Arc<Resource>]) {
         let gone: Vec<Gvr> =
             self.loading.keys().filter(|gvr| !served.iter().any(|resource| resource.gvr == **gvr)).cloned().collect();
         gone.iter().for_each(|gvr| self.drop(gvr));
     }
 
-    /// Waits until one of them can take its place. Safe to drop at any point.
+    /// Waits until a new one can replace its previous one. Safe to drop at any point.
     pub(super) async fn settled(&self) {
         let waits = self.loading.values().map(|resource| {
             let mut states = resource.state.subscribe();

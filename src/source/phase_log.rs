@@ -62,7 +62,7 @@ async fn follow(resource: &Resource) -> Infallible {
     }
 }
 
-/// Logs how the resources that are served have changed.
+/// Logs how the set of served resources has changed.
 pub(super) fn log_served(previous: &Catalog, next: &Catalog) {
     let names = |catalog: &Catalog| catalog.stores().map(|resource| resource.gvr.clone()).collect::<BTreeSet<_>>();
     let (previous, next) = (names(previous), names(next));
@@ -73,7 +73,7 @@ pub(super) fn log_served(previous: &Catalog, next: &Catalog) {
     }
 }
 
-/// The first names, and how many more there are.
+/// The first names, and the number of the others.
 fn listed<'a>(resources: impl Iterator<Item = &'a Gvr>) -> String {
     let mut text = String::new();
     let mut more = 0;

@@ -163,7 +163,7 @@ pub(super) async fn release_last_snapshot(live: &ResourceState, account: Option<
     drop(account);
 }
 
-/// Waits for a check to find that the store is wrong.
+/// Waits until a check finds that the store is wrong.
 async fn mismatch(check: &mut Option<SelfCheck<Connection>>) {
     match check {
         Some(check) => check.mismatch().await,
@@ -178,7 +178,7 @@ async fn gone(live: &ResourceState) {
     let _ = states.wait_for(|state| matches!(state, LoadState::Gone(_))).await;
 }
 
-/// Waits until there was no request for long; returns the number of requests at the last look.
+/// Waits until there was no request for long; returns the number of requests at that time.
 async fn idle(live: &ResourceState) -> u64 {
     let demands = live.load_requests();
     let mut seen = *demands.borrow();

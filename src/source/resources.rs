@@ -66,7 +66,7 @@ pub(super) fn unchanged_definition(known: &Arc<Crd>, json: &[u8]) -> Option<Arc<
 pub(super) struct CustomResources(BTreeMap<String, (Arc<Crd>, Vec<Resource>)>);
 
 impl CustomResources {
-    /// Makes those of a definition; false if they are there.
+    /// Creates the resources of a definition; false if they exist.
     pub(super) fn make(&mut self, crd: &Arc<Crd>) -> bool {
         if self.0.get(&crd.name).is_some_and(|(known, _)| Arc::ptr_eq(known, crd)) {
             return false;
@@ -157,7 +157,7 @@ fn storage_version_hash(crd: &Crd) -> String {
     base64::engine::general_purpose::STANDARD.encode(&digest[..8])
 }
 
-/// Groups in the cluster's order; those of CRDs that discovery has not caught up with follow by name.
+/// The groups in the cluster's order. Those of CRDs that discovery lacks follow by name.
 pub(super) fn groups(discovery: &Discovery, crds: &[Arc<Crd>], resources: &[Resource]) -> Vec<ApiGroup> {
     let served: BTreeSet<(&str, &str)> =
         resources.iter().map(|resource| (&*resource.gvr.group, &*resource.gvr.version)).collect();

@@ -67,14 +67,14 @@ impl Stamp {
         }
     }
 
-    /// Whether a later change is sure to show in the stamp.
+    /// Whether a later change is certain to change the stamp.
     fn is_settled(&self, now: i64) -> bool {
         self.modified.0.max(self.changed.0) + SETTLED_AFTER < now
     }
 }
 
 impl Scanner {
-    /// A scanner that has read nothing.
+    /// A scanner that has not read anything.
     pub fn new(root: &Path) -> Scanner {
         Scanner::with_clock(root, || {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -108,7 +108,7 @@ impl Scanner {
         Ok((files, problems))
     }
 
-    /// Looks once and says what that changes.
+    /// Scans once, and returns what has changed.
     ///
     /// # Errors
     /// As [`Scanner::scan`].
@@ -217,7 +217,7 @@ fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok((read as u64 <= MAX_FILE).then_some(bytes))
 }
 
-/// Hidden files and what editors leave beside a file.
+/// Whether a name is skipped: hidden files, and what editors leave beside a file.
 fn is_passed_over(name: &str) -> bool {
     name.starts_with(['.', '#']) || name.ends_with('~')
 }
@@ -260,7 +260,7 @@ impl Follower {
         (Follower { signals, repeat, _watcher: watcher }, trouble)
     }
 
-    /// Waits until the folder may have changed. Cancelling loses nothing that the next look would not find.
+    /// Waits until the folder may have changed. Cancelling loses nothing that the next scan would not find.
     pub async fn wait(&mut self) {
         tokio::select! {
             Some(()) = self.signals.recv() => {

@@ -118,7 +118,7 @@ pub struct SelfCheck<P> {
 }
 
 impl<P: Pages> SelfCheck<P> {
-    /// Of this resource, about once in `interval`, when it is its turn.
+    /// Checks this resource about once in `interval`, one check at a time.
     pub fn new(pages: P, resource: Arc<Resource>, interval: Duration, turn: Arc<Semaphore>) -> SelfCheck<P> {
         let interval = interval.max(SHORTEST_INTERVAL);
         SelfCheck { pages, resource, interval, turn, mismatches: 0, has_failed: false }
@@ -146,7 +146,7 @@ impl<P: Pages> SelfCheck<P> {
         }
     }
 
-    /// Half to one and a half times what is due: checks of many resources, and of many processes, do not beat together.
+    /// Half to one and a half times the interval: checks of many resources and processes do not coincide.
     fn pause(&self, took: Duration) -> Duration {
         let doubled = self.interval * 2u32.pow(self.mismatches.min(MOST_DOUBLINGS));
         let due = doubled.max(took * REST);
@@ -266,7 +266,7 @@ async fn compare(
     Ok((listed != held).then_some(difference))
 }
 
-/// The sum of a store without some objects.
+/// The sum of a store without these objects.
 pub(super) async fn sum_of(snapshot: &Snapshot, ignored: &BTreeSet<String>) -> Sum {
     let mut sum = Sum::default();
     for (index, (_, object)) in snapshot.range(Bound::Unbounded).enumerate() {
@@ -326,7 +326,7 @@ impl<'a> InStep<'a> {
         InStep { snapshot, ignored, passed: None, last: None, is_in_order: true, found: None }
     }
 
-    /// The next object of the store.
+    /// The next object of the store that is not ignored.
     fn next_held(&self) -> Option<Differing> {
         let from = self.passed.as_ref().map_or(Bound::Unbounded, |key| Bound::Excluded(key.as_str()));
         let mut held = self.snapshot.range(from).map(|(_, object)| object);
@@ -355,7 +355,7 @@ impl<'a> InStep<'a> {
         };
     }
 
-    /// The first difference, now that the list has ended.
+    /// The first difference, at the end of the list.
     fn finish(self) -> Option<Differing> {
         if !self.is_in_order {
             return None;

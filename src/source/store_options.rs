@@ -25,7 +25,7 @@ pub struct StoreOption {
 }
 
 impl StoreOptions {
-    /// Sets the option of a resource in one version, in place of an earlier one.
+    /// Sets the options of a resource in one version.
     pub fn set(&mut self, gvr: Gvr, option: StoreOption) {
         if option == StoreOption::default() {
             self.0.remove(&gvr);
@@ -39,7 +39,7 @@ impl StoreOptions {
         self.0.get(gvr).map_or(&[], |option| &option.fields)
     }
 
-    /// Applies its options to a resource.
+    /// Applies the options to a resource.
     pub fn apply(&self, resource: &mut Resource) {
         resource.extractor = self.plan(&resource.gvr, resource.extractor.clone());
         resource.partial_store = self.0.get(&resource.gvr).and_then(|option| option.partial_store.clone());

@@ -39,14 +39,14 @@ pub struct PanickedTask {
 }
 
 impl SyncSupervisor {
-    /// Starts the first keeper of a resource.
+    /// Starts the first sync task of a resource.
     pub fn start(&mut self, resource: Arc<Resource>, keeper: impl Future<Output = ()> + Send + 'static) {
         let seed =
             resource.gvr.to_string().bytes().fold(7u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
         self.spawn(resource, keeper, Backoff::new(seed));
     }
 
-    /// Starts one in the place of one that fell; `keeper` waits for the delay itself.
+    /// Starts a sync task in place of one that panicked; the new one waits for the delay itself.
     pub fn replace(&mut self, fallen: PanickedTask, keeper: impl Future<Output = ()> + Send + 'static) {
         self.spawn(fallen.resource, keeper, fallen.backoff);
     }

@@ -32,7 +32,7 @@ impl UnfinishedShare {
         UnfinishedShare { room: room.clone(), bytes: 0 }
     }
 
-    /// The reader stores a part of this many bytes now; false if the budget is exhausted.
+    /// Sets the bytes that the reader stores now; false if the budget is exhausted.
     pub(super) fn hold(&mut self, bytes: usize) -> bool {
         let bytes = bytes.saturating_sub(ALWAYS);
         if bytes == self.bytes {

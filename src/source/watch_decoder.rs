@@ -322,7 +322,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// The lines of one of many readers, whose long lines share this memory.
+    /// The lines of one of several readers, whose long lines share this memory.
     pub(super) fn sharing(room: &Arc<UnfinishedBudget>) -> Lines {
         Lines { share: UnfinishedShare::of(room), ..Lines::default() }
     }
@@ -337,7 +337,7 @@ impl Lines {
         self.chunk = if self.chunk.is_empty() { chunk } else { Bytes::from([&*self.chunk, &*chunk].concat()) };
     }
 
-    /// The next whole line, without its end; empty lines are passed over.
+    /// The next complete line, without its end; empty lines are skipped.
     pub fn next_line(&mut self) -> Option<Bytes> {
         loop {
             let Some(end) = memchr::memchr(b'\n', &self.chunk) else {
@@ -356,7 +356,7 @@ impl Lines {
         }
     }
 
-    /// How many bytes wait for their line end.
+    /// The number of bytes that wait for the end of their line.
     pub fn pending(&self) -> usize {
         self.begun.len() + self.chunk.len()
     }

@@ -109,7 +109,7 @@ pub(super) fn train(sample: &Sample) -> Option<(Dictionary, Compressor)> {
 }
 
 impl Compressor {
-    /// The bytes in little space; valid until the next call. `None` where that would not be less.
+    /// The compressed bytes; valid until the next call. `None` where that is not shorter.
     pub(super) fn compress(&mut self, plain: &[u8]) -> Option<&[u8]> {
         self.buffer.resize(zstd_safe::compress_bound(plain.len()), 0);
         let Compressor { encoder, buffer } = self;

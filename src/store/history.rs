@@ -155,12 +155,12 @@ impl History {
         self.gaps.back().copied()
     }
 
-    /// The end of the gap that this version lies in.
+    /// The end of the relist gap around this version.
     pub(super) fn gap_around(&self, version: Version) -> Option<Version> {
         self.gaps.iter().find(|(start, end)| *start < version && version < *end).map(|(_, end)| *end)
     }
 
-    /// The changes from a cursor on; `None` when the ring has moved past it.
+    /// The changes from a position on; `None` when they have been dropped.
     pub(super) fn from(&self, cursor: HistoryCursor) -> Option<impl DoubleEndedIterator<Item = &Arc<Change>>> {
         let skip = usize::try_from(cursor.0.checked_sub(self.first)?).ok()?;
         (skip <= self.changes.len()).then(|| self.changes.focus().narrow(skip..).into_iter())
@@ -168,7 +168,7 @@ impl History {
 }
 
 impl HistoryCursor {
-    /// The place after `count` more changes.
+    /// The position after `count` more changes.
     #[must_use]
     pub fn advanced(self, count: usize) -> HistoryCursor {
         HistoryCursor(self.0 + count as u64)

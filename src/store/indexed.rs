@@ -84,7 +84,7 @@ impl IndexLimits {
         indexed
     }
 
-    /// Whether the values of the field that comes first are indexed.
+    /// Whether the values of the next field are indexed.
     fn values_of(&self, field: FieldIndex, fields: Peekable<Fields<'_>>) -> bool {
         let mut bytes = 0;
         for (count, (_, value)) in (1..).zip(fields.take_while(|(held, _)| *held == field)) {

@@ -48,7 +48,7 @@ fn prefix(key: &str) -> String {
 }
 
 impl LabelIndex {
-    /// The slots with this value.
+    /// The slots with this value of the key.
     pub(super) fn posting(&self, key: &str, value: &str) -> Option<Posting<'_>> {
         match self.many.get(key) {
             Some(many) => many.terms.get(value),
@@ -77,7 +77,7 @@ impl LabelIndex {
         self.few.with_prefix(&prefix).map(|(text, posting)| (&text[prefix.len()..], posting)).collect()
     }
 
-    /// How many values there are, of all keys.
+    /// The number of values of all keys.
     pub(super) fn len(&self) -> usize {
         self.few.len() + self.many.values().map(|many| many.terms.len()).sum::<usize>()
     }

@@ -17,21 +17,21 @@ impl Default for Lengths {
 }
 
 impl Lengths {
-    /// An object of this many bytes is there.
+    /// Counts an object of this many bytes.
     pub(super) fn add(&mut self, length: usize) {
         if let Some(count) = self.class(length) {
             *count += 1;
         }
     }
 
-    /// One that was there is not any more.
+    /// Stops counting an object of this many bytes.
     pub(super) fn remove(&mut self, length: usize) {
         if let Some(count) = self.class(length) {
             *count = count.saturating_sub(1);
         }
     }
 
-    /// No object is longer, in bytes, and if there is one, the longest is more than half as long.
+    /// An upper bound of the lengths in bytes. The longest object is more than half as long.
     pub(super) fn most(&self) -> usize {
         let bits = self.0.iter().rposition(|count| *count > 0).unwrap_or(0) as u32;
         usize::MAX.checked_shr(usize::BITS - bits).unwrap_or(0)

@@ -131,7 +131,7 @@ impl Object {
         Object(ThinArc::from_header_and_slice(head, &packed))
     }
 
-    /// An object outside of a store, uncompressed: one that is shown in another form than it is stored.
+    /// An uncompressed object outside of a store, for one that is shown in another form than it is stored.
     pub fn loose(record: &Record) -> Object {
         Object::pack(record, Arc::new(Layout { label_keys: LabelKeys::Own, dictionary: None }), None)
     }
@@ -144,12 +144,12 @@ impl Object {
         &self.0.slice
     }
 
-    /// Whether both are the very same object, not only equal.
+    /// Whether both are the same object in memory.
     pub fn is_same(&self, other: &Object) -> bool {
         std::ptr::eq(self.packed(), other.packed())
     }
 
-    /// The same object with the dictionary of another layout, which must have its label keys.
+    /// The object with the dictionary of another layout, which must have its label keys.
     pub(super) fn repack(&self, layout: Arc<Layout>, compressor: &mut Compressor) -> Object {
         let json = self.json();
         let stored = compressor.compress(&json).unwrap_or(&json);
@@ -227,12 +227,12 @@ impl Object {
             .map(|(_, value)| value)
     }
 
-    /// Whether it has so many labels or values that they are found by a table instead of a walk.
+    /// Whether the object has a table, because it has many labels or values.
     pub fn has_many_texts(&self) -> bool {
         self.head().layout.label_keys == LabelKeys::Own
     }
 
-    /// Whether a value is one of those of a field.
+    /// Whether the field has this value.
     pub fn has_value(&self, field: FieldIndex, value: &str) -> bool {
         match &self.head().layout.label_keys {
             LabelKeys::Shared(_) => self.values(field).any(|held| held == value),
@@ -276,7 +276,7 @@ impl Object {
         }
     }
 
-    /// Whether it has the same labels and field values as another one: then no index changes.
+    /// Whether it has the same labels and field values as another object. Then no index changes.
     pub(super) fn has_terms_of(&self, other: &Object) -> bool {
         self.texts() == other.texts()
             && (Arc::ptr_eq(&self.head().layout, &other.head().layout)
@@ -371,12 +371,13 @@ fn short(length: usize) -> u32 {
     u32::try_from(length).expect("an object must be shorter than 4 GiB; `extract` checks it")
 }
 
-/// Texts come from `&str`, so they are UTF-8; looking again costs some nanoseconds and saves an unsafe block.
+/// A text of the object. Texts come from `&str`, so they are UTF-8; checking again costs some nanoseconds and saves an
+/// unsafe block.
 fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("packed texts must be UTF-8")
 }
 
-/// Seven bits a byte, the lowest first.
+/// Writes a varint: seven bits a byte, the lowest first.
 fn write_number(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -502,7 +503,7 @@ impl<'o> Table<'o> {
         Table { labels, places, entries: texts.get(4 * (2 + count)..).unwrap_or_default() }
     }
 
-    /// The entries from one on.
+    /// The text at an entry and what follows it.
     fn entry(&self, index: usize) -> &'o [u8] {
         self.places.get(index).map_or(&[], |place| &self.entries[u32::from_le_bytes(*place) as usize..])
     }
@@ -531,7 +532,7 @@ impl<'o> Table<'o> {
     }
 }
 
-/// The first of some indexes for which this is false; it is true for all before it.
+/// The first index for which the test is false; it is true for all before it.
 fn first_of(range: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (range.start, range.end);
     while low < high {

@@ -163,7 +163,7 @@ impl ObjectEncoder {
         layout
     }
 
-    /// The layout of that hash, or this one from now on.
+    /// The stored layout of that hash, which is added if it is new.
     fn shared(&mut self, hash: u64, layout: Layout) -> Arc<Layout> {
         if let Some(held) = self.layouts.get(&hash)
             && held.label_keys == layout.label_keys

@@ -43,7 +43,7 @@ impl Order {
         Some(leaf[index])
     }
 
-    /// Puts a slot in at its key, which must not be there yet.
+    /// Inserts a slot at its key, which must be new.
     pub(super) fn insert<'k>(&mut self, key: &str, slot: u32, key_of: impl Fn(u32) -> &'k str) {
         if self.leaves.is_empty() {
             // The first leaf has the lowest bound, so that every key finds one.
@@ -79,7 +79,7 @@ impl Order {
         Some(slot)
     }
 
-    /// Joins the leaf that `key` belongs to with the one before it, where both fit; an empty leaf goes.
+    /// Joins the leaf of `key` with the previous one if both fit; removes an empty leaf.
     fn join(&mut self, key: &str) {
         let Some((bound, leaf)) = self.leaves.get_prev(key).map(|(bound, leaf)| (bound.clone(), leaf.clone())) else {
             return;
@@ -122,7 +122,7 @@ impl Order {
         whole + leaf.partition_point(|held| key_of(*held) < key)
     }
 
-    /// The leaf in which a walk begins, and how much of it lies before.
+    /// The leaf in which a walk begins, and the number of slots before it.
     fn place(&self, key: &str, is_before: impl Fn(u32) -> bool) -> (Bound<&str>, usize) {
         match self.leaves.get_prev(key) {
             Some((bound, leaf)) => (Bound::Included(&**bound), leaf.partition_point(|held| is_before(*held))),

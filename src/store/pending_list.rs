@@ -46,7 +46,7 @@ impl Over {
         self.uncount(before.as_ref());
     }
 
-    /// The list does not have the object in this slot, or not as it is stored.
+    /// Notes that the list does not have the object of this slot as it is stored.
     pub(super) fn drop_kept(&mut self, slot: u32) {
         self.kept.remove(slot);
         let before = self.rewritten.remove(&slot);
@@ -66,7 +66,7 @@ impl Over {
 }
 
 impl Relist {
-    /// The object in this slot was removed: what the list says about it is not about the next object there.
+    /// Notes that the object of this slot was removed: the list says nothing about the next object there.
     pub(super) fn forget(&mut self, slot: u32) {
         if let Relist::Over(over) = self {
             over.drop_kept(slot);

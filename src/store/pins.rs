@@ -156,7 +156,7 @@ impl Pins {
         }
     }
 
-    /// False when there is no reader.
+    /// Revokes the oldest reader; false when there is none.
     fn revoke_oldest(&self) -> bool {
         let mut readers = lock(&self.readers);
         let Some((_, oldest)) = readers.held.pop_first() else { return false };

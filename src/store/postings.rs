@@ -187,7 +187,7 @@ impl Postings {
     }
 }
 
-/// Visits the elements that only one of two sorted lists has: with true those of the second one.
+/// Visits the elements that only one of two sorted lists has; true for those of the second one.
 fn differences<T: Ord>(before: &[T], after: &[T], mut visit: impl FnMut(&T, bool)) {
     let (mut before, mut after) = (before.iter().peekable(), after.iter().peekable());
     loop {

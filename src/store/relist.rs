@@ -37,7 +37,7 @@ pub enum RelistMode {
 }
 
 impl Store {
-    /// A full list begins; an earlier one that has not been committed is dropped.
+    /// Begins a full list; drops an earlier one that has not been committed.
     pub fn begin_list(&mut self) {
         let first = !self.is_filled && !matches!(self.relist, Some(Relist::Over(_)));
         if first {
@@ -46,7 +46,7 @@ impl Store {
         self.relist = Some(if first { Relist::First } else { Relist::Over(Over::default()) });
     }
 
-    /// The list was interrupted. Its contents are released immediately, since the next one may take long to begin.
+    /// Drops the list. Its contents are released immediately, since the next one may take long to begin.
     pub fn abort_list(&mut self) {
         if let Some(Relist::First) = self.relist.take() {
             self.clear();
@@ -62,7 +62,7 @@ impl Store {
         self.free_slots.clear();
     }
 
-    /// Number of objects that the list has so far.
+    /// The number of objects that the list has so far.
     pub fn listed(&self) -> usize {
         match &self.relist {
             None => 0,
@@ -71,12 +71,12 @@ impl Store {
         }
     }
 
-    /// Whether a list is arriving.
+    /// Whether a list is in progress.
     pub fn is_listing(&self) -> bool {
         self.relist.is_some()
     }
 
-    /// The list has this object; of several states of one object the newest counts.
+    /// Notes that the list has this object; of several states the newest counts.
     pub fn list(&mut self, record: &Record) {
         let held = self.current.slot(record.key.as_str());
         let version_held = held.and_then(|slot| self.current.object(slot)).map(|object| object.version());
@@ -118,7 +118,7 @@ impl Store {
         }
     }
 
-    /// The list does not have this object any more.
+    /// Notes that the list does not have this object any more.
     pub fn unlist(&mut self, key: &Key) {
         let held = self.current.slot(key.as_str());
         match &mut self.relist {
@@ -192,7 +192,7 @@ impl Store {
         if begins_anew { RelistOutcome::Reset } else { RelistOutcome::Continued }
     }
 
-    /// Replaces everything by a finished list of `version`; see [`Store::commit_list`].
+    /// Replaces everything by the finished list of `version`; see [`Store::commit_list`].
     pub fn replace(&mut self, records: &[Record], version: Version) -> RelistOutcome {
         self.begin_list();
         for record in records {

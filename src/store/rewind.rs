@@ -65,7 +65,7 @@ impl Rewind {
         &self.hidden
     }
 
-    /// The objects that replace them, in the order of keys.
+    /// The objects that replace them, by key.
     pub fn before(&self) -> &[Object] {
         &self.before
     }

@@ -60,7 +60,7 @@ impl SlotSet {
         self.len == 0
     }
 
-    /// Whether a slot is in it.
+    /// Whether the set has a slot.
     pub fn contains(&self, slot: u32) -> bool {
         match &self.form {
             Form::Few(slots) => slots.binary_search(&slot).is_ok(),
@@ -78,7 +78,7 @@ impl SlotSet {
         }
     }
 
-    /// Adds all of them to a set.
+    /// Adds the slots to `set`.
     pub fn add_to(&self, set: &mut RoaringBitmap) {
         match &self.form {
             Form::Few(slots) => set.extend(slots.iter().copied()),

@@ -67,12 +67,12 @@ impl Snapshot {
         self.pins.hold(self.retired, value)
     }
 
-    /// Every change up to this version is applied, and nothing of a later one.
+    /// The version up to which every change is applied, and nothing later.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Rises when the source's versions went backwards.
+    /// The epoch, which increases when versions of the source went backwards.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -100,7 +100,7 @@ impl Snapshot {
         self.json_bytes
     }
 
-    /// No object is longer as JSON, in bytes; the longest is more than half as long.
+    /// An upper bound of the JSON length of an object, in bytes; the longest is more than half as long.
     pub fn longest(&self) -> usize {
         self.lengths.most()
     }
@@ -119,12 +119,12 @@ impl Snapshot {
         }
     }
 
-    /// The object of that key (`namespace/name`).
+    /// The object of this key (`namespace/name`).
     pub fn get(&self, key: &str) -> Option<&Object> {
         self.object(self.slot(key)?)
     }
 
-    /// The slot of that key.
+    /// The slot of this key.
     pub fn slot(&self, key: &str) -> Option<u32> {
         self.order.find(key, |slot| self.key(slot))
     }
@@ -178,17 +178,17 @@ impl Snapshot {
         self.history.gap_around(version).is_some()
     }
 
-    /// The last stretch of versions that a relist jumped over, both ends excluded, as far as history remembers.
+    /// The last relist gap, both ends excluded, as far as history has it.
     pub fn last_relist_gap(&self) -> Option<(Version, Version)> {
         self.history.last_gap()
     }
 
-    /// The place after the newest change.
+    /// The position after the newest change.
     pub fn end(&self) -> HistoryCursor {
         self.history.end()
     }
 
-    /// The changes from a cursor on; `None` when history has moved past it.
+    /// The changes from a position on; `None` when they have been dropped.
     pub fn changes(&self, cursor: HistoryCursor) -> Option<impl DoubleEndedIterator<Item = &Arc<Change>>> {
         self.history.from(cursor)
     }

@@ -77,7 +77,7 @@ impl Posting<'_> {
         self.len() == 0
     }
 
-    /// Whether a slot is in it.
+    /// Whether the list has a slot.
     pub fn contains(&self, slot: u32) -> bool {
         match self {
             Posting::One(held) => *held == slot,
@@ -85,7 +85,7 @@ impl Posting<'_> {
         }
     }
 
-    /// Adds its slots to a set.
+    /// Adds the slots to `set`.
     pub fn add_to(&self, set: &mut roaring::RoaringBitmap) {
         match self {
             Posting::One(slot) => {
@@ -170,7 +170,7 @@ impl Block {
         true
     }
 
-    /// Drops a set that no term refers to any more; the last one takes its place.
+    /// Drops a set without terms; the last one takes its place.
     fn drop_set(&mut self, position: usize) {
         let moved = IN_SETS + short(self.sets.len() - 1);
         self.sets.swap_remove(position);
@@ -179,7 +179,7 @@ impl Block {
         }
     }
 
-    /// Puts a term in that has this slot, or the set that was pushed last.
+    /// Inserts a term with this slot, or with the set that was pushed last.
     fn insert(&mut self, index: usize, text: &str, slot: u32) {
         let start = self.start(index);
         // Reserves a few more, not twice as many: most blocks rarely change.
@@ -227,7 +227,7 @@ impl Block {
         upper
     }
 
-    /// Returns memory that growth left unused.
+    /// Frees unused capacity.
     fn give_back(&mut self) {
         self.texts.shrink_to_fit();
         self.ends.shrink_to_fit();
@@ -332,7 +332,7 @@ impl Terms {
         Some(taken)
     }
 
-    /// Puts a value in, which must not be there, with its slots.
+    /// Inserts a new value with its slots.
     pub(super) fn put(&mut self, text: &str, taken: Taken) {
         match taken {
             Taken::One(slot) => {
@@ -394,7 +394,7 @@ impl Terms {
         true
     }
 
-    /// Joins the block that `text` belongs to with the one before it, where both fit; an empty block goes.
+    /// Joins the block of `text` with the previous one if both fit; removes an empty block.
     fn join(&mut self, text: &str) {
         let Some((bound, block)) = self.blocks.get_prev(text).map(|(bound, block)| (bound.clone(), block.clone()))
         else {

@@ -55,7 +55,7 @@ impl Store {
         Store::with_epoch(limits, 0)
     }
 
-    /// An empty store that follows an earlier one of the same resource: its epoch must be above that one's.
+    /// An empty store that follows an earlier one of the same resource, whose epoch must be lower.
     pub fn with_epoch(limits: HistoryLimits, epoch: u64) -> Store {
         Store {
             current: Snapshot { epoch, ..Snapshot::default() },
@@ -67,7 +67,7 @@ impl Store {
         }
     }
 
-    /// The same with other limits of the indexed values of one object; the store must be empty.
+    /// Sets other limits of the indexed values of one object; the store must be empty.
     #[must_use]
     pub fn indexing(mut self, limits: IndexLimits) -> Store {
         Arc::make_mut(&mut self.current.postings).limits = limits;
@@ -75,19 +75,19 @@ impl Store {
         self
     }
 
-    /// The same with a bound on what readers of past states retain, which several stores share.
+    /// Sets a bound on what readers of past states retain, which several stores share.
     #[must_use]
     pub fn pinned_by(mut self, all: &Arc<Pinned>) -> Store {
         self.current.pins = Pins::new(all.clone());
         self
     }
 
-    /// The state as of now, for readers.
+    /// The current state, for readers.
     pub fn snapshot(&self) -> Snapshot {
         self.current.clone()
     }
 
-    /// The newest version that is known to be applied.
+    /// The newest version that is applied.
     pub fn version(&self) -> Version {
         self.current.version
     }
@@ -119,7 +119,7 @@ impl Store {
         WriteOutcome::Changed
     }
 
-    /// Every change up to `version` has been applied, as a bookmark reported.
+    /// Notes that every change up to `version` has been applied, as a bookmark reported.
     pub fn advance_to(&mut self, version: Version) {
         self.current.version = self.current.version.max(version);
     }
@@ -210,7 +210,7 @@ impl Store {
         }
     }
 
-    /// Counts what a change releases unless a reader of an earlier state references it.
+    /// Counts what a change releases, unless a reader of an earlier state references it.
     fn retire(&mut self, before: Option<&Object>, after: Option<&Object>) {
         let terms = |object: Option<&Object>| object.map_or(0, |object| object.label_count() + object.fields().count());
         let changed = match (before, after) {
@@ -222,7 +222,7 @@ impl Store {
         self.current.retired = self.current.pins.retired();
     }
 
-    /// Puts an object in its slot, or in a new one; returns the object that was there.
+    /// Stores an object in its slot, or in a new one; returns the previous object.
     pub(super) fn put(&mut self, held: Option<u32>, object: Object) -> Option<Object> {
         let current = &mut self.current;
         let key = object.key();

@@ -21,7 +21,7 @@ pub enum Transition {
 }
 
 impl Transition {
-    /// The same with the object made into another; `None` where that cannot be.
+    /// The transition with other objects; `None` where `make` fails.
     pub fn map(self, make: impl FnOnce(Object) -> Option<Object>) -> Option<Transition> {
         match self {
             Transition::Added(object) => make(object).map(Transition::Added),

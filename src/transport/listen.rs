@@ -105,10 +105,10 @@ pub enum BindError {
 pub trait ResponseBody:
     http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + Unpin + 'static
 {
-    /// Whether it is in memory as a whole.
+    /// Whether the body is complete in memory.
     fn is_whole(&self) -> bool;
 
-    /// Keeps a guard until the body has been sent or dropped.
+    /// Attaches a guard, which is dropped when the body has been sent or dropped.
     fn hold(&mut self, guard: impl Send + 'static);
 }
 
@@ -117,14 +117,14 @@ pub trait Answers: Send + Sync + 'static {
     /// The body of its responses.
     type Body: ResponseBody;
 
-    /// Answers one request of a connection; never fails.
+    /// Responds to a request of a connection; never fails.
     fn answer(
         &self,
         connection: &ConnectionState,
         request: Request<Incoming>,
     ) -> impl Future<Output = Response<Self::Body>> + Send;
 
-    /// Answers a request that the transport rejects; never fails.
+    /// Responds to a request that the transport rejects; never fails.
     fn reject(
         &self,
         connection: &ConnectionState,
@@ -148,10 +148,10 @@ pub trait Answers: Send + Sync + 'static {
         false
     }
 
-    /// A panic was contained on a connection.
+    /// Counts a contained panic of a connection.
     fn count_panic(&self) {}
 
-    /// Called once, after the listener has stopped to accept connections: requests without an end, such as watches, must end now.
+    /// Called after the listener has stopped accepting: requests without an end, such as watches, must end now.
     fn drain(&self);
 }
 
@@ -299,7 +299,7 @@ async fn follow(tls: Option<&Tls>) -> ! {
     }
 }
 
-/// Accepts a connection by TLS, which costs about as much as a list: so it takes seats, as the address of the peer.
+/// Accepts a connection by TLS, which costs about as much as a list: it takes seats for the peer's address.
 async fn shake_hands(server: &impl Answers, tls: &Tls, user: &User, stream: TcpStream) -> Option<TlsStream<TcpStream>> {
     let Some(seats) = server.seats() else { return tls.accept(stream).await };
     let mut worker = seats.worker(user);
@@ -321,7 +321,7 @@ pub(crate) struct End {
     pub(crate) connections: Arc<Connections>,
 }
 
-/// Shakes hands if need be, and serves one socket to its end.
+/// Shakes hands if needed, and serves a socket to its end.
 async fn serve_socket(
     stream: TcpStream,
     address: SocketAddr,

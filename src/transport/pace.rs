@@ -26,19 +26,19 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// The time that is left.
+    /// The remaining time.
     pub(crate) fn left(&self) -> Duration {
         self.0
     }
 
-    /// The client has waited for so long before it took more; false if that was too long.
+    /// Notes how long the client has waited before it read more; false if that was too long.
     pub(crate) fn wait(&mut self, waited: Duration) -> bool {
         let left = self.0.checked_sub(waited);
         self.0 = left.unwrap_or_default();
         left.is_some()
     }
 
-    /// The client takes so many bytes.
+    /// Notes how many bytes the client has read.
     pub(crate) fn take(&mut self, bytes: usize) {
         let gained = Duration::from_micros((bytes as u64).saturating_mul(1_000_000) / SLOWEST);
         self.0 = PATIENCE.min(self.0.saturating_add(gained));

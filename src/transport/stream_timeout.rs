@@ -59,7 +59,7 @@ pub(crate) fn say(said: Said) {
     }
 }
 
-/// For bodies, when the first bytes are counted: the task ends when this answer has to.
+/// For bodies, when the first bytes are counted: sets the response that can end the task.
 pub(crate) fn send(answer: &Arc<UnreadResponse>) {
     ANSWER.set(Some(answer.clone()));
 }
@@ -69,7 +69,7 @@ pub(crate) fn sends() -> bool {
     SENDS.get()
 }
 
-/// Polls a task that sends answers; beside its outcome the answer that it has begun to send.
+/// Polls a task that sends responses. Returns its outcome, and the response that it has begun to send.
 fn poll_sending<Work: Future>(
     work: Pin<&mut Work>,
     context: &mut Context<'_>,
@@ -152,12 +152,12 @@ impl Link {
         Link { state, connections, must_write, has_streams, polls, next_request, task: OnceLock::new() }
     }
 
-    /// Whether the connection is read later, because too many requests were not looked at yet.
+    /// Whether the connection must be read later, because too many requests are not processed yet.
     pub(crate) fn must_pause(&self) -> bool {
         self.connections.must_pause(self.state.user(), self.state.is_authenticated())
     }
 
-    /// Takes the share of a long head of so many bytes.
+    /// Takes the share of a long head of this many bytes.
     ///
     /// # Errors
     /// 429 when the long heads of this address take as much as they may.
@@ -165,7 +165,7 @@ impl Link {
         self.connections.take_head(self.state.user(), bytes)
     }
 
-    /// A stream has ended because too much is unread: the connection must be able to write.
+    /// Notes that a stream has ended because too much is unread: the connection must be able to write.
     pub(crate) fn must_write(&self) {
         self.must_write.store(true, Ordering::Relaxed);
         if let Some(task) = self.task.get() {
@@ -173,17 +173,17 @@ impl Link {
         }
     }
 
-    /// The number of the poll of the connection that is in progress.
+    /// The number of the current poll of the connection.
     pub(crate) fn poll(&self) -> u64 {
         self.polls.load(Ordering::Relaxed)
     }
 
-    /// A request has arrived whose task is not started yet.
+    /// Notes that a request has arrived whose task is not started yet.
     pub(crate) fn has_arrived(&self, bytes: u64) {
         self.next_request.store(bytes, Ordering::Relaxed);
     }
 
-    /// A write waits for the reader; whether it may as long as any.
+    /// Whether a write may wait for the reader as long as any.
     pub(crate) fn may_wait(&self) -> bool {
         !self.must_write.load(Ordering::Relaxed)
     }

@@ -198,17 +198,17 @@ impl Tls {
         }
     }
 
-    /// The server's own certificate, as it is now.
+    /// The current certificate of the server.
     pub fn certificate(&self) -> Option<CertificateDer<'static>> {
         self.current.0.read().unwrap_or_else(PoisonError::into_inner).cert.first().cloned()
     }
 
-    /// Whether clients are asked who they are.
+    /// Whether clients are asked for a certificate.
     pub(crate) fn requests_client_certificates(&self) -> bool {
         self.requests_client_certificates
     }
 
-    /// Shakes hands within ten seconds; a failure ends this connection only, and is told at level debug.
+    /// Shakes hands within ten seconds. A failure ends this connection only, and is logged at level debug.
     pub(crate) async fn accept(&self, mut stream: TcpStream) -> Option<TlsStream<TcpStream>> {
         let handshake = async {
             let mut first = [0];
@@ -296,7 +296,8 @@ pub fn no_client_certificates() -> Arc<dyn ClientCertVerifier> {
     WebPkiClientVerifier::no_client_auth()
 }
 
-/// Named, because the process-wide default is whatever a dependency has made it. AES-128 comes first in each version.
+/// The cryptography. It is named, because a dependency may set the process-wide default. AES-128 comes first in each
+/// version.
 fn provider() -> CryptoProvider {
     let mut provider = ring::default_provider();
     provider.cipher_suites.sort_by_key(|suite| {

@@ -48,7 +48,7 @@ impl Rejecter {
         Rejecter { permits: Arc::new(Semaphore::new(MOST_AT_ONCE)) }
     }
 
-    /// Sends a response, if not too many connections are getting one, and closes the connection.
+    /// Sends a response and closes the connection, unless too many rejections are being sent.
     pub(crate) async fn reject(&self, stream: TcpStream, rejection: impl FnOnce() -> Rejection) {
         if let Ok(_permit) = self.permits.clone().try_acquire_owned() {
             // It is closed in any case.

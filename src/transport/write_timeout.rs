@@ -66,7 +66,7 @@ impl<Io> WriteTimeout<Io> {
         }
     }
 
-    /// Passes on what a write came to, and how many bytes that is, unless it has waited for too long.
+    /// Passes on the result of a write and its number of bytes, unless it has waited for too long.
     fn judge<Done>(
         &mut self,
         written: Poll<io::Result<Done>>,
@@ -92,7 +92,7 @@ impl<Io> WriteTimeout<Io> {
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client has stopped reading, or reads too slowly")))
     }
 
-    /// Looks at the next of the first bytes.
+    /// Compares the next of the first bytes with the preface of HTTP/2.
     fn heard(&mut self, bytes: &[u8]) {
         if let Some((_, said)) = &mut self.expects {
             let expected = &PREFACE[*said..];

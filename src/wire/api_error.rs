@@ -207,7 +207,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Leaves out the end of a text of more than `most` bytes.
+/// Cuts a text to at most `most` bytes.
 fn shorten(text: &mut Cow<'_, str>, most: usize) {
     if text.len() > most {
         let end = text.floor_char_boundary(most);
@@ -224,13 +224,13 @@ const LONGEST_MESSAGE: usize = 64 << 10;
 const LOADING_RETRY_SECONDS: u64 = 1;
 
 impl ApiError {
-    /// A body without a media type.
+    /// The error for a body without a media type.
     pub(crate) fn no_media_type() -> ApiError {
         let message = "the body of the request was in an unknown format - a Content-Type is needed";
         ApiError::UnsupportedMediaType(message.to_owned())
     }
 
-    /// A review that is wrong.
+    /// The error for an invalid review.
     pub(crate) fn invalid_review(group: &'static str, kind: &'static str, mut problems: Vec<FieldError>) -> ApiError {
         // Each is written twice. Thousands of premises can be wrong alike.
         problems.truncate(MOST_MISFITS);
@@ -242,17 +242,17 @@ impl ApiError {
         self.parts().code
     }
 
-    /// What is wrong, in words.
+    /// The message of the error.
     pub(crate) fn message(&self) -> String {
         self.parts().message.into_owned()
     }
 
-    /// The plain text body, for those failures that have no Status.
+    /// The plain text body, for errors that have no Status.
     pub fn plain_text(&self) -> Option<&'static str> {
         matches!(self, ApiError::PageNotFound).then_some("404 page not found\n")
     }
 
-    /// Seconds for the `Retry-After` header.
+    /// The seconds for the `Retry-After` header.
     pub fn retry_after(&self) -> Option<u64> {
         match self {
             ApiError::TooLargeVersion { .. } => Some(1),

@@ -108,22 +108,22 @@ impl Body {
         }
     }
 
-    /// No bytes.
+    /// A body without bytes.
     pub fn empty() -> Body {
         Body::of(Kind::Whole(Bytes::new()))
     }
 
-    /// These bytes.
+    /// A body of these bytes.
     pub fn whole(bytes: impl Into<Bytes>) -> Body {
         Body::of(Kind::Whole(bytes.into()))
     }
 
-    /// Chunks made on demand, without waiting.
+    /// A body of chunks that are created on demand, without waiting.
     pub fn pieces(pieces: Pieces) -> Body {
         Body::of(Kind::Pieces(pieces))
     }
 
-    /// Batches that come when they come.
+    /// A body of batches, which come at any time.
     pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Body {
         Body::of(Kind::Stream(Box::pin(stream)))
     }
@@ -134,24 +134,24 @@ impl Body {
         Body::of(Kind::Forwarded { body, waits })
     }
 
-    /// Whether it waits for what it sends: the body of a watch.
+    /// Whether the body waits for what it sends, as that of a watch does.
     pub fn is_stream(&self) -> bool {
         matches!(self.kind, Kind::Stream(_) | Kind::Forwarded { waits: true, .. })
     }
 
-    /// Keeps a guard, beside those that it has, until the body has been sent or given up.
+    /// Attaches a guard, which is dropped when the body has been sent or dropped.
     pub fn hold(&mut self, guard: impl Send + 'static) {
         self.held.push(Box::new(guard));
     }
 
-    /// Has its chunks made in turn with other work, if it is made in chunks. Watches take turns by themselves.
+    /// Creates chunks in turns with other work. Watches take turns by themselves.
     pub(crate) fn take_turns(&mut self, worker: impl FnOnce() -> Worker) {
         if matches!(self.kind, Kind::Pieces(_) | Kind::Forwarded { waits: false, .. }) {
             self.worker = Some(Box::new(worker()));
         }
     }
 
-    /// States how many bytes are in memory besides the pieces until the body has been made.
+    /// Sets the bytes that are in memory besides the pieces until the body has been created.
     pub(crate) fn holds(&mut self, bytes: u64) {
         if matches!(self.kind, Kind::Pieces(_)) {
             self.held_bytes += bytes;
@@ -168,7 +168,7 @@ impl Body {
         }
     }
 
-    /// The length of a small body, of which nothing is counted yet.
+    /// The length of a small body of which nothing is counted yet.
     pub(crate) fn small_length(&self) -> Option<usize> {
         match &self.kind {
             Kind::Whole(bytes) if !bytes.is_empty() && self.meter.is_none() => Some(bytes.len()),
@@ -176,27 +176,27 @@ impl Body {
         }
     }
 
-    /// Keeps a share until the bytes of a small body are free.
+    /// Attaches a share until the bytes of a small body are free.
     pub(crate) fn share(&mut self, share: UserShare) {
         self.share = Some(share);
     }
 
-    /// Has its request logged when it has been sent or given up.
+    /// Logs the request when the body has been sent or dropped.
     pub(crate) fn log(&mut self, log: RequestLog) {
         self.log = Some(Box::new(log));
     }
 
-    /// Has its unread bytes counted.
+    /// Counts the unread bytes of the body.
     pub(crate) fn count_unread(&mut self, meter: Meter) {
         self.meter = Some(Box::new(meter));
     }
 
-    /// Breaks off when the state that its pieces are made of is let go.
+    /// Ends the body when the state that its pieces are created from is revoked.
     pub(crate) fn breaks_off(&mut self, revocation: Revocation) {
         self.revocation = Some(revocation);
     }
 
-    /// Has its panics counted.
+    /// Counts panics of the body.
     pub(crate) fn count_panics(&mut self, panics: &Arc<Panics>) {
         self.panics = Some(panics.clone());
     }
@@ -213,7 +213,7 @@ impl Body {
         }
     }
 
-    /// A piece, counted until it has been taken.
+    /// Counts a piece until the client has read it.
     ///
     /// # Errors
     /// It is longer than what its user may leave unread: the response breaks off.
@@ -240,13 +240,13 @@ impl Body {
         Ok(frame)
     }
 
-    /// Lets go what is left.
+    /// Drops the rest.
     fn cut(&mut self) {
         self.kind = Kind::Whole(Bytes::new());
         self.held.clear();
     }
 
-    /// A defect of ours was met in making a piece: what is left is let go, and the answer breaks off.
+    /// Handles an internal error while a piece was created: drops the rest, and the response breaks off.
     fn broken(&mut self) -> BodyError {
         let place = if self.is_stream() { PanicOrigin::Watch } else { PanicOrigin::Answer };
         tracing::error!(place = place.as_str(), "an answer panicked and was cut");
@@ -257,7 +257,7 @@ impl Body {
         "this answer met a defect".into()
     }
 
-    /// The length, when it is known beforehand.
+    /// The length, if it is known in advance.
     pub fn length(&self) -> Option<u64> {
         match &self.kind {
             Kind::Whole(bytes) => Some(bytes.len() as u64),
@@ -378,7 +378,8 @@ pub struct Finish {
     pub streams: bool,
 }
 
-/// A body of chunks, and whether it is compressed. Small answers come out whole, so that they carry their length.
+/// Completes a body of chunks, and returns whether it is compressed. Small bodies are sent whole, so that they have a
+/// length.
 pub fn finish(pieces: Pieces, finish: Finish) -> (Body, bool) {
     let mut pieces: Pieces = if finish.pretty { Box::new(Pretty::new(pieces)) } else { pieces };
     let mut first = Vec::new();

@@ -42,7 +42,7 @@ impl ColumnKind {
         }
     }
 
-    /// Whether a value of this JSON text may show something: decided without reading it.
+    /// Whether a value of this JSON text may show something, decided without parsing it.
     fn shows(self, json: &[u8]) -> bool {
         match (self, json.first()) {
             (_, None) | (ColumnKind::Unknown, _) => false,
@@ -115,7 +115,7 @@ fn print_container(json: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The cell of a value that stands in the path.
+/// The cell of a literal in the path.
 pub(crate) fn literal_cell(kind: ColumnKind, literal: &Literal, now: Timestamp) -> Value {
     match literal {
         Literal::Text(text) => cell(kind, &Value::from(lossy(text)), now),

@@ -30,12 +30,12 @@ pub struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// As it is.
+    /// Shows the object unchanged.
     pub fn as_is(object: &'a Object) -> Shown<'a> {
         Shown { object, version: object.version() }
     }
 
-    /// As an item of a list: the source's bytes.
+    /// Writes an item of a list: the bytes of the source.
     pub fn write_item(self, out: &mut Vec<u8>) {
         if self.version == self.object.version() {
             self.object.write_json(out);
@@ -44,7 +44,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// As a single object or in an event: built-in kinds get kind and apiVersion in front.
+    /// Writes a single object, or one in an event: built-in kinds get kind and apiVersion in front.
     pub fn write_single(self, resource: &Resource, out: &mut Vec<u8>) {
         match resource.origin {
             ResourceOrigin::Custom => self.write_typed(None, out),
@@ -52,7 +52,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// With kind and apiVersion in front, if they are given.
+    /// Writes the object, with kind and apiVersion in front if they are given.
     pub fn write_typed(self, of: Option<(&str, &str)>, out: &mut Vec<u8>) {
         match of {
             None => self.write_item(out),
@@ -66,12 +66,12 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// As meta.k8s.io PartialObjectMetadata.
+    /// Writes the object as meta.k8s.io PartialObjectMetadata.
     pub fn write_partial(self, api_version: &str, out: &mut Vec<u8>) {
         self.write_partial_of(&self.object.json(), api_version, out);
     }
 
-    /// The same from the object's plain bytes, for those who have read them already.
+    /// Like [`Shown::write_partial`], from the object's bytes, for callers that have read them already.
     pub fn write_partial_of(self, json: &[u8], api_version: &str, out: &mut Vec<u8>) {
         write_type("PartialObjectMetadata", api_version, out);
         out.extend_from_slice(b",\"metadata\":");
@@ -108,7 +108,7 @@ pub struct ListMeta {
 }
 
 impl ListMeta {
-    /// In the order of the Go type, empty members left out.
+    /// Writes the members in the order of the Go type, without empty ones.
     pub fn write_typed(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{");
         self.write_version(out);
@@ -120,7 +120,8 @@ impl ListMeta {
         out.push(b'}');
     }
 
-    /// In alphabetical order, as lists of custom resources have it; `continue` is there even when empty.
+    /// Writes the members in alphabetical order, as lists of custom resources have them; `continue` is there even when
+    /// empty.
     pub fn write_untyped(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"continue\":");
         write_string(&self.continue_token, out);
@@ -155,7 +156,7 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// Of an ordinary list.
+    /// The envelope of an ordinary list.
     pub fn of_list(resource: &Resource, meta: &ListMeta) -> Envelope {
         let api_version = resource.gvr.api_version();
         match resource.origin {
@@ -176,7 +177,7 @@ impl Envelope {
         }
     }
 
-    /// Of a list of a Go type: kind, apiVersion, metadata, items.
+    /// The envelope of a list of a Go type: kind, apiVersion, metadata, items.
     pub fn typed(kind: &str, api_version: &str, meta: &ListMeta) -> Envelope {
         let mut head = Vec::with_capacity(ENVELOPE);
         write_type(kind, api_version, &mut head);

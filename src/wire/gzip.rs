@@ -72,7 +72,7 @@ thread_local! {
     static BLOCKS: RefCell<Compress> = RefCell::new(Compress::new(Compression::new(STREAM_LEVEL), false));
 }
 
-/// All of it, compressed.
+/// Compresses a whole body.
 pub fn whole(plain: &[u8]) -> Bytes {
     KEPT.with_borrow_mut(|Whole { compressor, room }| {
         let bound = compressor.gzip_compress_bound(plain.len());
@@ -115,7 +115,7 @@ impl Iterator for Gzip {
     }
 }
 
-/// A text of a watch, compressed, unless that takes too long.
+/// Compresses a text of a watch, unless that takes too long.
 pub fn deflated(plain: &[u8]) -> Deflated {
     let blocks = if plain.len() > LONGEST_DEFLATED { stored_blocks(plain) } else { deflated_blocks(plain) };
     let mut sum = Crc::new();
@@ -123,7 +123,7 @@ pub fn deflated(plain: &[u8]) -> Deflated {
     Deflated { blocks: Bytes::from(blocks), sum }
 }
 
-/// Blocks that hold a text as it is.
+/// Stores a text in blocks without compression.
 fn stored_blocks(plain: &[u8]) -> Vec<u8> {
     let mut blocks = Vec::with_capacity(plain.len() + plain.len() / LONGEST_BLOCK * 5 + LEAST_ROOM);
     for block in plain.chunks(LONGEST_BLOCK).chain([&[][..]]) {
@@ -178,7 +178,7 @@ impl GzipMember {
         Bytes::from(pieces.concat())
     }
 
-    /// What is sent behind the last part.
+    /// The bytes after the last part.
     pub fn end(mut self) -> Bytes {
         let begun = self.push(&[]);
         Bytes::from([&*begun, &LAST_BLOCK, &self.sum.sum().to_le_bytes(), &self.sum.amount().to_le_bytes()].concat())

@@ -54,7 +54,7 @@ pub struct Indenter {
 }
 
 impl Indenter {
-    /// Writes the next piece of one JSON text.
+    /// Writes the next piece of a JSON text.
     pub fn push(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         self.push_up_to(usize::MAX, piece, out);
     }
@@ -111,7 +111,7 @@ impl Indenter {
     }
 }
 
-/// How long a JSON text becomes when it is indented as JSON.
+/// The length of a JSON text when it is indented as JSON.
 pub fn json_length(json: &[u8]) -> u64 {
     let (mut indenter, mut length) = (Indenter::default(), Length(0));
     json.iter().for_each(|&byte| indenter.step(byte, &mut length));

@@ -58,7 +58,7 @@ impl Protobuf {
     /// Custom resources.
     pub const METADATA: Protobuf = Protobuf { here: Messages::Metadata, upstream: Messages::Metadata };
 
-    /// The same for a response that cannot be sent in protobuf.
+    /// Like negotiating without protobuf, for a response that has no such form.
     pub fn without(self) -> Protobuf {
         Protobuf { here: Messages::None, ..self }
     }
@@ -129,7 +129,7 @@ impl<'a> Clause<'a> {
         Some(Clause { kind: kind.trim(), subtype: subtype.trim(), parameters, quality })
     }
 
-    /// How specific it is: wildcards come last among equals.
+    /// How specific the clause is: wildcards come last among equals.
     fn rank(&self) -> u8 {
         u8::from(self.kind == "*") + u8::from(self.subtype == "*")
     }

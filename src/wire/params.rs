@@ -25,7 +25,7 @@ fn integer(query: &Query, key: &str) -> Result<Option<i64>, ApiError> {
     })
 }
 
-/// How long a request that is no watch may take at most, from `?timeout=`; absent and 0 mean `most`.
+/// The maximum time of a request that is no watch, from `?timeout=`; absent and 0 mean `most`.
 ///
 /// # Errors
 /// 400 for a text that is no Go duration.
@@ -41,7 +41,7 @@ pub fn timeout(query: &Query, most: Duration) -> Result<Duration, ApiError> {
     }
 }
 
-/// What the text of a number is refused for, in Go's words.
+/// Go's error for the text of a number.
 fn number_problem(text: &str) -> &'static str {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -121,7 +121,7 @@ impl ListOptions {
         if faults.is_empty() { Ok(options) } else { Err(ApiError::InvalidOptions(faults)) }
     }
 
-    /// A watch from nowhere or from 0 is one with initial events (apimachinery `internalversion/defaults.go`).
+    /// Makes a watch from no version or from 0 one with initial events (apimachinery `internalversion/defaults.go`).
     fn set_watch_defaults(&mut self) {
         let from_anywhere = self.version.is_empty() || self.version == "0";
         if self.watch && from_anywhere && self.send_initial_events.is_none() && self.version_match.is_empty() {
@@ -176,7 +176,7 @@ impl ListOptions {
         faults
     }
 
-    /// Whether the state at exactly the version is asked for.
+    /// Whether the state at exactly the version is requested.
     pub fn is_exact(&self) -> bool {
         self.version_match == EXACT
     }

@@ -2,14 +2,14 @@
 
 use super::api_error::ApiError;
 
-/// Logs it. Each reader is logged once; it has to begin again.
+/// Logs a revoked reader, once for each; it has to begin again.
 pub(crate) fn warn() {
     tracing::warn!(
         "a list or watch was ended, because it was read too slowly while much changed: its snapshot was released"
     );
 }
 
-/// Logs it; what a list or a watch of this state answers.
+/// Logs a revoked reader, and returns the error for its request.
 pub(crate) fn let_go() -> ApiError {
     warn();
     let message = "the snapshot of this request was released, because it was read too slowly while much changed: send the request again";

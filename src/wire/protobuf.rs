@@ -45,13 +45,13 @@ pub(crate) fn table(catalog: &Catalog) -> Option<&'static MessageTable> {
 /// neighbours share, which have two chunks. In bytes.
 pub(crate) const MOST_HELD: u64 = 6 * CHUNK as u64;
 
-/// Tells a client that would have had protobuf of kube-apiserver why it has not.
+/// Adds a header that tells a client why it does not get protobuf, which it would have had of kube-apiserver.
 pub(crate) fn add_missed_header<B>(resource: &Resource, response: &mut Response<B>) {
     resource.state.count_missed_protobuf();
     warnings::add(response.headers_mut(), [WARNING]);
 }
 
-/// What of a resource can be sent in protobuf.
+/// The protobuf forms of a resource.
 pub(crate) fn offered(catalog: &Catalog, resource: &Resource) -> Protobuf {
     let is_custom = resource.origin == ResourceOrigin::Custom;
     let upstream = if is_custom { Messages::Metadata } else { Messages::Everything };
@@ -81,7 +81,7 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    /// Nothing where the form has no messages.
+    /// The messages for a form; `None` where the form has none.
     pub(crate) fn of(catalog: &Catalog, resource: &Resource, form: &Representation) -> Option<Objects> {
         let table = table(catalog)?;
         let note = |is_partial: bool| {
@@ -116,17 +116,18 @@ impl Objects {
         }
     }
 
-    /// How long an item is in a list.
+    /// The length of an item in a list.
     pub(crate) fn item_length(&self, encoder: &mut Encoder, json: &[u8]) -> Result<usize, Unencodable> {
         Ok(List::item_length(encoder.read(self.kind, json)?.length()))
     }
 
-    /// The same if it was noted at the object. The number of the note names all that the length depends on.
+    /// The length of an item, if it was noted at the object. The number of the note names all that the length depends
+    /// on.
     pub(crate) fn noted_item_length(&self, object: &Object) -> Option<usize> {
         object.noted_length(self.note)
     }
 
-    /// Notes it.
+    /// Notes the length of an item at the object.
     pub(crate) fn note_item_length(&self, object: &Object, length: usize) {
         object.note_length(self.note, length);
     }
@@ -139,7 +140,7 @@ impl Objects {
         Ok(())
     }
 
-    /// What precedes the items, which are so long in all, and what follows them.
+    /// What precedes the items of this total length, and what follows them.
     pub(crate) fn around(
         &self,
         encoder: &mut Encoder,
@@ -168,7 +169,7 @@ impl Objects {
         ProtobufEnvelope { api_version: &self.api_version, kind: &self.name }
     }
 
-    /// A single object.
+    /// A single object in protobuf.
     pub(crate) fn single(&self, json: &[u8]) -> Result<Vec<u8>, Unencodable> {
         let mut encoder = Encoder::default();
         let message = encoder.read(self.kind, json)?;
@@ -212,7 +213,7 @@ pub(crate) fn log(resource: &Resource, key: &str, error: &Unencodable) {
     tracing::warn!(resource = %resource.gvr, key, error, "an object cannot be sent in protobuf; responses that show it are sent as JSON");
 }
 
-/// A single object; nothing when it has no protobuf form.
+/// A single object in protobuf; `None` when it has no protobuf form.
 pub(crate) fn single(
     catalog: &Catalog,
     resource: &Resource,

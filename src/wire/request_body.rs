@@ -23,7 +23,7 @@ const ARRIVAL: Duration = Duration::from_secs(15);
 /// The media types that every body may have.
 const TEXTS: [&str; 2] = ["application/json", "application/yaml"];
 
-/// The media type of a body, without its parameters; empty where there is none.
+/// The media type of a body, without its parameters; empty if missing.
 pub(crate) fn media_type(headers: &HeaderMap) -> &str {
     let sent = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     sent.split(';').next().unwrap_or_default().trim()

@@ -30,7 +30,7 @@ pub(crate) struct RequestLog {
 }
 
 impl RequestLog {
-    /// A request as it came, if requests are logged.
+    /// Begins the log line of a request, if requests are logged.
     pub(crate) fn begin(parts: &Parts, begun: Instant) -> Option<RequestLog> {
         tracing::enabled!(tracing::Level::DEBUG).then(|| RequestLog {
             method: parts.method.clone(),
@@ -56,7 +56,7 @@ impl RequestLog {
         (self.user, self.verb, self.code, self.id) = (user, verb, code, id);
     }
 
-    /// So many bytes of the body have been sent.
+    /// Counts bytes of the body that have been sent.
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.sent += bytes as u64;
     }

@@ -28,13 +28,13 @@ pub(crate) fn media_type(format: Format) -> &'static str {
     }
 }
 
-/// Says that a body is compressed, and why.
+/// Adds the headers of a compressed body.
 pub(crate) fn mark_gzip(response: &mut Response<Body>) {
     response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     response.headers_mut().insert(VARY, HeaderValue::from_static("Accept-Encoding"));
 }
 
-/// A failure as an answer.
+/// The response for an error.
 pub(crate) fn failed(failure: &ApiError, format: Format, pretty: bool) -> Response<Body> {
     let (code, status) = failure.code_and_status();
     let mut response = match failure.plain_text() {

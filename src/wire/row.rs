@@ -74,7 +74,7 @@ impl Row {
         }
     }
 
-    /// About how long it becomes, in bytes. `length_as` is the length of a JSON document in the format of the response.
+    /// The approximate length in bytes. `length_as` is the length of a JSON document in the format of the response.
     pub(crate) fn length_with(&self, length_as: impl Fn(&[u8]) -> u64) -> u64 {
         let cells = self.cells.as_slice().iter().map(|cell| self.length_of(cell) as u64).sum::<u64>();
         let object = match self.columns.include() {
@@ -94,7 +94,7 @@ impl Row {
         }
     }
 
-    /// About how long a part becomes.
+    /// The approximate length of a part.
     fn part_length(&self, part: &Part) -> usize {
         match part {
             Part::Cell(cell) => self.length_of(cell),

@@ -228,7 +228,7 @@ impl Columns {
         self.held + 2 * object
     }
 
-    /// What stands around the rows of a list.
+    /// What surrounds the rows of a list.
     pub fn envelope(&self, meta: &ListMeta) -> Envelope {
         let mut head = Vec::new();
         write_type("Table", &self.api_version(), &mut head);
@@ -240,14 +240,14 @@ impl Columns {
         Envelope { head, tail: b"]}\n".to_vec() }
     }
 
-    /// What stands around the row of a single object.
+    /// What surrounds the row of a single object.
     pub fn single_envelope(&self, version: Version) -> Envelope {
         let mut head = Vec::new();
         self.open_single(version, true, &mut head);
         Envelope { head, tail: b"]}\n".to_vec() }
     }
 
-    /// A table of one row, in an event. An event is one line in memory, so its length is bounded.
+    /// Writes a table of one row, in an event. An event is one line in memory, so its length is bounded.
     ///
     /// # Errors
     /// The row is longer; what was written of it is to be dropped.
@@ -286,7 +286,7 @@ impl Columns {
         Err(TooLongRow)
     }
 
-    /// A table with the row of an empty object: how a bookmark looks to a client that watches tables.
+    /// Writes a bookmark: a table with the row of an empty object.
     pub fn write_bookmark(
         &self,
         resource_version: Version,
@@ -307,7 +307,7 @@ impl Columns {
         out.extend_from_slice(b"}]}");
     }
 
-    /// The begin of a table of one row.
+    /// Begins a table of one row.
     pub fn open_single(&self, version: Version, with_definitions: bool, out: &mut Vec<u8>) {
         write_type("Table", &self.api_version(), out);
         out.extend_from_slice(b",\"metadata\":{\"resourceVersion\":");
@@ -367,7 +367,7 @@ impl Columns {
         }
     }
 
-    /// What rows show of an object, from its JSON text.
+    /// Writes what rows show of an object, from its JSON text.
     pub(crate) fn write_object(&self, shown: Shown<'_>, json: &[u8], out: &mut Vec<u8>) {
         match self.include {
             Include::Metadata => shown.write_partial_of(json, &self.api_version(), out),

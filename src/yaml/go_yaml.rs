@@ -158,7 +158,7 @@ fn reads_as_text(text: &str) -> bool {
     }
 }
 
-/// Digits of base 10, or 2, 8, 16 after a prefix, within 64 bits.
+/// Whether a text is an integer: digits of base 10, or 2, 8, 16 after a prefix, within 64 bits.
 fn is_integer(text: &str) -> bool {
     let (negative, magnitude) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),
@@ -186,7 +186,7 @@ fn is_integer(text: &str) -> bool {
     u64::from_str_radix(digits, base).is_ok_and(|number| number <= limit)
 }
 
-/// A decimal number with an optional exponent, within the range of a float64.
+/// Whether a text is a decimal number with an optional exponent, within the range of a float64.
 fn is_float(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let mantissa_is_first = unsigned.starts_with(|letter: char| letter.is_ascii_digit() || letter == '.');
@@ -194,7 +194,7 @@ fn is_float(text: &str) -> bool {
     mantissa_is_first && only_number_letters && text.parse::<f64>().is_ok_and(f64::is_finite)
 }
 
-/// `2006-1-2`, alone or with a time of day: after `T` or `t` with a zone, after a space without.
+/// Whether a text is `2006-1-2`, alone or with a time of day: after `T` or `t` with a zone, after a space without.
 fn is_timestamp(text: &str) -> bool {
     let bytes = text.as_bytes();
     if bytes.len() < 5 || !bytes[..4].iter().all(u8::is_ascii_digit) || bytes[4] != b'-' {

@@ -95,7 +95,7 @@ fn string_length(json: &[u8]) -> usize {
     end.map_or(json.len().max(2), |end| end + 2)
 }
 
-/// Several lines of printable text of which the first is not indented.
+/// Whether a text has several lines of printable text of which the first is not indented.
 pub(super) fn is_literal(text: &str) -> bool {
     let body = text.trim_end_matches('\n');
     body.contains('\n')

@@ -15,7 +15,7 @@ pub(super) enum ValueKind {
 }
 
 impl ValueKind {
-    /// Whether lines for its members or items follow.
+    /// Whether lines for members or items follow.
     pub(super) fn is_container(self) -> bool {
         matches!(self, ValueKind::Object | ValueKind::List)
     }
@@ -37,7 +37,7 @@ pub(super) struct OutlineNode {
 pub(super) struct Outline(pub(super) Vec<OutlineNode>);
 
 impl Outline {
-    /// Finds them in one pass.
+    /// Finds the nodes in one pass.
     pub(super) fn of(json: &[u8], style: Style) -> Result<Outline, SyntaxError> {
         let mut cursor = Cursor::new(json);
         let mut nodes: Vec<OutlineNode> = Vec::new();

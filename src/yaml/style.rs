@@ -14,7 +14,7 @@ pub(super) enum Style {
 }
 
 impl Style {
-    /// Levels of objects and lists that have lines for their members and items.
+    /// The number of levels of objects and lists that have lines for their members and items.
     pub(super) fn deepest(self) -> usize {
         match self {
             Style::Kubectl => DEEPEST,
@@ -22,7 +22,7 @@ impl Style {
         }
     }
 
-    /// Values of a document that has lines.
+    /// The maximum number of values in a document with lines.
     pub(super) fn most_values(self) -> usize {
         match self {
             Style::Kubectl => MOST_VALUES,

@@ -118,7 +118,7 @@ impl<'w> Page<'w> {
     }
 }
 
-/// Begins a value where the output is; returns what is left to be written of it.
+/// Begins a value at the current position; returns what is left to be written of it.
 fn begin(page: Page<'_>, node: usize, indent: usize, out: &mut Vec<u8>) -> Option<Open> {
     match page.node(node).kind {
         ValueKind::Object => {

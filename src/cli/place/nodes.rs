@@ -28,7 +28,7 @@ pub(super) fn node_names(copies: &PlacementStores) -> impl Iterator<Item = Strin
     copies.nodes.snapshot.range(std::ops::Bound::Unbounded).map(|(_, object)| object.key().to_owned())
 }
 
-/// A node as it is stored.
+/// Reads a stored node.
 pub(super) fn node(copies: &PlacementStores, name: &str) -> Result<Node, String> {
     let stored = copies.nodes.snapshot.get(name).ok_or("there is no such node")?;
     Node::read(&stored.json()).map_err(|error| error.to_string())

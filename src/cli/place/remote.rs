@@ -151,7 +151,7 @@ async fn names(connection: &Connection) -> Vec<String> {
     items.filter_map(|item| item["metadata"]["name"].as_str()).map(str::to_owned).collect()
 }
 
-/// What a review does not contain: the node itself, and the tolerations of the Pod.
+/// Fetches what a review does not contain: the node itself, and the tolerations of the Pod.
 async fn about(connection: &Connection, spec: &PlacementReviewSpec, name: &str) -> NodeDetails {
     let node = match object(connection, &format!("/api/v1/nodes/{name}")).await {
         Ok(bytes) => Node::read(&bytes).map_err(|error| error.to_string()),

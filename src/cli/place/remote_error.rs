@@ -89,7 +89,7 @@ fn is_view(url: &str) -> bool {
     url.contains("/views/") && url.ends_with("/proxy")
 }
 
-/// The error for a server without placement reviews, by its response about their group.
+/// The error for a server without placement reviews, from its response about their group.
 pub(super) fn not_there(url: &str, group: &Result<(), RequestError>) -> String {
     match group {
         _ if is_view(url) => {

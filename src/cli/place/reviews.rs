@@ -119,7 +119,7 @@ fn of_file(path: &Path, arguments: &PlaceArguments, own_namespace: &str) -> anyh
     Ok(requests)
 }
 
-/// Whether it looks like a workload, so that an unknown kind is an error and not skipped.
+/// Whether a document looks like a workload, so that an unknown kind is an error.
 fn has_template(document: &Value) -> bool {
     document.pointer("/spec/template/spec/containers").is_some()
 }

@@ -103,8 +103,8 @@ pub fn accept(requests: &[FieldRequest], subject: &TargetResource<'_>) -> Accept
     outcome
 }
 
-/// How many of the fields an extractor can take, from the first on, and the extractor with them. Each field makes it larger, so a few
-/// attempts find the last one.
+/// The number of fields that an extractor can take, from the first on, and the extractor with them. Each field makes it
+/// larger, so a few sizes are tried.
 fn fitting(plan: &Extractor, fields: &[CompiledField]) -> (usize, Extractor) {
     if let Ok(whole) = plan.with_extra(fields) {
         return (fields.len(), whole);
@@ -207,7 +207,7 @@ fn no_column(wanted: &str, columns: &[PrinterColumn]) -> Violation {
     Violation::new(ExtraFieldReason::ColumnNotFound, format!("the resource has no column {}: {hint}", quote(wanted)))
 }
 
-/// Rejects fields that no user can need.
+/// Rejects fields that are useless, such as `kind`.
 fn not_pointless(steps: &[PathStep]) -> Result<(), Violation> {
     let keys: Vec<&str> = steps
         .iter()

@@ -134,7 +134,7 @@ fn is_open(schema: &Value) -> bool {
     schema["x-kubernetes-preserve-unknown-fields"] == Value::Bool(true)
 }
 
-/// Where a step leads to, and by which way.
+/// Follows a step from a place.
 fn take<'s>(
     step: &'s PathStep,
     place: &Place<'s>,
@@ -223,7 +223,7 @@ fn unknown(name: &str, way: &str, properties: Option<&Map<String, Value>>) -> St
     }
 }
 
-/// How many letters must be added, left out or changed to make one text of the other.
+/// The edit distance of two texts: letters to add, remove or change.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().take(64).collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();

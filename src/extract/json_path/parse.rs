@@ -128,7 +128,7 @@ fn number<'t>(text: &'t str, list: &mut Steps) -> Result<&'t str, InvalidTemplat
     Ok(rest)
 }
 
-/// Reads from the opening quote on.
+/// Parses a quoted text, from the opening quote on.
 fn quote<'t>(text: &'t str, mark: char, list: &mut Steps) -> Result<&'t str, InvalidTemplate> {
     let mut before = mark;
     for (place, letter) in text.char_indices().skip(1) {
@@ -145,7 +145,7 @@ fn quote<'t>(text: &'t str, mark: char, list: &mut Steps) -> Result<&'t str, Inv
     Err(InvalidTemplate::Quote)
 }
 
-/// Reads from behind the opening bracket on.
+/// Parses what is in brackets, from behind the opening one on.
 fn bracket<'t>(text: &'t str, list: &mut Steps, levels: usize) -> Result<&'t str, InvalidTemplate> {
     let (inside, rest) = text.split_once(']').ok_or(InvalidTemplate::Bracket)?;
     if inside.contains('\n') {
@@ -187,7 +187,7 @@ fn slice(text: &str) -> Option<Slice> {
     numbers.next().is_none().then_some(Slice { first, end, step })
 }
 
-/// Reads from behind `[?(` on.
+/// Parses a filter, from behind `[?(` on.
 fn filter<'t>(text: &'t str, list: &mut Steps, levels: usize) -> Result<&'t str, InvalidTemplate> {
     if levels >= MAX_LEVELS {
         return Err(InvalidTemplate::Levels);

@@ -4,7 +4,7 @@ use super::template::{JsonPath, PathNode, Steps, Test};
 use crate::extract::prune::{Prune, PrunedPart};
 
 impl JsonPath {
-    /// Whether it looks at what is left out of objects, or may.
+    /// Whether a template reads what is pruned, or may.
     pub fn looks_at(&self, prune: &Prune) -> bool {
         !prune.is_empty() && self.actions.iter().any(|action| looks(action, &mut vec![prune]))
     }

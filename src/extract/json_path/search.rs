@@ -50,7 +50,7 @@ enum Fault {
 }
 
 impl<'t, 'b> Search<'t, 'b> {
-    /// Searches for the cells of one row.
+    /// A search for the cells of one row.
     pub(crate) fn new(tree: &'t Tree<'b>) -> Search<'t, 'b> {
         let bytes = tree.bytes(tree.root()).len();
         let left = LEAST_VISITS.saturating_add(bytes.saturating_mul(VISITS_PER_BYTE)).min(MOST_VISITS);
@@ -162,7 +162,7 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(None)
     }
 
-    /// Members, elements, and bytes of texts.
+    /// Selects all members, elements, or bytes of texts.
     fn all<'p>(&mut self, values: &[FoundValue<'p>]) -> Result<Vec<FoundValue<'p>>, Fault> {
         let mut found = Vec::new();
         for &value in values {

@@ -45,7 +45,7 @@ pub fn most_names(path: &str) -> usize {
     path.bytes().filter(|byte| matches!(byte, b'.' | b'[')).count()
 }
 
-/// The names of a path, from the outside in.
+/// Parses a path to its names, from the outside in.
 ///
 /// # Errors
 /// [`InvalidPath`] with the cause and its position.
@@ -83,7 +83,7 @@ fn quoted(text: &str) -> Option<(&str, usize)> {
     inside[length + 1..].starts_with(']').then_some((&inside[..length], length + 4))
 }
 
-/// Whether a path names what every client needs.
+/// Whether the path names a part that every client needs.
 fn is_required(names: &[String]) -> bool {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     matches!(

@@ -50,7 +50,7 @@ enum Part<'v> {
 }
 
 impl Writer {
-    /// The content of a message.
+    /// Writes the content of a message.
     fn message(&mut self, shape: &'static ValueType, value: &Value) {
         match shape {
             ValueType::Record { fields, named, extensions } => {
@@ -128,7 +128,7 @@ impl Writer {
         }
     }
 
-    /// `{name = 1, value = 2}` in field `number`.
+    /// Writes `{name = 1, value = 2}` in field `number`.
     fn named(&mut self, number: u32, name: &str, shape: &'static ValueType, value: &Value) {
         self.path.push(name.to_owned());
         let end = self.out.length();

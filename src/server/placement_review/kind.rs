@@ -26,7 +26,7 @@ pub(in crate::server) fn row() -> Value {
     })
 }
 
-/// Whether a request is for reviews.
+/// The path of a request for reviews; `None` for other requests.
 pub(in crate::server) fn review_path(target: &Route) -> Option<&ResourcePath> {
     match target {
         Route::Resource(address) if address.gvr == *GVR => Some(address),

@@ -100,7 +100,7 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-/// The body of a review, within the limits of bodies.
+/// Reads the body of a review, within the limits of bodies.
 async fn arrived(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -145,7 +145,7 @@ async fn decoded(
     })?
 }
 
-/// The text of an answered review, and what is warned of besides fields that do not exist, with paths in the review.
+/// The text of an answered review, and its warnings besides those about unknown fields, with paths in the review.
 async fn answered(
     server: &ServerState,
     review: PlacementReview,

@@ -18,7 +18,7 @@ pub(in crate::server) struct Reviews {
 }
 
 impl Reviews {
-    /// With an index that is counted in the memory of the stores.
+    /// Without an index yet. It counts toward the memory of the stores.
     pub(in crate::server) fn new(memory: Arc<Memory>) -> Reviews {
         let index = Arc::new(PlacementIndex::with_memory(memory));
         Reviews { index, places: Arc::new(FairSemaphore::of_places(MOST_AT_ONCE, 0)) }

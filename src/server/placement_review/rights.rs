@@ -31,7 +31,7 @@ pub(super) enum Caller {
     OnePod(Box<Forbidden>),
 }
 
-/// What may be told to the caller whatever the body is. Reads no byte of it.
+/// What the caller may see, whatever the body is. Reads no byte of it.
 ///
 /// # Errors
 /// 500 when nobody decides.

@@ -72,7 +72,7 @@ impl<'a> Deciding<'a> {
         Ok(Deciding { server, context, view, catalog: server.catalog(context) })
     }
 
-    /// About a request for a resource.
+    /// Decides about a request for a resource.
     ///
     /// # Errors
     /// 429 and 500 while nobody decides.
@@ -105,7 +105,7 @@ impl<'a> Deciding<'a> {
         })
     }
 
-    /// About a request for a path that is no resource.
+    /// Decides about a request for a path that is no resource.
     ///
     /// # Errors
     /// 429 and 500 while nobody decides, 503 while there are no documents.
@@ -195,7 +195,7 @@ impl<'a> Deciding<'a> {
         Ok(Decided { group, name, verb, is_allowed })
     }
 
-    /// Why the caller may not send a request; `None`: it may.
+    /// The reason why the caller may not send a request; `None`: the caller may.
     async fn refused(&self, attributes: Attributes) -> Result<Option<String>, ApiError> {
         let Some(access) = &self.server.settings.access else { return Ok(None) };
         let Some(admitted) = &self.context.authorized else {
@@ -220,7 +220,7 @@ impl<'a> Deciding<'a> {
         found.cloned().map(Served::Resource)
     }
 
-    /// Whether a request for a path is answered: asked of what answers it.
+    /// Whether a request for a path is answered, according to its handler.
     async fn has_path(&self, verb: &str, path: &str) -> Result<bool, ApiError> {
         // The verb of a path is a method in lower case; the path of a review is decoded.
         let is_method = verb.bytes().all(|letter| letter.is_ascii_lowercase());
@@ -287,7 +287,7 @@ impl<'a> Deciding<'a> {
 }
 
 impl Served {
-    /// What a request for it would have as attributes.
+    /// The attributes of a request for it, with its version and its scope.
     fn as_requested(&self, mut about: ResourceAttributes) -> ResourceAttributes {
         let (version, scope) = match self {
             Served::Resource(resource) => (&*resource.gvr.version, resource.scope),

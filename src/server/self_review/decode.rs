@@ -109,7 +109,7 @@ pub(super) struct DecodedSelfReview {
     pub(super) unknown: Vec<String>,
 }
 
-/// How the body of a request is written, by its media type.
+/// The format of a body, by its media type.
 ///
 /// # Errors
 /// 415.
@@ -170,7 +170,7 @@ pub(super) fn review(
     Ok(DecodedSelfReview { question, unknown })
 }
 
-/// What is said of a field that does not exist.
+/// The message about a field that does not exist.
 pub(super) fn unknown_field(path: &str) -> String {
     format!("unknown field {}", quote(path))
 }
@@ -180,7 +180,7 @@ fn text(object: &Value, member: &str) -> String {
     object[member].as_str().unwrap_or_default().to_owned()
 }
 
-/// The rules are those of `pkg/apis/authorization/validation` in kube-apiserver.
+/// Validates a SelfSubjectAccessReview by the rules of `pkg/apis/authorization/validation` in kube-apiserver.
 fn access(document: &mut Value) -> Result<Question, ApiError> {
     let mut problems = Vec::new();
     let spec = document["spec"].take();
@@ -241,7 +241,7 @@ fn access(document: &mut Value) -> Result<Question, ApiError> {
     Ok(Question::Access { spec, request: Box::new(request), ignored })
 }
 
-/// Whether nothing stands in a metadata, but for what servers put there.
+/// Whether metadata is empty, but for what servers set.
 fn is_empty(metadata: &Value) -> bool {
     let is_nothing = |value: &Value| match value {
         Value::Null => true,

@@ -110,7 +110,7 @@ pub(in crate::server) fn rows(group: &str) -> Vec<Value> {
     KINDS.iter().filter(|kind| kind.group() == group).map(row).collect()
 }
 
-/// Whether a request inside of a View is for such a review.
+/// The kind and the path of a review in a View; `None` for other requests.
 pub(in crate::server) fn reviewed_path<'t>(
     target: &'t Route,
     catalog: &Catalog,
@@ -120,7 +120,7 @@ pub(in crate::server) fn reviewed_path<'t>(
     kind.is_served(catalog, &address.gvr.version).then_some((kind, address))
 }
 
-/// Whether a route inside of a View is one of reviews, whether or not the View serves them.
+/// Whether a route is one of reviews, whether or not the View serves them.
 pub(in crate::server) fn is_self_review(route: &Route) -> bool {
     matches!(route, Route::Resource(address) if SelfReviewKind::of(&address.gvr.group, &address.gvr.resource).is_some())
 }

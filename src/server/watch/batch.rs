@@ -24,7 +24,7 @@ impl Batch {
         self.first.is_none() && self.parts.is_empty() && self.rest.is_empty()
     }
 
-    /// The bytes that were written for it and are not compressed.
+    /// The bytes that were written and are not compressed.
     pub(super) fn len(&self) -> usize {
         self.first.as_ref().map_or(0, Bytes::len) + self.rest.len()
     }
@@ -60,14 +60,14 @@ impl Batch {
         }
     }
 
-    /// As it is sent in a compressed stream.
+    /// The batch as a part of a compressed stream.
     pub(super) fn into_part_of(mut self, member: &mut GzipMember) -> Bytes {
         self.deflate();
         member.push(&self.parts)
     }
 }
 
-/// Without the room that a text has grown by: what is unread is counted by its length.
+/// Frees unused capacity: unread bytes are counted by their length.
 pub(super) fn exact(mut bytes: Vec<u8>) -> Bytes {
     if bytes.capacity() - bytes.len() > CHUNK / 8 {
         bytes.shrink_to_fit();

@@ -41,7 +41,7 @@ impl WatchEventType {
     pub(super) const ALL: [WatchEventType; 3] =
         [WatchEventType::Added, WatchEventType::Modified, WatchEventType::Deleted];
 
-    /// `at` is the version of the change.
+    /// The type of an event, and the object to show. `at` is the version of the change.
     pub(super) fn of(told: &Transition, at: Version) -> (WatchEventType, Shown<'_>) {
         match told {
             Transition::Added(object) => (WatchEventType::Added, Shown::as_is(object)),
@@ -139,7 +139,7 @@ impl EventEncoder {
         Ok(EventEncoder { form, is_first: true, clock: server.settings.clock.clone(), encoded })
     }
 
-    /// How objects are written in frames of protobuf, if they are.
+    /// The encoder for frames of protobuf, if the watch sends them.
     pub(super) fn encoded(&self) -> Option<&protobuf::Objects> {
         self.encoded.as_deref()
     }
@@ -149,7 +149,7 @@ impl EventEncoder {
         matches!(self.form, ShapeForm::Table(_))
     }
 
-    /// Counts its columns for the user, if they are counted for nobody.
+    /// Counts the columns for the user, if they are not counted yet.
     ///
     /// # Errors
     /// 429 when the user holds the most already.
@@ -237,8 +237,7 @@ impl EventEncoder {
         Ok(exact(first))
     }
 
-    /// # Errors
-    /// The event is longer than one may be. Nothing of it is written.
+    /// Writes an event of a changed object.
     pub(super) fn write_event(
         &mut self,
         resource: &Resource,
@@ -269,8 +268,7 @@ impl EventEncoder {
         Ok(())
     }
 
-    /// # Errors
-    /// A bookmark that has no protobuf form. Nothing of it is written.
+    /// Writes a bookmark.
     pub(super) fn write_bookmark(
         &mut self,
         resource: &Resource,
@@ -357,7 +355,8 @@ impl EventEncoder {
     }
 }
 
-/// The client asks again, and is sent JSON then if it still sees the object.
+/// The error for an object without protobuf form. The client repeats the request, and is sent JSON then if it still
+/// sees the object.
 fn unencodable(resource: &Resource, shown: Shown<'_>, error: &Unencodable) -> ApiError {
     protobuf::log(resource, shown.object.key(), error);
     not_sent(resource, shown)
@@ -375,7 +374,7 @@ fn too_long_row(resource: &Resource, shown: Shown<'_>) -> ApiError {
     ApiError::TooLongRow { gvr: resource.gvr.clone(), key: shown.object.key().to_owned(), most: MOST_IN_EVENT as u64 }
 }
 
-/// The begin of an event that is a table of one row.
+/// Begins an event that is a table of one row.
 fn open_row(kind: WatchEventType, columns: &Columns, version: Version, with_definitions: bool, out: &mut Vec<u8>) {
     open_event(kind.as_str(), out);
     columns.open_single(version, with_definitions, out);

@@ -17,12 +17,12 @@ pub(crate) const MOST_FIELDS: usize = 4096;
 /// Takes the share of a long head of so many bytes.
 pub(super) type TakeShare<'t> = &'t mut dyn FnMut(u64) -> Result<UserShare, HeadError>;
 
-/// What a long head takes in memory, with its headers in a map.
+/// The memory of a long head, with its headers in a map.
 pub(super) fn taken_bytes(length: usize, fields: usize) -> u64 {
     (2 * length + 256 * fields) as u64
 }
 
-/// A head that is longer than [`MOST_HEAD`].
+/// The error for a head that is longer than [`MOST_HEAD`].
 pub(super) fn too_long() -> HeadError {
     let message = format!("the URL and the headers of the request have more than {MOST_HEAD} bytes: send less");
     HeadError::Unsupported(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, message)

@@ -137,7 +137,7 @@ impl Code {
     }
 }
 
-/// Decodes a text.
+/// Decodes Huffman-coded text.
 fn decode_text(text: &[u8], decoded: &mut Vec<u8>) -> Result<(), Broken> {
     let (mut bits, mut count, mut rest) = (0_u64, 0_usize, text.iter());
     loop {
@@ -284,7 +284,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// The next step of it; false if it is not complete.
+    /// Skips the next field; false if it is incomplete.
     fn skip_one(
         &mut self,
         skipped: &mut Skipped,
@@ -377,7 +377,7 @@ impl Decoder {
         }
     }
 
-    /// Removes the oldest entries until there is room.
+    /// Removes the oldest entries until the new one fits.
     fn evict(&mut self, room: usize) {
         while self.size + room > self.most
             && let Some((text, _)) = self.entries.pop_back()
@@ -387,7 +387,7 @@ impl Decoder {
     }
 }
 
-/// Reads a number whose first byte has so many bits of it.
+/// Reads an integer whose prefix has this many bits.
 fn integer(block: &mut &[u8], prefix: u32) -> Result<usize, Broken> {
     let mut next = || {
         let (first, rest) = block.split_first().ok_or(Broken)?;
@@ -451,7 +451,7 @@ fn text(block: &mut &[u8], text: &mut Vec<u8>) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Writes a field as a literal that no table keeps.
+/// Writes a literal field that is never indexed.
 pub(super) fn write(block: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     block.push(0);
     for text in [name, value] {

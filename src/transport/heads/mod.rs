@@ -101,7 +101,7 @@ pub(super) struct Heads<Io> {
 }
 
 impl<Io> Heads<Io> {
-    /// Reads the heads of a connection.
+    /// A reader of the heads of a connection.
     pub(super) fn new(io: Io, slots: Arc<Slots>, link: Arc<Link>) -> Heads<Io> {
         Heads {
             io,
@@ -119,7 +119,7 @@ impl<Io> Heads<Io> {
         }
     }
 
-    /// Looks for a head in what was read; whether there is something to hand over.
+    /// Searches for a head in the bytes that were read. Returns whether something can be passed on.
     fn advance(&mut self) -> bool {
         if self.next == Next::Preface {
             let length = self.held.len().min(PREFACE.len());
@@ -162,7 +162,8 @@ impl<Io> Heads<Io> {
         true
     }
 
-    /// Looks for a frame in what was read; whether there is something to hand over, or another frame.
+    /// Searches for a frame in the bytes that were read. Returns whether something can be passed on, or another frame
+    /// follows.
     fn advance_frames(&mut self) -> bool {
         let link = &self.link;
         let mut share = |bytes| link.take_head(bytes).map_err(HeadError::Limited);
@@ -188,7 +189,7 @@ impl<Io> Heads<Io> {
         true
     }
 
-    /// Bounds a head that is not complete.
+    /// Bounds an incomplete head.
     fn bound(&mut self) -> Result<(), HeadError> {
         if self.held.len() > MOST_HEAD {
             return Err(too_long());
@@ -227,13 +228,13 @@ impl<Io> Heads<Io> {
         (self.held, self.share, self.late, self.next) = (Vec::new(), None, None, Next::Nothing);
     }
 
-    /// Whether a head, or a frame, has begun and is not complete.
+    /// Whether a head or a frame is incomplete.
     fn has_begun(&self) -> bool {
         let is_within_block = self.frames.as_ref().is_some_and(|frames| frames.is_within_block());
         is_within_block || (self.passing == 0 && !self.held.is_empty())
     }
 
-    /// Ready when a head that has begun is not complete in time.
+    /// Ready when a head is not complete in time.
     fn poll_late(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if !self.has_begun() {
             return Poll::Pending;
@@ -241,7 +242,7 @@ impl<Io> Heads<Io> {
         self.late.get_or_insert_with(|| Box::pin(sleep(HEAD_TIME))).as_mut().poll(context)
     }
 
-    /// Hands over held bytes, up to `most`; how many.
+    /// Passes on stored bytes, up to `most`; returns their number.
     fn give(&mut self, most: usize, buffer: &mut ReadBuf<'_>) -> usize {
         let given = most.min(self.held.len()).min(buffer.remaining());
         buffer.put_slice(&self.held[..given]);
@@ -273,7 +274,7 @@ impl<Io: AsyncRead + Unpin> Heads<Io> {
         Poll::Ready(Ok(!part.filled().is_empty()))
     }
 
-    /// Drops what a rejected client still sends, until it ends or has had its time.
+    /// Drops what a rejected client still sends, until it ends or its time is over.
     fn poll_drain(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let mut chunk = [0; CHUNK];
         let (patience, drained) = self.draining.get_or_insert_with(|| (Box::pin(sleep(DRAIN_TIME)), 0));

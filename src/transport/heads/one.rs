@@ -193,7 +193,7 @@ fn header_map(headers: &[Header<'_>]) -> Result<HeaderMap, HeadError> {
     Ok(map)
 }
 
-/// Why bytes are no head.
+/// The error for bytes that are no head.
 fn rejection(error: Error, bytes: &[u8]) -> HeadError {
     let message = match error {
         Error::TooManyHeaders => {

@@ -84,7 +84,7 @@ impl Slots {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps parts of a request; the number of their slot.
+    /// Stores parts of a request and returns the number of their slot.
     pub(super) fn keep(&self, kept: Kept) -> u64 {
         let mut table = self.table();
         let number = table.next;
@@ -127,7 +127,7 @@ impl Slots {
         has_room
     }
 
-    /// Gives a request back what was kept of it.
+    /// Restores the stored parts of a request.
     ///
     /// # Errors
     /// Why the request is rejected.
@@ -180,14 +180,14 @@ fn with_query(uri: &Uri, query: &str) -> Option<Uri> {
 /// About what a task for a request takes until it is looked at, in bytes.
 const TASK_BYTES: u64 = 2 << 10;
 
-/// About what a request takes until it is looked at, in bytes.
+/// The approximate memory of a request until it is processed, in bytes.
 pub(crate) fn unstarted_bytes<Body>(request: &Request<Body>) -> u64 {
     let path = request.uri().path_and_query().map_or(0, |path| path.as_str().len() as u64);
     let query = request.extensions().get::<LongQuery>().map_or(0, |query| query.length() as u64);
     TASK_BYTES + path + query + header_bytes(request.headers())
 }
 
-/// The query of a request, however long it is; empty for none.
+/// The query of a request of any length; empty without one.
 pub(crate) fn query(parts: &Parts) -> &str {
     match parts.extensions.get::<LongQuery>() {
         Some(LongQuery(query)) => query,

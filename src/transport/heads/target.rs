@@ -51,7 +51,7 @@ impl<'t> Target<'t> {
     }
 }
 
-/// The target of a request is none.
+/// The error for an invalid target.
 pub(super) fn not_a_url() -> HeadError {
     let message = "the target of the request is no URL: it begins with a slash, or with http:// and the name of a host, and control \
                    characters in it are percent-encoded";

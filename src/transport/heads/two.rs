@@ -170,12 +170,12 @@ fn too_long() -> HeadError {
 }
 
 impl Frames {
-    /// Whether a block has begun and is not complete.
+    /// Whether a header block is incomplete.
     pub(super) fn is_within_block(&self) -> bool {
         self.block.is_some()
     }
 
-    /// Looks at the beginning of what was read; `share` takes the share of a long head.
+    /// Processes the beginning of what was read; `share` takes the share of a long head.
     pub(super) fn step(&mut self, held: &[u8], slots: &Slots, share: TakeShare<'_>) -> FrameAction {
         let Some(([length @ .., kind, flags, s0, s1, s2, s3], rest)) = held.split_first_chunk::<FRAME_HEAD>() else {
             return FrameAction::More;
@@ -241,7 +241,7 @@ impl Frames {
         }
     }
 
-    /// The frames that are handed over instead of a block; `None` if it cannot be read.
+    /// The frames that replace a block; `None` if it cannot be read.
     fn convert(&mut self, block: Block, slots: &Slots, share: TakeShare<'_>) -> Option<Vec<u8>> {
         if let Some(Rejected { skipped, failure, is_request, is_head }) = block.rejected {
             let written = if is_request { rejected(failure, is_head, slots) } else { malformed() };
