@@ -52,7 +52,7 @@ pub struct QueuedPermit<User: Clone + Eq + Hash + Ord> {
     granted: oneshot::Receiver<()>,
 }
 
-/// What came of asking for a place.
+/// The result of acquiring a permit.
 #[derive(Debug)]
 pub enum Admission<User: Clone + Eq + Hash + Ord> {
     /// Go on.

@@ -47,7 +47,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How soon a token is reviewed again that is valid after its claimed time: clocks differ, and upstream allows a minute.
 const AFTER_EXPIRY: Duration = Duration::from_secs(60);
 
-/// Checks in progress at a time that ask the API server, so that they leave places for new requests. Users take turns.
+/// Checks in progress at a time that send requests to the API server. They leave places for new requests, and users
+/// take turns.
 const MOST_AT_ONCE: u64 = 20;
 
 /// How long one check may take, its time in the queue included.

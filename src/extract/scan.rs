@@ -1,10 +1,10 @@
 //! Finds the values of all paths of an extractor in one pass over an object's bytes.
 //!
-//! The scanner walks only the parts of the object that the trie knows and skips everything else without looking at it:
-//! skipped parts are balanced (brackets, strings, depth), not validated. It keeps its own stack, so that nesting costs
-//! no stack of the thread, and rejects what Go's decoder rejects: more than [`MAX_DEPTH`] levels. Of a key that occurs twice
-//! the last value counts, as in Go's encoding/json.
-//! What the found bytes mean is `value`; `extractor` uses them.
+//! The scanner walks only the parts of the object that the trie knows and skips everything else without looking at
+//! it: skipped parts are balanced (brackets, strings, depth), not validated. It has a stack of its own, so that
+//! nesting costs no stack of the thread. It rejects what Go's decoder rejects: more than [`MAX_DEPTH`] levels. Of a
+//! key that occurs twice the last value counts, as in Go's encoding/json. What the found bytes mean is `value`;
+//! `extractor` uses them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};

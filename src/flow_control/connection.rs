@@ -12,8 +12,8 @@
 //!
 //! It also ends when the table needs its place: gracefully if it was authenticated ([`ConnectionState::displace`]), else at once.
 //!
-//! PINGs of HTTP/2 and incomplete requests do not count as requests. An open response, such as a watch, keeps the connection.
-//! Where the server does not authenticate clients, every connection counts as authenticated from the start.
+//! PINGs of HTTP/2 and incomplete requests do not count as requests. An open response, such as a watch, prevents an
+//! idle end. Where the server does not authenticate clients, every connection counts as authenticated from the start.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -161,8 +161,8 @@ impl ConnectionState {
         self.is_authenticated.load(Ordering::Relaxed)
     }
 
-    /// A request on this connection was authenticated: it takes one of the places that are reserved for such connections, for the user
-    /// of its first such request, which `user` tells.
+    /// Notes that a request on this connection was authenticated. The connection takes one of the places that are
+    /// reserved for such connections, for the user of its first such request, which `user` returns.
     ///
     /// # Errors
     /// 429 when this user has as many connections as it may. The connection then ends.

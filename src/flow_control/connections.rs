@@ -1,4 +1,4 @@
-//! The table of connections: how many are open, and who may take a place.
+//! The table of connections: how many are open, and which ones may have a place.
 //!
 //! A connection is unauthenticated until a request on it was authenticated. The rules of [`Connections::enter`]:
 //!
@@ -53,8 +53,9 @@ const LEAST_SHARE: usize = 4;
 /// its connection, and each header field of some of them is one byte on the wire.
 pub const MOST_UNSTARTED: u64 = 64 << 20;
 
-/// Beyond so many, connections without credentials are not read until others were looked at; then the rest, and those of an address with
-/// more than its part before. Whatever was not looked at stands between every other client and its next turn.
+/// Beyond this number of bytes, connections without credentials are not read until others were processed. Beyond the
+/// second one, this holds for all connections of an address with more than its part. Unprocessed requests delay the
+/// next turn of every other client.
 const MOST_UNAUTHENTICATED_UNSTARTED: u64 = 4 << 20;
 const MOST_READ_UNSTARTED: u64 = 16 << 20;
 const MOST_UNSTARTED_OF_ADDRESS: u64 = 1 << 20;
@@ -116,7 +117,7 @@ pub struct CountedConnection {
     origin: Origin,
 }
 
-/// Where a connection stands in the table.
+/// The place of a connection in the table.
 #[derive(Debug)]
 pub struct ConnectionHandle {
     connections: Weak<Connections>,
@@ -197,7 +198,7 @@ impl Connections {
         self.heads.take(user, bytes).ok_or_else(|| {
             self.refused_streams.fetch_add(1, Ordering::Relaxed);
             let (limit, most) = (Limit::UnstartedRequests, Bytes(MOST_HEADS));
-            // Without figures: they would tell how much others send.
+            // Without figures: they would reveal how much others send.
             let message = format!(
                 "too many long requests, please try again later: requests of {user} with a long URL or many headers hold as much as they \
                  may, which is what is free of {most}. Send fewer of them at a time"

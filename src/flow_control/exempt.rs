@@ -5,7 +5,7 @@
 
 use super::user::User;
 
-/// Paths of probes, and of what clients ask before anything else.
+/// Paths of probes, and of the first requests of clients.
 const PATHS: [&str; 4] = ["healthz", "livez", "readyz", "version"];
 
 /// Group of leases.

@@ -45,7 +45,7 @@ pub enum Limit {
     Bodies,
     /// Bytes of request bodies in memory.
     BodyBytes,
-    /// Memory of the copies.
+    /// Memory of the stores.
     Memory,
 }
 
@@ -164,8 +164,9 @@ pub struct LimitSettings {
     pub body_bytes: quantity::Bytes,
 }
 
-/// Go clients keep one HTTP/2 connection, or a few of HTTP/1.1, each. An idle watch takes some kilobytes, so the watches of one
-/// user take less than 200 MB, and what is unread of them is bounded for all together; a list that is being sent takes half a megabyte, however large it is.
+/// Go clients use one HTTP/2 connection, or a few of HTTP/1.1, each. An idle watch takes some kilobytes, so the
+/// watches of one user take less than 200 MB, and their unread bytes are bounded for all together. A list that is
+/// being sent takes half a megabyte, however large it is.
 impl Default for LimitSettings {
     fn default() -> LimitSettings {
         LimitSettings {

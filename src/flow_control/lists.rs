@@ -49,12 +49,12 @@ pub struct QueuedList {
     waiting: fair_semaphore::QueuedPermit<User>,
 }
 
-/// What came of asking for a place.
+/// The result of acquiring a permit.
 #[derive(Debug)]
 pub enum ListAdmission {
     /// Go on.
     Now(ListPermit),
-    /// Let go what is held, wait, and begin anew.
+    /// Release the snapshot, wait, and begin again.
     Later(QueuedList),
 }
 

@@ -1,4 +1,4 @@
-//! Limits with names: what is counted, what happens at the most, and what a person is told then.
+//! Named limits: what each counts, what happens when it is reached, and its error message.
 //!
 //! | limit | flag | at the most |
 //! |---|---|---|
@@ -164,7 +164,7 @@ impl Limits {
         self.heads.take(user, bytes).ok_or_else(|| {
             self.count(Limit::BodyBytes);
             let (flag, most) = (Limit::BodyBytes.flag(), quantity::Bytes(self.heads.most()));
-            // Without figures: they would tell what others have waiting.
+            // Without figures: they would reveal how many requests of others wait.
             let message = format!(
                 "too many requests, please try again later: requests of {user} that wait for authentication or authorization hold as \
                  much as they may, which is what is free of {flag}={most}. Send fewer at a time, or raise {flag}"

@@ -62,9 +62,9 @@ const WAITING_FOR_EACH_SEAT: usize = 128;
 /// Rounds in which a granted turn can be used: enough for a task whose thread is busy meanwhile.
 const VALID_ROUNDS: u64 = 16;
 
-/// How many polls of tasks a thread of the runtime makes before it looks at its sockets; the runtime is built with this. While
-/// requests wait no thread is ever idle, so a new request would otherwise wait for that many polls, each of which can be a turn of
-/// milliseconds. With a smaller number threads that are busy ask the kernel more often.
+/// How many polls of tasks a thread of the runtime makes before it looks at its sockets; the runtime is built with
+/// this. While requests wait no thread is ever idle, so a new request would otherwise wait for that many polls, each
+/// of which can be a turn of milliseconds. With a smaller number, busy threads call the kernel more often.
 pub const EVENT_INTERVAL: u32 = 16;
 
 /// Set in [`Seats::taken`] while requests wait: larger than any number of units.

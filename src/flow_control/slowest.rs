@@ -1,8 +1,8 @@
 //! Which answers end when too many bytes are unread. Pure: no lock, no clock, no atomics.
 //!
-//! The user with the most unread bytes loses an answer, and of this user's answers the one whose reader has taken nothing
-//! for the longest; then again. So a user keeps at least an equal part of all bytes, however much others leave unread, and
-//! readers that make progress outlast those that have stopped.
+//! The user with the most unread bytes loses a response: the one whose reader has read nothing for the longest time.
+//! This repeats until enough is free. So a user always has at least an equal part of all bytes, however much others
+//! leave unread, and readers that make progress outlast those that have stopped.
 
 use std::collections::{BinaryHeap, HashMap};
 

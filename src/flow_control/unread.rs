@@ -64,7 +64,7 @@ pub struct Unread {
     total: AtomicU64,
     /// Of answers that are about to end: counted in the total until they have.
     ending: AtomicU64,
-    /// Counts the pieces that were taken: the clock by which a reader's progress is told.
+    /// Counts the pieces that were read: the clock that measures the progress of readers.
     taken: AtomicU64,
     ended: AtomicU64,
     answers: Mutex<Answers>,
@@ -155,7 +155,7 @@ pub struct UnreadResponse {
     bytes: AtomicU64,
     /// When its reader took something last.
     progress: AtomicU64,
-    /// Bytes that it had when it was told to end.
+    /// The bytes that it had when it was marked as ending.
     ending: AtomicU64,
     is_ended: AtomicBool,
     /// Its body waits until something is read.
@@ -403,7 +403,7 @@ impl Meter {
         Some(Bytes::from_owner(Piece { bytes, answer }))
     }
 
-    /// The response that is counted, if any: the task that sends it asks here whether it must end.
+    /// The response that is counted, if any. The task that sends it uses this to learn whether it must end.
     pub fn answer(&self) -> Option<&Arc<UnreadResponse>> {
         self.answer.as_ref()
     }

@@ -42,8 +42,8 @@ impl Watches {
     /// Counts a watch, whose request takes this many bytes.
     ///
     /// # Errors
-    /// 429 when the user has the most already. Without a time to come again at: that lets whoever asked see the message at once
-    /// instead of trying for a while, as client-go does for those with one, and its informers back off by themselves.
+    /// 429 when the user has the maximum already. It has no Retry-After, so that the user sees the message at once:
+    /// client-go would repeat the request for a while, and its informers back off by themselves.
     pub fn open(&self, user: &User, held_bytes: usize) -> Result<CountedWatch, Limited> {
         let share = self.take(user, 1, held_bytes, "its selectors take")?;
         Ok(CountedWatch { user: user.clone(), _share: share })

@@ -281,7 +281,7 @@ impl<'b> Tree<'b> {
         unescape(self.raw_key(id)).unwrap_or_default()
     }
 
-    /// Whether this is the key of a member: without a copy of the usual one, which has no escapes.
+    /// Whether this is the key of a member. Does not copy the usual key, which has no escapes.
     pub(crate) fn has_key(&self, id: NodeId, key: &str) -> bool {
         let raw = &self.bytes[self.nodes[id].key as usize..];
         // Up to where it ends, begins an escape, or is another one.

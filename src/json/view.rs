@@ -1,4 +1,4 @@
-//! A value of a [`Tree`], or nothing: what reads an object member by member holds no copy of it.
+//! A value of a [`Tree`], or nothing: reads an object member by member without copying it.
 //!
 //! Reading is total, as it is with [`serde_json::Value`]: a member of what is no object is nothing, and nothing is like null. A lookup walks
 //! all members of an object, so code that joins two wide objects iterates both in the order of their keys.

@@ -15,8 +15,8 @@ use super::json;
 use super::parsed::ParsedDocument;
 pub use super::parsed::{Document, InvalidDocument};
 
-/// Characters with a meaning in YAML that one request body may have. The scanner keeps all tokens of a list or mapping in brackets
-/// until it ends, about 300 bytes for each of these characters, since the whole could be a key.
+/// Characters with a meaning in YAML that one request body may have. The scanner stores all tokens of a list or
+/// mapping in brackets until it ends, about 300 bytes for each of these characters, since the whole could be a key.
 pub const MAX_INDICATORS: usize = 65_536;
 
 /// The syntax that the name of a file or a media type states.

@@ -265,8 +265,9 @@ fn branch(schema: &Value) -> Value {
     Value::Object(published)
 }
 
-/// An int-or-string node states its types in plain OpenAPI too: an `anyOf` is added unless the schema has it. The result has
-/// only the junctors: a copy of all that is below, made at each level, would take time that grows with the square of the depth.
+/// Adds the `anyOf` with both types to an int-or-string node, which plain OpenAPI needs, unless the schema has it.
+/// The result has only the junctors: a copy of everything below, made at each level, would take time that grows with
+/// the square of the depth.
 fn unfold(schema: &Object) -> Option<Object> {
     if !is_true(schema, INT_OR_STRING)
         || says_int_or_string(schema.get("anyOf"))

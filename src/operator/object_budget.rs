@@ -1,8 +1,9 @@
 //! Bounds the number and length of objects of fieldcache's own kinds in memory. Their authors choose both, and the objects are loaded again
 //! at each start.
 //!
-//! The oldest objects have places, up to a number. Of newer ones, only names are in memory, so that their status can explain why they are
-//! not served, and beyond a further number nothing. Age decides, so that nobody can displace an object that is served by writing more of them.
+//! The oldest objects have places, up to a number. Of newer ones, only names are in memory, so that their status can
+//! explain why they are not served, and beyond a further number nothing. The order is by age, so that no author can
+//! displace a served object by writing more of them.
 //!
 //! The first bytes of each spec are free. The bytes of specs beyond these are bounded together, and the oldest long objects get them first. A
 //! long object that gets none has a place without its spec. Older objects that become longer therefore do not affect short ones.

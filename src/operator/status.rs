@@ -1,5 +1,5 @@
-//! Conditions that keep their transition time while their status is the same, and counts that change in steps, so that statuses are written
-//! rarely.
+//! Conditions that retain their transition time while their status is the same, and counts that change in steps, so
+//! that statuses are written rarely.
 //!
 //! Pure. `field_caches`, `views` and `selectable_resources` write them.
 

@@ -1,7 +1,8 @@
 //! Evaluates FieldCaches against the definitions of the cluster: which stores they define, and which problems they have.
 //!
-//! Pure: FieldCaches and [`Definitions`] in, results out. Every replica gets the same results, so all of them serve the same stores. What the
-//! results look like on the objects is `field_caches`'. A result is kept for as long as what it was made of is the same ([`EvaluationInputs`]).
+//! Pure: FieldCaches and [`Definitions`] in, results out. Every replica gets the same results, so all of them serve
+//! the same stores. `field_caches` writes the results to the objects. A result is reused while its inputs are the
+//! same ([`EvaluationInputs`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

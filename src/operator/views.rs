@@ -114,7 +114,7 @@ pub(super) async fn evaluate_all(
         let name = view.name_any();
         let kept = last.as_ref().and_then(|last| {
             let is_known = last.views.get(&name).is_some_and(|known| Arc::ptr_eq(known, view));
-            // What is kept is known by the results on FieldCaches alone.
+            // Which resources are cached follows from the results of FieldCaches alone.
             let is_of_these = Arc::ptr_eq(&last.definitions, definitions) || shows_only_cached(view, results);
             let is_alike = is_known && is_of_these && evaluates_alike(view, &last.results, results);
             last.view_results.get(&name).filter(|_| is_alike)
@@ -154,8 +154,8 @@ fn shows_only_cached(view: &View, results: &FieldCacheResults) -> bool {
         .all(|shown| store_extractor(&object_name(&shown.group, &shown.resource), results).is_some())
 }
 
-/// The plan of a resource that a FieldCache keeps, in the version that is shown first; another one without a field of the View shows
-/// nothing.
+/// The extractor of a resource that a FieldCache caches, in its preferred version. A version that lacks a field of
+/// the View shows nothing.
 fn store_extractor<'v>(name: &str, results: &'v FieldCacheResults) -> Option<&'v Extractor> {
     results.get(name)?.stores.first().map(|store| &store.extractor)
 }
@@ -178,7 +178,7 @@ pub fn evaluate(view: &View, results: &FieldCacheResults, definitions: &Definiti
         let others = definitions.resources.iter().filter(|(gvr, definition)| {
             gvr.resource == resource || (&*gvr.group == group && definition.kind.to_lowercase() == resource)
         });
-        // In the order of groups; versions of one stand together.
+        // In the order of groups, with the versions of one group together.
         let mut names: Vec<String> = others.map(|(gvr, _)| object_name(&gvr.group, &gvr.resource)).collect();
         names.dedup();
         CacheLookup::NotFound(names)

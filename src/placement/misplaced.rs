@@ -1,7 +1,7 @@
 //! Running pods: those that could not be placed on their nodes now, evictions and their times, and users of label keys.
 //!
-//! Node affinity and pod affinity never evict ("IgnoredDuringExecution"); only NoExecute taints do. A pod that could not be
-//! placed again keeps running, and that is worth knowing before it restarts.
+//! Node affinity and pod affinity never evict ("IgnoredDuringExecution"); only NoExecute taints do. A Pod that could
+//! not be placed again continues to run, and that is worth knowing before it restarts.
 
 use super::answer::PlacementResult;
 use super::cluster::ClusterIndex;

@@ -1,4 +1,4 @@
-//! Where a Pod may run, and why not elsewhere: kube-scheduler's rules over an indexed copy.
+//! Where a Pod may run, and why not elsewhere: kube-scheduler's rules over an index of nodes and Pods.
 //!
 //! Map: [`pod`] and [`node`] are the objects as far as they matter; [`cluster`] is the indexed snapshot, made of `groups`
 //! (pods that look alike, counted by node), `carried` (terms of existing pods), `topology` and `pool`; `incoming` is the pod to

@@ -134,7 +134,7 @@ pub struct PlacementReviewStatus {
     pub nodes: Vec<NodeReport>,
 }
 
-/// The state of the copy that was looked at.
+/// The state of the store that was used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResourceVersions {

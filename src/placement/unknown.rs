@@ -1,9 +1,9 @@
 //! Fields of a Pod or a workload that the Kubernetes API does not have, which an API server drops with a warning, or rejects.
 //!
-//! Users misspell fields, and copy them from proposals: requiredDuringSchedulingRequiredDuringExecution was never built,
-//! matchLabelSelector became matchLabelKeys. A dropped field changes where a Pod may run, so that silence would be an answer
-//! to another question. The members are those of `core/v1`, `apps/v1`, `batch/v1` and ObjectMeta from Kubernetes 1.31 to 1.37
-//! together: whether a cluster is too old for a valid field is not checked here.
+//! Users misspell fields, and copy them from proposals: requiredDuringSchedulingRequiredDuringExecution was never
+//! built, matchLabelSelector became matchLabelKeys. A dropped field changes where a Pod may run, so ignoring it
+//! silently would answer another question. The members are those of `core/v1`, `apps/v1`, `batch/v1` and ObjectMeta
+//! from Kubernetes 1.31 to 1.37 together: whether a cluster is too old for a valid field is not checked here.
 //!
 //! The check descends into fields that decide on placement. Of all others (containers, volumes, update strategies,
 //! the status) only the name is known: they decide on no result, and a real create validates them.

@@ -1,7 +1,8 @@
-//! One review, from its spec to its status: what it names is fetched from the copies, then [`crate::placement`] answers.
+//! Evaluates one review, from its spec to its status: reads the objects that it names from the stores, then uses
+//! [`crate::placement`].
 //!
-//! Shared by the server and the command line, which differ in who may ask and in what an error looks like. No rights are
-//! looked at here.
+//! Shared by the server and the command line, which differ in authorization and in the form of errors. No permissions
+//! are checked here.
 
 use std::time::Duration;
 
@@ -26,10 +27,10 @@ pub enum Unanswered {
     /// The Pod of `podRef` is not there.
     #[error("pods {} not found in namespace {}", quote(&.0.name), quote(&.0.namespace))]
     NoPod(PodReference),
-    /// It is there and cannot be read.
+    /// The object exists and cannot be read.
     #[error(transparent)]
     Unreadable(#[from] ReadError),
-    /// The review is wrong, or what it asks about could not be created; fields are paths in the review.
+    /// The review is invalid, or its Pod could not be created; fields are paths in the review.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Invalid(Vec<FieldError>),
     /// An admission plugin forbids the Pod.
@@ -43,12 +44,12 @@ pub enum Runtime {
     /// It names none.
     #[default]
     NotNamed,
-    /// It is there, and asks this.
+    /// It exists and has these requirements.
     Known(RuntimeScheduling),
     /// There is none of that name.
     Absent(String),
-    /// Nobody keeps RuntimeClasses here.
-    NotKept(String),
+    /// RuntimeClasses are not cached here.
+    NotCached(String),
 }
 
 #[derive(Default, Deserialize)]
@@ -62,13 +63,13 @@ impl Runtime {
     pub async fn of(spec: &PlacementReviewSpec, catalog: &Catalog, patience: Duration) -> Runtime {
         let Some(name) = runtime_class(spec) else { return Runtime::NotNamed };
         let Some(resource) = catalog.resource(&Gvr::new("node.k8s.io", "v1", "runtimeclasses")) else {
-            return Runtime::NotKept(name);
+            return Runtime::NotCached(name);
         };
-        let Ok(snapshot) = resource.state.snapshot(patience).await else { return Runtime::NotKept(name) };
+        let Ok(snapshot) = resource.state.snapshot(patience).await else { return Runtime::NotCached(name) };
         match snapshot.get(&name).map(|object| serde_json::from_slice::<RuntimeClass>(&object.json())) {
             None => Runtime::Absent(name),
             Some(Ok(class)) => Runtime::Known(class.scheduling.unwrap_or_default()),
-            Some(Err(_)) => Runtime::NotKept(name),
+            Some(Err(_)) => Runtime::NotCached(name),
         }
     }
 }
@@ -87,10 +88,10 @@ pub fn runtime_class(spec: &PlacementReviewSpec) -> Option<String> {
 ///
 /// # Errors
 /// [`Unanswered::NoPod`] and [`Unanswered::Unreadable`].
-pub fn stored(spec: &PlacementReviewSpec, copies: &PlacementStores) -> Result<Option<Pod>, Unanswered> {
+pub fn stored(spec: &PlacementReviewSpec, stores: &PlacementStores) -> Result<Option<Pod>, Unanswered> {
     let Some(reference) = &spec.pod_ref else { return Ok(None) };
     let key = format!("{}/{}", reference.namespace, reference.name);
-    match copies.pods.snapshot.get(&key) {
+    match stores.pods.snapshot.get(&key) {
         Some(object) => Ok(Some(Pod::read(&object.json())?)),
         None => Err(Unanswered::NoPod(reference.clone())),
     }
@@ -115,7 +116,7 @@ pub struct ReviewOutcome {
 /// [`Unanswered`].
 pub fn answer(
     spec: &PlacementReviewSpec,
-    copies: &PlacementStores,
+    stores: &PlacementStores,
     indexed: &IndexSnapshot,
     runtime: &Runtime,
     options: &Options,
@@ -131,7 +132,7 @@ pub fn answer(
         };
         return Err(Unanswered::Invalid(misshapen.into_iter().map(placed).collect()));
     }
-    let stored = stored(spec, copies)?;
+    let stored = stored(spec, stores)?;
     let mut warnings = Vec::new();
     let known = match runtime {
         Runtime::NotNamed => None,
@@ -144,9 +145,9 @@ pub fn answer(
                 quote(name)
             )));
         }
-        Runtime::NotKept(name) => {
+        Runtime::NotCached(name) => {
             warnings.push(format!(
-                "what RuntimeClass {} asks of nodes was not looked at: there is no copy of runtimeclasses.node.k8s.io",
+                "the node requirements of RuntimeClass {} were not evaluated: runtimeclasses.node.k8s.io are not cached",
                 quote(name)
             ));
             None
@@ -157,7 +158,7 @@ pub fn answer(
         AdmissionError::Invalid(problems) => Unanswered::Invalid(within(spec, problems)),
         AdmissionError::Forbidden(message) => Unanswered::Forbidden(message),
     })?;
-    let lives = copies.lives();
+    let lives = stores.lives();
     let lag =
         lives.iter().filter(|live| live.freshness().last_progress().is_some()).map(|live| live.freshness().lag()).max();
     let age = lag.map(|lag| i64::try_from(lag.as_secs()).unwrap_or(i64::MAX));

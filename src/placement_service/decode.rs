@@ -1,8 +1,8 @@
 //! A body as a review: JSON or YAML, strict, with errors that name the field.
 //!
-//! What is not known is refused, also where an API server would only warn: a premise that is dropped silently makes the answer
-//! one to another question. What is inside of `pod` and `template` is [`crate::placement`]'s to judge: fields that do not exist
-//! there are refused where `?fieldValidation=Strict` asks for that, as kubectl does.
+//! Unknown members are rejected, also where an API server would only warn: dropping a premise silently would answer
+//! another question. [`crate::placement`] validates the contents of `pod` and `template`: unknown fields there are
+//! rejected if `?fieldValidation=Strict` requests that, as kubectl does.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -100,7 +100,7 @@ fn of_document(mut value: Value, validation: FieldValidation) -> Result<DecodedP
     if let Some(misshapen) = found.misshapen.first() {
         return Err(unreadable(misshapen));
     }
-    // What is missing is told after what cannot be decoded.
+    // Missing members are reported after those that cannot be decoded.
     let problems = missing(&value);
     let review = PlacementReview::deserialize(value);
     let unknown = match &review {
@@ -121,7 +121,7 @@ fn of_document(mut value: Value, validation: FieldValidation) -> Result<DecodedP
     Ok(DecodedPlacementReview { review, unknown })
 }
 
-/// Reads a review that stands in a file among others, strictly as far as it is the review's own.
+/// Reads a review of a file with several documents, strictly as far as its own members are concerned.
 ///
 /// # Errors
 /// What is wrong with it.

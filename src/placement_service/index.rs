@@ -1,10 +1,10 @@
-//! The index that placement is answered from, kept in step with the copies of nodes, pods and namespaces.
+//! The index for placement, kept up to date with the stores of nodes, Pods and namespaces.
 //!
-//! It is made when somebody first asks, follows the histories of the three copies, and goes when nobody has asked for a
-//! quarter of an hour. Whoever asks brings it up to the snapshots that he holds, under one lock that is never held across an
-//! await; [`PlacementIndex::follow`] does the same now and then so that little is left to do. Readers take a clone, which is
-//! a point in time. A history that has moved on or begun anew costs a new index. What is answered is
-//! [`crate::placement`]'s, over HTTP the parent module's.
+//! It is created by the first review, follows the histories of the three stores, and is dropped after a quarter of an
+//! hour without reviews. Each review brings it up to its own snapshots, under one lock that is never held across an
+//! await. [`PlacementIndex::follow`] does the same now and then so that little is left to do. Readers take a clone,
+//! which is a point in time. A history that has moved on or started again requires a new index. [`crate::placement`]
+//! evaluates the rules, and the parent module serves reviews over HTTP.
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -24,7 +24,7 @@ use crate::placement::{ClusterCounts, ClusterIndex, Namespace, Node, Pod, ReadEr
 use crate::registry::{Account, Catalog, LoadState, Memory, NotReady, OverMemory, Registry, Resource, ResourceState};
 use crate::store::{HistoryCursor, Object, Snapshot};
 
-/// How long the index is kept after the last question, as `serve` keeps a copy.
+/// How long the index remains after the last review, as long as `serve` keeps a store.
 const KEPT: Duration = Duration::from_secs(15 * 60);
 
 /// How long changes are gathered before the index follows them.
@@ -37,24 +37,25 @@ const MOST_UNREADABLE: usize = 100;
 /// counted by their number.
 const SHORT: usize = 512;
 
-/// How much more memory a part takes than its JSON has bytes: an affinity is kept as it is written, as terms and by their values.
+/// How much more memory a part takes than its JSON has bytes: an affinity is stored as it is written, as terms and by
+/// their values.
 const GROWTH: usize = 12;
 
 /// Different long parts may take so many bytes together, as JSON. A store holds the same objects compressed, so nothing else bounds them.
 pub(crate) const MOST_LONG: usize = 16 << 20;
 
-/// The copies that are needed.
+/// The stores that are needed.
 const NEEDED: [&str; 3] = ["nodes", "pods", "namespaces"];
 
-/// A copy without which nothing can be said.
+/// A missing store without which a review cannot be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MissingCopy {
-    /// Nobody keeps it.
+pub enum MissingStore {
+    /// The resource is not cached.
     #[error(
         "placement needs nodes, pods and namespaces, and {resource} are not cached here: \
          create a FieldCache named {resource} (apiVersion: fieldcache.dev/v1alpha1, spec: {{resource: {resource}}})"
     )]
-    NotKept {
+    NotCached {
         /// Its plural name.
         resource: &'static str,
     },
@@ -77,7 +78,7 @@ pub enum MissingCopy {
     },
 }
 
-/// One copy at a point in time.
+/// One store at a point in time.
 #[derive(Clone, Debug)]
 pub struct StoreSnapshot {
     /// The resource.
@@ -86,7 +87,7 @@ pub struct StoreSnapshot {
     pub snapshot: Snapshot,
 }
 
-/// The copies of nodes, pods and namespaces.
+/// The stores of nodes, Pods and namespaces.
 #[derive(Clone, Debug)]
 pub struct PlacementStores {
     /// Of nodes.
@@ -102,7 +103,7 @@ impl PlacementStores {
     ///
     /// # Errors
     /// The first that is missing.
-    pub async fn of(catalog: &Catalog, patience: Duration) -> Result<PlacementStores, MissingCopy> {
+    pub async fn of(catalog: &Catalog, patience: Duration) -> Result<PlacementStores, MissingStore> {
         let [nodes, pods, namespaces] = NEEDED.map(|resource| find(catalog, resource));
         let (nodes, pods, namespaces) = (nodes?, pods?, namespaces?);
         // Asked for at the same time: they load side by side.
@@ -124,20 +125,20 @@ impl PlacementStores {
 type Found = (&'static str, Arc<Resource>);
 
 /// The store of a resource, or why there is none.
-fn find(catalog: &Catalog, resource: &'static str) -> Result<Found, MissingCopy> {
+fn find(catalog: &Catalog, resource: &'static str) -> Result<Found, MissingStore> {
     let gvr = Gvr::new("", "v1", resource);
     match (catalog.resource(&gvr), catalog.store(&gvr)) {
         (Some(found), _) => Ok((resource, found.clone())),
-        (None, Some(_)) => Err(MissingCopy::Partial { resource }),
-        (None, None) => Err(MissingCopy::NotKept { resource }),
+        (None, Some(_)) => Err(MissingStore::Partial { resource }),
+        (None, None) => Err(MissingStore::NotCached { resource }),
     }
 }
 
 /// A snapshot of a store, after waiting for it at most this long.
-async fn hold((name, resource): Found, patience: Duration) -> Result<StoreSnapshot, MissingCopy> {
+async fn hold((name, resource): Found, patience: Duration) -> Result<StoreSnapshot, MissingStore> {
     match resource.state.snapshot(patience).await {
         Ok(snapshot) => Ok(StoreSnapshot { resource, snapshot }),
-        Err(error) => Err(MissingCopy::NotReady { resource: name, error }),
+        Err(error) => Err(MissingStore::NotReady { resource: name, error }),
     }
 }
 
@@ -152,12 +153,12 @@ pub struct IndexSnapshot {
     pub unreadable: Vec<String>,
 }
 
-/// The index and whoever keeps it.
+/// The index and its state.
 #[derive(Debug, Default)]
 pub struct PlacementIndex {
     state: Mutex<State>,
     questions: Notify,
-    /// What counts the index beside the copies.
+    /// The memory that counts the index beside the stores.
     memory: Arc<Memory>,
 }
 
@@ -262,7 +263,7 @@ impl LongParts {
     }
 }
 
-/// How far one copy has been followed.
+/// The position up to which one store has been followed.
 #[derive(Debug)]
 struct Place {
     live: Arc<ResourceState>,
@@ -294,10 +295,10 @@ impl PlacementIndex {
     ///
     /// # Errors
     /// There is no index yet, and no room for one.
-    pub fn at(&self, copies: &PlacementStores) -> Result<IndexSnapshot, OverMemory> {
+    pub fn at(&self, stores: &PlacementStores) -> Result<IndexSnapshot, OverMemory> {
         let mut state = self.lock();
         state.last_used = Some(Instant::now());
-        let indexed = state.caught_up(copies, &self.memory).map(Index::indexed);
+        let indexed = state.caught_up(stores, &self.memory).map(Index::indexed);
         drop(state);
         self.questions.notify_one();
         indexed
@@ -316,11 +317,11 @@ impl PlacementIndex {
                 let mut states = [nodes, pods, namespaces].map(|resource| resource.state.subscribe());
                 let held = [nodes, pods, namespaces].map(ready);
                 let [Some(nodes), Some(pods), Some(namespaces)] = held else { break };
-                let copies = PlacementStores { nodes, pods, namespaces };
+                let stores = PlacementStores { nodes, pods, namespaces };
                 let index = Arc::clone(&self);
                 let caught_up = tokio::task::spawn_blocking(move || {
-                    // Without room there is none, which whoever asks is told.
-                    let _refused = index.lock().caught_up(&copies, &index.memory).is_err();
+                    // Without memory there is no index. The next review reports that.
+                    let _refused = index.lock().caught_up(&stores, &index.memory).is_err();
                 });
                 if caught_up.await.is_err() {
                     tracing::error!("the index of placement failed (internal error) and is rebuilt");
@@ -336,10 +337,10 @@ impl PlacementIndex {
                         _ = namespaces.changed() => {}
                     }
                 };
-                // Whether it came or not, what is there then is looked at.
+                // In either case the stores are read again.
                 let _came = timeout_at(until, change).await;
             }
-            // Copies went away, or questions stay away: whoever asks next has it made anew.
+            // A store is gone, or there were no reviews: the next review creates the index again.
             self.lock().index = None;
         }
     }
@@ -380,38 +381,38 @@ impl State {
 
     /// The index, caught up with the stores. It is taken out meanwhile, so that one that is half done is not used
     /// again.
-    fn caught_up(&mut self, copies: &PlacementStores, memory: &Arc<Memory>) -> Result<&Index, OverMemory> {
-        let held = self.index.take().filter(|index| index.follows(copies));
+    fn caught_up(&mut self, stores: &PlacementStores, memory: &Arc<Memory>) -> Result<&Index, OverMemory> {
+        let held = self.index.take().filter(|index| index.follows(stores));
         let mut index = match held {
-            Some(index) => index.advanced(copies),
-            None => match memory.refuses(expected(copies)) {
+            Some(index) => index.advanced(stores),
+            None => match memory.refuses(expected(stores)) {
                 Some(over) => return Err(over),
-                None => Index::new(copies, memory.open()),
+                None => Index::new(stores, memory.open()),
             },
         };
-        // What is answered from stays, whatever it grows to, as copies do.
+        // The current index remains, however large it becomes, as stores do.
         index.account.set(index.cluster.counts().held_bytes() + (index.long.bytes * GROWTH) as u64);
         Ok(self.index.insert(index))
     }
 }
 
 /// The approximate minimum memory of an index of these stores.
-fn expected(copies: &PlacementStores) -> Bytes {
-    let [nodes, pods, namespaces] = copies.all().map(|held| held.snapshot.len());
+fn expected(stores: &PlacementStores) -> Bytes {
+    let [nodes, pods, namespaces] = stores.all().map(|held| held.snapshot.len());
     Bytes(ClusterCounts { nodes, pods, namespaces, ..ClusterCounts::default() }.held_bytes())
 }
 
 impl Index {
     /// Builds the index from snapshots.
-    fn new(copies: &PlacementStores, account: Account) -> Index {
+    fn new(stores: &PlacementStores, account: Account) -> Index {
         let mut index = Index {
             cluster: ClusterIndex::default(),
-            places: copies.all().map(Place::of),
+            places: stores.all().map(Place::of),
             unreadable: BTreeMap::new(),
             long: LongParts::default(),
             account,
         };
-        for (kind, held) in copies.all().into_iter().enumerate() {
+        for (kind, held) in stores.all().into_iter().enumerate() {
             for (_, object) in held.snapshot.range(Bound::Unbounded) {
                 index.put(kind, object);
             }
@@ -420,8 +421,8 @@ impl Index {
     }
 
     /// Whether the index follows these stores, and their histories reach back to its position.
-    fn follows(&self, copies: &PlacementStores) -> bool {
-        self.places.iter().zip(copies.all()).all(|(place, held)| {
+    fn follows(&self, stores: &PlacementStores) -> bool {
+        self.places.iter().zip(stores.all()).all(|(place, held)| {
             Arc::ptr_eq(&place.live, &held.resource.state)
                 && place.epoch == held.snapshot.epoch()
                 && (held.snapshot.end() <= place.end || held.snapshot.changes(place.end).is_some())
@@ -429,8 +430,8 @@ impl Index {
     }
 
     /// Applies the changes between the last snapshots and these.
-    fn advanced(mut self, copies: &PlacementStores) -> Index {
-        for (kind, held) in copies.all().into_iter().enumerate() {
+    fn advanced(mut self, stores: &PlacementStores) -> Index {
+        for (kind, held) in stores.all().into_iter().enumerate() {
             // Somebody else may have come further meanwhile. Versions move without changes too: bookmarks.
             let place = &self.places[kind];
             if held.snapshot.end() < place.end

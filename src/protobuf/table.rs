@@ -286,7 +286,7 @@ impl Names {
     fn find(&self, name: &[u8], fields: &[MessageField]) -> Option<usize> {
         let mut place = self.first_place(name);
         loop {
-            // There are always places of nobody.
+            // Some entries are always free.
             let field = *self.places.get(place)?;
             if field == NOBODY {
                 return None;

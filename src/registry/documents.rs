@@ -57,8 +57,8 @@ impl ServedSince {
         held.states
     }
 
-    /// Last-Modified of a state with this hash. A request may still be answered with an earlier state while others are
-    /// answered with a later one.
+    /// Last-Modified of a state with this hash. A response may still have an earlier state while others have a later
+    /// one.
     fn of(&self, state: u64, hash: &str, now: Timestamp) -> Timestamp {
         let mut held = self.lock();
         match &mut held.answered {

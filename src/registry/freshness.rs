@@ -148,8 +148,8 @@ impl Freshness {
         });
     }
 
-    /// Registers a reader that waits for this version: the feed requests progress immediately. False if the source has
-    /// just reported that it is far from the version; then it is not asked again.
+    /// Registers a reader that waits for this version: the feed requests progress immediately. False if the source
+    /// has just reported that it is far from the version; then no request is sent.
     #[must_use = "a reader must not wait for a version that nobody asks for"]
     pub fn want(&self, version: Version) -> bool {
         let now = Instant::now();
@@ -181,7 +181,7 @@ impl Freshness {
         }
     }
 
-    /// Whether the source was asked after the last reader began to wait, and has not reached the version.
+    /// Whether the source has answered after the last reader began to wait, and has not reached the version.
     fn is_answered(&self, awaited: &AwaitedVersion) -> bool {
         let source_version = *self.source_version.borrow();
         source_version.is_some_and(|source_version| {

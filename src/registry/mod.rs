@@ -1,10 +1,10 @@
 //! The current state of what is served: all that `source` and `server` share.
 //!
 //! `source` replaces the [`Catalog`] whenever kinds are added, changed or removed, and publishes a store's snapshots
-//! through [`ResourceState`]; `server` reads both. A resource that stays the same across catalogs keeps its `Arc`, so
-//! its watches continue. For readers of one that changed or was removed, its state is [`LoadState::Gone`], which ends
-//! their watches after the last change. [`views`] are parts of the catalog under names of their own; some differ for
-//! each [`consumer`]. [`event_dispatcher`] delivers changes to watches. `past` decides how long old versions are
+//! through [`ResourceState`]; `server` reads both. A resource that stays the same across catalogs has the same `Arc`,
+//! so its watches continue. For readers of one that changed or was removed, its state is [`LoadState::Gone`], which
+//! ends their watches after the last change. [`views`] are parts of the catalog under names of their own; some differ
+//! for each [`consumer`]. [`event_dispatcher`] delivers changes to watches. `past` decides how long old versions are
 //! readable. This module uses neither a Kubernetes client nor HTTP.
 
 mod catalog;

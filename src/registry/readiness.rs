@@ -3,7 +3,7 @@
 /// The outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// It is there.
+    /// The store is complete.
     Ready,
     /// It is not, and waiting does not help: reported, but everything else is served. The text says why.
     Unavailable(String),

@@ -15,7 +15,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 /// A body in either direction. One that fails was interrupted and must not look complete to its receiver.
 pub type UpstreamBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
 
-/// Where requests that we do not answer are answered.
+/// The server that answers forwarded requests.
 pub trait Upstream: Send + Sync + fmt::Debug {
     /// Sends a request with our own credentials, and returns the response whatever its status, while its body still
     /// streams. Dropping the future, or the body, cancels the request.

@@ -114,8 +114,8 @@ impl Restriction {
     }
 }
 
-/// A field that has one value, empty when absent, is there when the value is not empty: its lists of values answer that
-/// without a union of all of them.
+/// The operator for a field with one value, empty when missing. Exists becomes "not empty": the lists of values
+/// answer that without a union of all of them.
 fn for_field(plan: &Extractor, field: FieldRef, operator: &Operator) -> Operator {
     let is_many = matches!(field, FieldRef::Field(index) if plan.is_many(index));
     match operator.values() {

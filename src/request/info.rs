@@ -1,4 +1,4 @@
-//! [`RequestInfo`]: what a request asks for, in Kubernetes' terms.
+//! [`RequestInfo`]: what a request is about, in Kubernetes' terms.
 //!
 //! The rules are those of apiserver `endpoints/request/requestinfo.go`, so a rule that an administrator wrote for kube-apiserver means the
 //! same here. Authorizers see it through `access::attributes`; handlers use its route.
@@ -16,15 +16,16 @@ use super::view_path::ViewPath;
 use crate::model::percent_decode;
 use crate::selector::{FieldSelector, LabelSelector};
 
-/// Most requirements of the selectors of a request that are kept.
+/// The maximum number of requirements of a request's selectors that are parsed.
 pub const MOST_REQUIREMENTS: usize = 256;
 
-/// Longest selector that is kept, in bytes. A request for a list waits for its turn, and must not hold a longer one twice.
+/// The longest selector that is parsed, in bytes. A request for a list waits for its turn, and must not hold a longer
+/// one twice.
 pub const LONGEST_SELECTOR: usize = 8 << 10;
 
 const NAME_FIELD: &str = "metadata.name";
 
-/// What a request asks for.
+/// What a request is about.
 #[derive(Debug)]
 pub struct RequestInfo {
     /// Its method.
@@ -59,7 +60,7 @@ pub struct Selectors {
 /// One selector of a request.
 #[derive(Debug, Default)]
 pub enum Selector<S> {
-    /// There is none, or it is longer than what is kept.
+    /// There is none, or it is too long to be parsed.
     #[default]
     NotRead,
     /// It cannot be read.

@@ -1,4 +1,4 @@
-//! What a request asks for: its method, path and query, read once into a [`RequestInfo`].
+//! What a request is about: its method, path and query, read once into a [`RequestInfo`].
 //!
 //! Routing, authorization, audit, limits, metrics and Views use the same [`RequestInfo`], so they cannot disagree about a path. This is
 //! kube-apiserver's own principle (apiserver `endpoints/request/requestinfo.go`).

@@ -14,7 +14,7 @@ const PROXY: &str = "/proxy";
 pub struct ViewPath {
     /// Name of the View.
     pub name: String,
-    /// What stands before the path inside, as the client sent it: responses that contain addresses begin with it.
+    /// The part before the path inside of the View, as the client sent it. Addresses in responses begin with it.
     pub prefix: String,
 }
 

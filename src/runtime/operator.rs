@@ -94,14 +94,14 @@ pub enum CertificateOptions {
     },
     /// A self-signed one.
     SelfSigned {
-        /// Where it is kept.
+        /// Where it is stored.
         store: CertificateStorage,
         /// DNS names and addresses in it, beside localhost.
         names: Vec<String>,
     },
 }
 
-/// Where the self-signed certificate is kept.
+/// Where the self-signed certificate is stored.
 #[derive(Debug)]
 pub enum CertificateStorage {
     /// In memory.
@@ -199,7 +199,7 @@ pub async fn open(options: OperatorOptions) -> anyhow::Result<Service> {
         is_complete: Some(Arc::new(move || known.knows(&registry))),
         access: Some(access.clone()),
         audit: audit.clone(),
-        // Nothing is forwarded to it. It is asked for its newest version.
+        // No client request is forwarded to it. It is used for the newest version of the source.
         upstream: Some(upstream),
         limits: options.limits,
         ..Settings::default()

@@ -1,8 +1,9 @@
 //! Operators of selectors: the one list of them, what each means, and which dialect has it under which name.
 //!
-//! An [`Operator`] has its operand, an [`OperatorName`] has none. Other modules do not match on operators. They ask two questions, whose
-//! answers stay complete when an operator is added: which values does it test for ([`Operator::values`]), and does it select the objects that
-//! have such a value or those that have none ([`OperatorName::is_negative`]).
+//! An [`Operator`] has its operand, an [`OperatorName`] has none. Other modules do not match on operators. They use
+//! two properties, which stay complete when an operator is added: which values does it test for
+//! ([`Operator::values`]), and does it select the objects that have such a value or those that have none
+//! ([`OperatorName::is_negative`]).
 //!
 //! # A new operator
 //! It needs a variant of both enums here and an arm wherever the compiler then reports a match. A sign of its own in a text form is read in

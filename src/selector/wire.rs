@@ -16,7 +16,7 @@ use super::syntax::{label_key_faults, label_value_faults};
 pub enum LabelSelection {
     /// No object: the selector is null or absent.
     Nothing,
-    /// Every object: the selector is there and has no requirement.
+    /// Every object: the selector exists and has no requirement.
     Everything,
     /// The objects that satisfy the requirements; there is at least one requirement.
     Matching(LabelSelector),

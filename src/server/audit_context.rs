@@ -1,4 +1,4 @@
-//! One request as the audit log tells of it, from its head to the end of its answer.
+//! One request as the audit log describes it, from its head to the end of its response.
 //!
 //! [`Policy`](crate::audit::Policy) decides which requests are audited. The first event of an admitted request is written before its
 //! response is sent: ResponseStarted for a stream, ResponseComplete for anything else. The response's body holds what is gathered here.
@@ -19,7 +19,7 @@ use crate::fair_semaphore::FairSemaphore;
 use crate::flow_control::user::User as Sharer;
 use crate::wire::api_error::ApiError;
 
-/// What upstream says for a reason where it could not be found out whether somebody may.
+/// Upstream's reason when the authorization could not be decided.
 const UNDECIDED: &str = "internal error";
 
 /// An audited request. Puts its last event into the queue when it is dropped, unless that is written.

@@ -21,7 +21,7 @@ use crate::request::RequestInfo;
 use crate::transport::heads::slots::LongQuery;
 use crate::wire::api_error::ApiError;
 
-/// A request, as far as its head tells.
+/// A request, as far as its head shows.
 pub(super) struct Auditing<'r> {
     pub(super) server: &'r ServerState,
     pub(super) noted: &'r RequestRecord,
@@ -44,7 +44,8 @@ impl Auditing<'_> {
         view: Option<&FoundView>,
         rejected: Option<RejectedCaller>,
     ) -> Option<AuditContext> {
-        // Most requests are none of a View, and most logs tell of nothing else: looked at before anything is made.
+        // Most requests are outside of Views, and most logs cover Views only. This is checked before anything is
+        // built.
         let info = self.info;
         if info.view.is_none() && log.policy() != Policy::All {
             return None;

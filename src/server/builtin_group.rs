@@ -12,7 +12,7 @@ pub(super) const VERSION: &str = "v1alpha1";
 /// The key of its OpenAPI v3 document.
 pub(super) const KEY: &str = "apis/view.fieldcache.dev/v1alpha1";
 
-/// As whom kube-apiserver's aggregator asks for discovery and for OpenAPI (kube-aggregator `pkg/apiserver`,
+/// The users with which kube-apiserver's aggregator requests discovery and OpenAPI (kube-aggregator `pkg/apiserver`,
 /// `pkg/controllers/openapi/aggregator`).
 const AGGREGATORS: [&str; 2] = ["system:kube-aggregator", "system:aggregator"];
 

@@ -19,7 +19,7 @@ fn views() -> Value {
     let view = json!({ "group": "fieldcache.dev", "version": "v1alpha1", "kind": "View" });
     json!({
         "resource": "views",
-        // A row that stands there for what is below it: upstream leaves its kind empty.
+        // A row for its subresource only: upstream leaves its kind empty.
         "responseKind": nothing,
         "scope": "Cluster",
         "singularResource": "",

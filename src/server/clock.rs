@@ -1,4 +1,4 @@
-//! The time, as the process that starts the server tells it.
+//! The time, as the process that starts the server defines it.
 
 use std::sync::Arc;
 

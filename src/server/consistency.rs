@@ -1,8 +1,9 @@
 //! Consistency of reads: what a read waits for, and the header that reports it.
 //!
-//! A strong read asks the source for its current version, by the metadata of one object, which costs the same for any number of objects. If the
-//! store has reached that version, it answers at once. If not, the source is asked for a progress notification (`registry::Freshness`), or answers
-//! itself where forwarding is permitted. Does not choose past states: `read` waits for exact versions and pages.
+//! A strong read requests the source's current version, by the metadata of one object, which costs the same for any
+//! number of objects. If the store has reached that version, it answers at once. If not, the source is asked for a
+//! progress notification (`registry::Freshness`), or answers itself where forwarding is permitted. This module does
+//! not choose past states: `read` waits for exact versions and pages.
 
 use std::time::Duration;
 
@@ -39,9 +40,9 @@ const MAX_RESPONSE_BYTES: usize = 64 << 20;
 /// How a read was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFrom {
-    /// From the copy as it was.
+    /// The store as it was.
     Own,
-    /// From the copy, once the source had proven more.
+    /// The store, once the source had confirmed progress.
     CatchUp,
     /// By the source.
     Forwarded,
@@ -99,7 +100,7 @@ pub(super) async fn needed(
                 ApiError::Unavailable(format!("{what}: {problem}"))
             })
         }
-        // A folder has no source behind it: the copy is all there is.
+        // A folder has no source to compare with: the store is complete.
         (ReadConsistency::Strong, None) | (ReadConsistency::Eventual, _) => Ok(written),
     }
 }
@@ -107,7 +108,7 @@ pub(super) async fn needed(
 /// Waits for a snapshot of at least this version, and returns how it was reached.
 ///
 /// # Errors
-/// 504 with upstream's cause when the copy does not get there in time.
+/// 504 with upstream's cause when the store does not reach it in time.
 pub(super) async fn reach(
     live: &ResourceState,
     held: Snapshot,
@@ -120,12 +121,12 @@ pub(super) async fn reach(
     }
 }
 
-/// The same for the newest state, which who stands behind can show as well: it does so where requests are forwarded, since a
-/// proof for the copy takes a second.
+/// Reaches the newest state. Where requests are forwarded, the API server can answer instead: progress of the store
+/// takes a second.
 ///
 /// # Errors
-/// [`NoResponse::Forward`] where it is to be forwarded, else those of [`reach`]. It is not where who stands behind would not
-/// understand it.
+/// [`NoResponse::Forward`] where the request can be forwarded, otherwise those of [`reach`]. A request that the API
+/// server would not understand is not forwarded.
 pub(super) async fn newest(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -135,7 +136,7 @@ pub(super) async fn newest(
 ) -> Result<(Snapshot, ReadFrom), NoResponse> {
     let needed = needed(server, context, resource).await?;
     let is_strong = consistency(server, context)? == ReadConsistency::Strong;
-    // What has come while the source was asked counts.
+    // Progress during the request to the source counts.
     let held = match resource.state.load_state() {
         LoadState::Ready(newest) if is_strong => newest,
         _ => held,
@@ -147,7 +148,7 @@ pub(super) async fn newest(
     reach(&resource.state, held, needed).await
 }
 
-/// Asks the source for its version of a resource. Another fieldcache is told that its own copy's would not do.
+/// Requests the source's version of a resource. Another fieldcache must not answer with the version of its own store.
 ///
 /// # Errors
 /// What it answered instead, or why it did not.

@@ -1,6 +1,7 @@
 //! A request with everything that handlers need to know about it.
 //!
-//! The pipeline makes it, stage by stage. What a caller may be told is in `disclosure`, and how an error becomes its response in `response`.
+//! The pipeline builds it, stage by stage. `disclosure` decides which figures a caller may see, and `response` turns
+//! an error into its response.
 
 use std::time::Duration;
 
@@ -58,7 +59,7 @@ impl RequestContext<'_> {
         }
     }
 
-    /// Whether the request asks for its plan, and may see it.
+    /// Whether the request wants its plan, and may see it.
     pub(super) fn explains(&self) -> bool {
         self.through.is_none() && self.info.query.flag("explain")
     }

@@ -135,7 +135,7 @@ fn resources(offer: &Offered<'_>, groups: &[DiscoveryGroup], group_version: &Gro
         let namespaced = row["scope"] == "Namespaced";
         let verbs = |row: &Value| row["verbs"].as_array().cloned().unwrap_or_default();
         let hash = offer.storage_version_hash(group_version, name);
-        // A row without verbs stands there for its subresources alone; the older document has no such rows.
+        // A row without verbs exists for its subresources alone; the older document has no such rows.
         if !verbs(&row).is_empty() {
             let mut older = json!({
                 "name": name,

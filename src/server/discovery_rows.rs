@@ -1,8 +1,8 @@
 //! What discovery shows: groups, versions and rows of resources, in the form of aggregated discovery.
 //!
-//! Without pass-through, these are the resources that are served, with the verbs that are answered. With it, they are what the cluster offers: its
-//! own rows of built-in resources, and those of the definition for custom ones, which is always current; verbs and subresources that are not
-//! forwarded are left out. `discovery` writes the documents.
+//! Without pass-through, these are the served resources with the verbs that are answered. With it, they are what the
+//! cluster offers: its own rows of built-in resources, and those of the definition for custom ones, which is always
+//! current; verbs and subresources that are not forwarded are left out. `discovery` writes the documents.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::self_review::kind as self_reviews;
 use crate::model::{GroupVersion, Gvr, Scope};
 use crate::registry::{Catalog, OfferedResource, OfferedVersion, Resource, ResourceOrigin, Subresource};
 
-/// What is answered from a copy.
+/// The verbs that are answered from a store.
 pub(super) const OWN_VERBS: [&str; 3] = ["get", "list", "watch"];
 pub(super) const OWN_SUBRESOURCE_VERBS: [&str; 1] = ["get"];
 
@@ -59,7 +59,7 @@ impl Offered<'_> {
             }
         };
         if self.own == BuiltinGroupVisibility::Hidden {
-            // In a View callers ask about themselves, whatever the cluster has of these groups.
+            // In a View, reviews of the caller itself are answered here, whatever the cluster has of these groups.
             groups.retain(|group| !self_reviews::GROUPS.contains(&&*group.name));
             let version = |name: &str| DiscoveryVersion { name: name.to_owned(), is_stale: false };
             groups.extend(self_reviews::GROUPS.map(|group| DiscoveryGroup {

@@ -1,10 +1,10 @@
 //! The OpenAPI endpoints as functions: a request's path, query and headers in, a response out. kube-openapi
 //! `pkg/handler` and `pkg/handler3`, kube-aggregator `pkg/controllers/openapiv3`.
 //!
-//! Two defects of upstream are not copied: an unknown group-version is 404, not an empty 200; every answer is made from one
-//! set, so an index never names a document that is gone. The method is not looked at but for HEAD, as upstream.
-//! No routing, authorization or socket here: `server` asks [`answer`] for everything below `/openapi`. How documents are
-//! built is said in `openapi`.
+//! Two defects of upstream are not copied: an unknown group-version is 404, not an empty 200; every response is made
+//! from one set, so an index never names a missing document. Only the method HEAD makes a difference, as upstream. No
+//! routing, authorization or socket here: `server` calls [`answer`] for everything below `/openapi`. `openapi` builds
+//! the documents.
 
 use std::sync::Arc;
 
@@ -39,8 +39,8 @@ const NOT_CACHED: &str = "no-cache, private";
 pub struct Request<'a> {
     /// HEAD is answered without a body, everything else like GET.
     pub method: &'a Method,
-    /// What stands before `/openapi` in the client's URL, such as the path of a View; empty at the root. Redirects repeat
-    /// it; the index does not, since clients put it before what they read there.
+    /// The part of the client's URL before `/openapi`, such as the path of a View; empty at the root. Redirects
+    /// repeat it. The index does not, since clients prepend it to the paths in the index.
     pub prefix: &'a str,
     /// The path after `/openapi`: `/v2`, `/v3`, `/v3/apis/apps/v1`.
     pub path: &'a str,
@@ -129,8 +129,8 @@ fn v2(request: &Request<'_>, document: &DocumentForms) -> Response<Bytes> {
     answer.content(request, body)
 }
 
-/// The index, in the words of the aggregator, which stands in front of all documents of kube-apiserver: it calls its JSON
-/// plain text and does not tag it.
+/// The index, in the words of the aggregator, which serves all documents of kube-apiserver: it labels its JSON as
+/// plain text and has no entity tag.
 fn index(request: &Request<'_>, documents: &DocumentSet) -> Response<Bytes> {
     Answer::new(StatusCode::OK)
         .header(CONTENT_TYPE, "text/plain; charset=utf-8")
@@ -320,8 +320,8 @@ fn joined(headers: &HeaderMap, name: HeaderName) -> String {
     values.join(",")
 }
 
-/// First and last byte of a single range; the inner `None` when it lies outside. Several ranges, and what cannot be read,
-/// are answered with the whole.
+/// The first and the last byte of a single range; the inner `None` when it lies outside. Several ranges, and invalid
+/// ones, get the whole document.
 fn requested_range(headers: &HeaderMap, length: usize) -> Option<Option<(usize, usize)>> {
     let (first, last) = headers.get(RANGE)?.to_str().ok()?.strip_prefix("bytes=")?.trim().split_once('-')?;
     if last.contains(',') {

@@ -1,8 +1,8 @@
 //! A request forwarded to the API server, and its answer handed back as it comes.
 //!
-//! Bodies stream both ways, and an answer that breaks off breaks off here too. Nothing is followed, repeated or
-//! converted. Whose rights apply is the upstream's matter: what the client says about itself never goes on. What a write
-//! means for the copies is in `read_your_writes`.
+//! Bodies stream both ways, and a response that breaks off breaks off here too. No redirect is followed, and nothing
+//! is repeated or converted. The upstream applies its own credentials: headers about the client's identity are never
+//! forwarded. `read_your_writes` handles what a write means for the stores.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ pub(super) async fn answer(
     *request.uri_mut() =
         path.parse().map_err(|error| ApiError::BadRequest(format!("the path cannot be forwarded: {error}")))?;
     *request.headers_mut() = sent_on(context.headers);
-    // Another fieldcache is not to answer from a copy either.
+    // Another fieldcache must not answer from its store either.
     if reads && !request.headers().contains_key(CONSISTENCY_HEADER) {
         request.headers_mut().insert(CONSISTENCY_HEADER, HeaderValue::from_static("Strong"));
     }

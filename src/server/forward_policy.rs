@@ -1,7 +1,8 @@
 //! Which requests go on to the API server behind: the policy. How they go is in `forward`.
 //!
-//! What is served here is answered here, but for two reads: one object without a resourceVersion, which must be as new as
-//! the request, and subresources, of which there is no copy. Everything else is forwarded as far as `--pass-through` permits.
+//! Served resources are answered here, with two exceptions: one object without a resourceVersion, which must be as
+//! new as the request, and subresources, which are not cached. Everything else is forwarded as far as
+//! `--pass-through` permits.
 //!
 //! Never forwarded, whatever the mode: what opens a channel into a workload. A local server answers every client that reaches
 //! its port, and a page of a workload, shown through `proxy`, would be a page of this server's own origin, which `guards` lets in.
@@ -56,7 +57,7 @@ impl PassThrough {
         if reads || self == PassThrough::All || asks_about_itself(context) {
             return Ok(true);
         }
-        // A write of something that nobody has is answered here, as not found.
+        // A write of an unknown resource is answered here, as not found.
         match route {
             Route::Resource(address) if is_known(address, catalog) => Err(refuse_write(&context.info.method, address)),
             _ => Ok(false),
@@ -77,7 +78,7 @@ fn is_behind(context: &RequestContext<'_>, address: &ResourcePath, catalog: &Cat
         None if address.subresource.is_some() => true,
         None => {
             let is_unset = |key: &str| context.info.query.get(key).is_none_or(str::is_empty);
-            // A client that asks for the copy gets it.
+            // A client that wants an answer from the store gets it.
             let wants_copy = context.headers.get(CONSISTENCY_HEADER).is_some_and(|value| value == "Eventual");
             address.name.is_some() && is_unset("resourceVersion") && !context.info.query.flag("watch") && !wants_copy
         }
@@ -112,7 +113,7 @@ fn refuse_write(method: &Method, address: &ResourcePath) -> ApiError {
     }
 }
 
-/// Refuses to act for somebody else: our rights are the kubeconfig's, and an answer with them in the name of another user
+/// Rejects impersonation: our permissions are the kubeconfig's, and a response with them in the name of another user
 /// would be wrong.
 ///
 /// # Errors
@@ -149,7 +150,7 @@ fn check_path(info: &RequestInfo) -> Result<(), ApiError> {
     }
 }
 
-/// Whether a request asks for a WebSocket.
+/// Whether a request opens a WebSocket.
 pub(super) fn is_websocket(headers: &HeaderMap) -> bool {
     headers.get_all(UPGRADE).iter().any(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }

@@ -1,7 +1,7 @@
 //! One GET: an object by name, or its status, which upstream serves as the whole object.
 //!
-//! Selectors are ignored here, as upstream ignores them. A resourceVersion means "not older than"; 0 means the
-//! copy as it is; unset means what `consistency` says. A response over 4 MiB takes its turn with large lists.
+//! Selectors are ignored here, as upstream ignores them. A resourceVersion means "not older than"; 0 means the store
+//! as it is; without one `consistency` decides. A response over 4 MiB takes its turn with large lists.
 
 use std::sync::Arc;
 
@@ -187,7 +187,7 @@ enum Content {
 
 /// The object in the form that was agreed on.
 ///
-/// What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
+/// Objects are converted last, so any other error takes precedence over a form that does not fit.
 fn form(
     server: &ServerState,
     context: &RequestContext<'_>,

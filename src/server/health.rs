@@ -3,10 +3,10 @@
 //! Checks are closures that the command line hands in; this file only prints them. A failing check's reason goes to
 //! the log, not to the client, as upstream withholds it.
 //!
-//! The names of checks name resources, so they are details: an answer has them only for a caller who may get the nonResourceURL of all
-//! single checks, such as `/readyz/*`. Kubernetes' ClusterRole `system:monitoring` has that permission; `system:public-info-viewer`, which
-//! everyone has, names only `/readyz` itself. Other callers get the plain result, and no effect of `exclude`, which would tell whether a
-//! check exists.
+//! The names of checks name resources, so they are details: a response has them only for a caller that may get the
+//! nonResourceURL of all single checks, such as `/readyz/*`. Kubernetes' ClusterRole `system:monitoring` has that
+//! permission; `system:public-info-viewer`, which everyone has, names only `/readyz` itself. Other callers get the
+//! plain result, and no effect of `exclude`, which would reveal whether a check exists.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -25,10 +25,10 @@ use crate::wire::response::with_type;
 /// A name in the output and in `?exclude=`, and the outcome; its text is for the log.
 pub type Checked = (String, Readiness);
 
-/// Checks that are asked together.
+/// Checks that run together.
 #[derive(Clone)]
 pub struct Check {
-    /// Whether `/livez` asks it too. What only time can mend belongs to readiness alone, or restarts would loop.
+    /// Whether `/livez` includes it. What only time can fix belongs to readiness alone, or restarts would loop.
     pub is_vital: bool,
     /// Asks.
     pub probe: Arc<dyn Fn() -> Vec<Checked> + Send + Sync>,
@@ -78,7 +78,8 @@ pub(super) fn is_well(endpoint: &str, checks: &[Check], draining: bool) -> bool 
     is_well
 }
 
-/// For so long a check that fails again is not logged again, but at debug: anybody may ask as often as they like.
+/// During this time a check that fails again is logged at debug only: any client may send requests as often as it
+/// likes.
 const LOGGED_FOR: Duration = Duration::from_secs(1);
 
 /// Logs a failed check, at most once in an interval.

@@ -1,8 +1,8 @@
 //! One LIST: which state is shown, which page of it, and its answer in chunks.
 //!
 //! The state is chosen by the matrix of resourceVersion, resourceVersionMatch, limit and continue (apiserver
-//! `storage/interfaces.go` and `storage/cacher/delegator.go`), here always on the one copy. The answer is made while it is sent:
-//! what a request holds is its snapshot and one chunk, however large the list and however slow the reader.
+//! `storage/interfaces.go` and `storage/cacher/delegator.go`), here always on the one store. The response is built
+//! while it is sent: a request holds its snapshot and one chunk, however large the list and however slow the reader.
 
 use std::sync::Arc;
 
@@ -37,8 +37,8 @@ use crate::wire::table;
 use crate::wire::table::{Columns, Include};
 use crate::wire::{protobuf, yaml};
 
-/// Pages up to this size are kept as handles while they are sent; of larger ones only the place of the last object is
-/// kept, and the list is walked twice.
+/// Pages up to this size are held as handles while they are sent. For larger ones only the position of the last
+/// object is stored, and the list is walked twice.
 const KEPT_PAGE: usize = 1024;
 
 /// What the longest object of a list is counted as, at least: a rendered list takes as much memory whatever is in it.
@@ -79,14 +79,15 @@ async fn answer_in(
     let agreed = negotiate(context.headers, Offer::Resource, offered)?;
     let request = Arc::new(Request::read(context, address, resource)?);
     let selection = &request.selection;
-    // It is held while the list waits: for the copy, for a turn, or for its place among large lists.
+    // The selection is in memory while the list waits: for the store, for a turn, or for its permit among large
+    // lists.
     let held_bytes = selection.held_bytes() as u64;
     let of_selection =
         (held_bytes > unread::SMALL as u64).then(|| server.limits.unread().admit(context.user, held_bytes));
     let of_selection = of_selection.transpose().map_err(ApiError::Limited)?;
     let consistency = consistency::consistency(server, context)?;
     let (state, mut from) = shown(server, context, &request, consistency).await?;
-    // What is there is put into a form last, so whatever is wrong with it wins over a form that does not fit.
+    // Objects are converted last, so any other error takes precedence over a form that does not fit.
     if let Representation::Partial(_) = agreed.form {
         return Err(ApiError::NotAcceptable(format!(
             "you requested PartialObjectMetadata, but the requested object is a list ({})",
@@ -104,7 +105,7 @@ async fn answer_in(
         place = Some(match server.limits.lists().acquire(context.user, bytes).map_err(ApiError::Limited)? {
             ListAdmission::Now(place) => place,
             ListAdmission::Later(waiting) => {
-                // A state is not kept for the time in the queue, and what is shown after it is to be new.
+                // The state is released while the request is queued, and the list shows a newer one afterwards.
                 drop((page, state));
                 let place = Box::pin(waiting.turn()).await.map_err(ApiError::Limited)?;
                 (state, from) = shown(server, context, &request, consistency).await?;
@@ -238,7 +239,7 @@ async fn taken(request: &Arc<Request>, state: State) -> Result<(State, Page), Ap
     .await
 }
 
-/// What is asked for, of a resource.
+/// What a list request selects and wants.
 struct Request {
     selection: Selection,
     wanted: Wanted,
@@ -269,7 +270,7 @@ struct Wanted {
     limit: Option<usize>,
     /// From here on, as the token has it, and as a key of the store.
     start: Option<(String, String)>,
-    /// What stands in front of keys in tokens of this request.
+    /// The prefix of keys in the tokens of this request.
     prefix: String,
 }
 
@@ -399,7 +400,7 @@ impl Page {
             if is_pruned { length.next_power_of_two() } else { length }
         };
         let estimated = |listing: &Listing| {
-            // Most lists are so short that nobody needs to know how long.
+            // Most lists are so short that the exact length does not matter.
             let most = listing.at_most().saturating_mul(listing.longest() as u64);
             if most.saturating_mul(INDENTED) <= LARGE { most } else { listing.length(LARGE, length) }
         };
@@ -502,7 +503,7 @@ fn pieces(
     (pieces, revocation)
 }
 
-/// Objects of a state, which are walked twice in protobuf: their length stands before the first of them.
+/// Objects of a state, which are walked twice in protobuf, because their length precedes the first of them.
 struct Twice {
     measured: PageObjects,
     written: PageObjects,

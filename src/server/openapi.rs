@@ -19,10 +19,11 @@ use crate::wire::body::Body;
 
 /// The documents that a request below `/openapi` is shown.
 ///
-/// That of our own group is in no index but the aggregator's. kubectl looks whether what it creates can be validated by the
-/// server, by the PATCH of its kind; of a group with a document that has none it goes on to ask for definitions, which it may not
-/// list or are not served, and gives up (cli-runtime `pkg/resource/query_param_verifier_v3.go`). Of a group without one it
-/// validates itself. The aggregator sends people here for what its index names, and as themselves.
+/// The document of our own group is only in the aggregator's index. kubectl tests by the PATCH of a kind whether the
+/// server can validate it. If a group has a document without that, kubectl requests definitions, which it may not
+/// list or are not served, and gives up (cli-runtime `pkg/resource/query_param_verifier_v3.go`). A group without a
+/// document it validates itself. The aggregator redirects clients here for the documents of its index, with their own
+/// identity.
 fn document_source(server: &ServerState, context: &RequestContext<'_>, path: &str) -> Option<Arc<dyn DocumentSource>> {
     match context.own_group() {
         BuiltinGroupVisibility::Alone => Some(builtin_group_documents::documents().clone()),

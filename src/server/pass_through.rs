@@ -15,8 +15,8 @@ pub enum PassThrough {
 /// Subresources that lead into a workload.
 pub(super) const REFUSED: [&str; 4] = ["attach", "exec", "portforward", "proxy"];
 
-/// What a client asks about itself, by the verb create: its permissions and its name. The API server keeps nothing of it. `kubectl auth`
-/// and programs that show a cluster ask so before anything else.
+/// Reviews about the caller itself, with the verb create: its permissions and its name. The API server stores nothing
+/// of them. `kubectl auth` and programs that show a cluster send them before anything else.
 const QUESTIONS: [(&str, &str); 3] = [
     ("authentication.k8s.io", "selfsubjectreviews"),
     ("authorization.k8s.io", "selfsubjectaccessreviews"),

@@ -147,10 +147,10 @@ impl Server {
         let headers = response.headers_mut();
         // An answer that was forwarded has the id under which it is found in the API server's log.
         if !headers.contains_key("audit-id") {
-            let told = noted.audited().and_then(|audited| HeaderValue::from_str(audited.audit_id()).ok());
+            let audit_id = noted.audited().and_then(|audited| HeaderValue::from_str(audited.audit_id()).ok());
             headers.insert(
                 HeaderName::from_static("audit-id"),
-                told.unwrap_or_else(|| self.state.audit_ids.of(&parts.headers)),
+                audit_id.unwrap_or_else(|| self.state.audit_ids.of(&parts.headers)),
             );
         }
         if !headers.contains_key(CACHE_CONTROL) {

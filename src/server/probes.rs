@@ -1,6 +1,6 @@
-//! Health checks for the kubelet, on an address and a thread of their own (`--health-address`): they are answered while every place for
-//! clients is taken, and while every worker of the server is busy. Whether these still run is a check like the others: see
-//! [`super::heartbeat`].
+//! Health checks for the kubelet, on an address and a thread of their own (`--health-address`): they are answered
+//! while every place for clients is taken, and while every worker of the server is busy. Whether the workers still
+//! run is a check like the others: see [`super::heartbeat`].
 //!
 //! Plain HTTP/1.1 without credentials, so only `/livez`, `/readyz` and `/healthz` are here, and only the plain result. Each
 //! connection carries one request, has a small buffer and ends after seconds. A few are open at a time: a new one takes the place
@@ -49,10 +49,10 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// The smallest buffer that hyper has.
 const BUFFER: usize = 8 << 10;
 
-/// How long a result is kept.
+/// How long a result is cached.
 const KEEP: Duration = Duration::from_secs(1);
 
-/// File descriptors that are kept for this listener.
+/// The number of file descriptors that are reserved for this listener.
 const RESERVED: usize = 4;
 
 /// Pause after an accept that failed even with a reserved descriptor.
@@ -72,7 +72,7 @@ pub struct Probing {
     _stop: oneshot::Sender<Infallible>,
 }
 
-/// The results of a server's health checks, kept for a moment.
+/// The results of a server's health checks, cached for a moment.
 struct Results {
     server: Arc<Server>,
     cached: [Mutex<Option<(Instant, bool)>>; health::ENDPOINTS.len()],
@@ -88,7 +88,7 @@ impl ProbeListener {
         Ok(ProbeListener { listener, address, connections: Arc::new(Connections::new(CONNECTIONS)) })
     }
 
-    /// The address, with the port that the system chose if it was asked to.
+    /// The address, with the port that the system chose for port 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -23,7 +23,7 @@ use crate::wire::api_error::ApiError;
 use crate::wire::params::ListOptions;
 use crate::wire::past;
 
-/// How long a read waits for the copy to reach a version (apiserver `storage/cacher/watch_cache.go`).
+/// How long a read waits for the store to reach a version (apiserver `storage/cacher/watch_cache.go`).
 pub const FRESHNESS_WAIT: Duration = Duration::from_secs(3);
 
 /// The resource at an address, if its scope is right.
@@ -75,7 +75,7 @@ pub fn not_ready(not_ready: NotReady) -> NoResponse {
     NoResponse::Error(match not_ready {
         NotReady::Loading(progress) => ApiError::Loading(progress),
         NotReady::Refused { code: 403, message } => ApiError::Forbidden(message),
-        // Upstream's 401 would tell the client that its own credentials are wrong; it has none here.
+        // Upstream's 401 would mean that the client's own credentials are wrong; they are not used here.
         NotReady::Refused { message, .. } => ApiError::Unavailable(message),
         NotReady::OverMemory(over) => ApiError::Limited(Limited::memory(&over)),
         NotReady::Gone => return NoResponse::Retry,
@@ -91,11 +91,11 @@ pub async fn at_most_behind(live: &ResourceState, most: Option<Duration>) -> Res
     live.freshness().at_most(most, FRESHNESS_WAIT).await.map_err(|lagging| ApiError::Unavailable(lagging.to_string()))
 }
 
-/// A snapshot not older than `version`, waiting up to three seconds while the source is asked for what is missing. The wait ends as soon
-/// as the source has said that it has not come to that version either.
+/// A snapshot not older than `version`, after waiting up to three seconds while the source is asked for progress. The
+/// wait ends as soon as the source has reported that it has not reached that version either.
 ///
 /// # Errors
-/// 504 with upstream's cause when the copy does not get there; [`NoResponse::Retry`] when the resource went.
+/// 504 with upstream's cause when the store does not reach it; [`NoResponse::Retry`] when the resource went.
 pub async fn not_older_than(live: &ResourceState, held: Snapshot, version: Version) -> Result<Snapshot, NoResponse> {
     if held.version() >= version {
         return Ok(held);
@@ -165,7 +165,7 @@ pub fn selection(
 /// being sent.
 ///
 /// # Errors
-/// 410 when the state was let go meanwhile.
+/// 410 when the state was revoked meanwhile.
 pub async fn in_turns<Done>(
     snapshot: Snapshot,
     mut work: Pin<Box<impl Future<Output = Done> + Send + 'static>>,

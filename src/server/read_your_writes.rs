@@ -1,9 +1,10 @@
 //! The version from which on a forwarded write is visible in the stores.
 //!
-//! The stores of the resource learn that version before the client gets its response, and reads wait for it. The version in the response itself is
-//! best. The response to a deletion has none: if the store has that very object, it is watched until the object is gone, which takes moments.
-//! For everything else, the cluster is asked for its current version. That is never too early, but may be later than any change of the resource;
-//! then a read waits for a progress notification.
+//! The stores of the resource learn that version before the client gets its response, and reads wait for it. The
+//! version in the response itself is best. The response to a deletion has none: if the store has that very object, it
+//! is watched until the object is gone, which takes moments. For everything else, the cluster is asked for its
+//! current version. That is never too early, but may be later than any change of the resource; then a read waits for
+//! a progress notification.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,8 +39,8 @@ const READ_INTO: usize = 4 << 20;
 /// How long the cluster may take to say how far it is.
 const QUESTION_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a copy is given to lose an object that is gone. Longer than the moment that it takes, shorter than the
-/// proof that is asked for otherwise.
+/// How long a store may take to remove a deleted object. Longer than the moment that it takes, shorter than the
+/// progress notification that is needed otherwise.
 const REMOVAL_WAIT: Duration = Duration::from_millis(300);
 
 const UNKNOWN: &str =
@@ -50,11 +51,11 @@ pub(super) struct Write<'a> {
     address: &'a ResourcePath,
     method: &'a Method,
     user: &'a User,
-    /// The copies that hold the object which is to be deleted.
+    /// The stores that have the object to be deleted.
     holders: Vec<Holder>,
 }
 
-/// A copy that holds an object.
+/// A store that has an object.
 struct Holder {
     resource: Arc<Resource>,
     key: String,
@@ -82,8 +83,9 @@ impl<'a> Write<'a> {
         Some(Write { address, method: &context.info.method, user: context.user, holders })
     }
 
-    /// Tells the copies from which version on the write shows that has been answered so. The body comes back as it was, with its place
-    /// among the bodies in memory if it was read. Where there is no place, the API server is asked for the version instead.
+    /// Sets in the stores the version from which on the write is visible. The body is returned unchanged, with its
+    /// place among the bodies in memory if it was read. Without a place, the API server is asked for the version
+    /// instead.
     pub(super) async fn done(
         &self,
         server: &ServerState,
@@ -100,8 +102,8 @@ impl<'a> Write<'a> {
             Some(place) => whole(body, place).await,
             None => (None, body),
         };
-        let told = answer.as_ref().and_then(|answer| self.version_in(answer));
-        let version = match (told, answer) {
+        let found = answer.as_ref().and_then(|answer| self.version_in(answer));
+        let version = match (found, answer) {
             (Some(version), _) => Ok(version),
             (None, Some(answer)) if *self.method == Method::DELETE => match self.wait_until_removed(&answer).await {
                 Some(version) => Ok(version),
@@ -119,8 +121,8 @@ impl<'a> Write<'a> {
         (body, place)
     }
 
-    /// The version that an answer tells, unless the object may be gone with this very write, at another one: what a
-    /// deletion answers with is the object as it was.
+    /// The version in a response, unless the object may be gone with this very write at another one: the response to
+    /// a deletion has the object as it was.
     fn version_in(&self, answer: &Value) -> Option<Version> {
         let metadata = &answer["metadata"];
         let is_kept = metadata["finalizers"].as_array().is_some_and(|held| !held.is_empty())

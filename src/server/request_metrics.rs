@@ -1,8 +1,9 @@
 //! Metrics of requests: how many of each kind were answered, and how long that took.
 //!
-//! A request costs one look-up under a shared lock and two additions to atomics; only the first one of a kind allocates. The number of kinds is
-//! bounded: a resource has its name only if it is served, and all other paths have an empty one. Of a request, the verb, the code and two booleans
-//! are kept, but no name, selector or user. Counters stay when their resource goes, because a counter must not start again.
+//! A request costs one look-up under a shared lock and two additions to atomics; only the first one of a kind
+//! allocates. The number of kinds is bounded: a resource has its name only if it is served, and all other paths have
+//! an empty one. Of a request, the verb, the code and two booleans are stored, but no name, selector or user.
+//! Counters remain when their resource goes, because a counter must not start again.
 //!
 //! As in kube-apiserver (`endpoints/metrics`, MonitorRequest), a watch is counted when it ends, with its whole duration, and a rejected one at
 //! once. Unlike there, a list is timed until its head is ready to be sent: the speed of the client says nothing about the server. A request
@@ -53,16 +54,16 @@ pub enum Verb {
 /// How an answer was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AnswerPath {
-    /// In the copy.
+    /// In the store.
     Own(AccessPath),
     /// By the API server behind.
     Forwarded,
 }
 
-/// What is kept of an answered request besides its resource.
+/// The properties of an answered request that are counted, besides its resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestOutcome {
-    /// What was asked.
+    /// The verb of the request.
     pub verb: Verb,
     /// HTTP status of the head.
     pub code: u16,

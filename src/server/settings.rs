@@ -16,7 +16,7 @@ use crate::flow_control::limit::LimitSettings;
 /// How fresh an answer is whose request names no resourceVersion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadConsistency {
-    /// As the copy is, within the accepted lag, but never without what was written through us.
+    /// The store as it is, within the accepted lag, but never without what was written through this server.
     #[default]
     Eventual,
     /// Not older than the request.
@@ -29,13 +29,14 @@ pub struct Settings {
     /// How long a request waits for the first load of a resource before it gets 429. Local `serve` waits, since the
     /// request itself starts the load; the operator does not, as kube-apiserver does not.
     pub patience: Duration,
-    /// The longest time since the source last proved how far a copy reaches; `None` where nothing can lag.
+    /// The longest accepted time since the source last confirmed progress; `None` where nothing can lag.
     pub max_lag: Option<Duration>,
     /// How fresh an answer is whose request names no version.
     pub consistency: ReadConsistency,
-    /// Who may what; `None` where whoever reaches the server may everything that its source may.
+    /// Authentication and authorization. `None` disables both: every client has the permissions of the source's
+    /// credentials.
     pub access: Option<Arc<AccessControl>>,
-    /// Where it is told who asked for what; `None` where that is not wanted.
+    /// The audit log; `None` without one.
     pub audit: Option<Arc<Log>>,
     /// Keeps browsers out; `None` where every client is authenticated.
     pub guard: Option<Guard>,
@@ -45,7 +46,7 @@ pub struct Settings {
     pub checks: Vec<Check>,
     /// The time, for ages in tables.
     pub clock: Clock,
-    /// Who answers what is not answered here; `None` where nobody stands behind the source.
+    /// The API server that answers forwarded requests; `None` for a folder.
     pub upstream: Option<Arc<dyn Upstream>>,
     /// What is forwarded to it.
     pub pass_through: PassThrough,

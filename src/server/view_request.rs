@@ -28,7 +28,7 @@ pub(super) struct ViewRequest {
     pub(super) view: Arc<View>,
     /// What clients have before the path inside.
     pub(super) prefix: String,
-    /// Who asks, where the View shows everybody something else. Until it is known, such a View shows nothing.
+    /// The caller, if the View differs between callers. Until it is resolved, such a View shows nothing.
     pub(super) consumer: Option<ResolvedConsumer>,
 }
 
@@ -75,7 +75,7 @@ impl ViewRequest {
     /// Determines the values of the caller that the View uses.
     ///
     /// # Errors
-    /// 403 that names what is missing; 401 for the token of a Pod that does not exist any more; 429 or 503 while there is no copy of
+    /// 403 that names what is missing; 401 for the token of a Pod that does not exist any more; 429 or 503 while there is no store of
     /// the Pods.
     pub(super) async fn resolve_consumer(
         &mut self,
@@ -108,8 +108,8 @@ impl ViewRequest {
         let mut pod = None;
         if terms.needs_pod() {
             let pods = whole.store(&Gvr::new("", "v1", "pods"));
-            let pods =
-                pods.ok_or_else(|| missing(&"the labels of a Pod", "no FieldCache keeps pods, so they are not known"))?;
+            let pods = pods
+                .ok_or_else(|| missing(&"the labels of a Pod", "no FieldCache caches pods, so they are not known"))?;
             let snapshot = read::snapshot(&pods.state, Duration::ZERO).await.map_err(NoResponse::into_error)?;
             let part = |wanted| consumer.value(wanted).unwrap_or_default();
             let named = (part(ConsumerClaim::Namespace), part(ConsumerClaim::PodName), part(ConsumerClaim::PodUid));

@@ -100,7 +100,7 @@ pub(super) async fn answer(
     };
     drop(catalog);
     let mut shape = EventEncoder::new(server, context, resource, agreed.form, encoded)?;
-    // Before its copy is looked at: one that ends is kept for the watches that are open.
+    // Opened before the store is read: a store that ends is retained for open watches.
     let open = resource.state.open_watch();
     let snapshot = read::snapshot(&resource.state, server.settings.patience.min(context.timeout)).await?;
     if let Some(objects) = shape.encoded()
@@ -192,8 +192,8 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-/// How the initial events are found, if that is asked for and they are made from the state that is there: what a watch
-/// still waits for is not known when its head is sent.
+/// How the initial events are found, if the request wants that and they come from the current state: a later state is
+/// not known when the head is sent.
 async fn explanation(
     context: &RequestContext<'_>,
     start: Start,
@@ -246,7 +246,7 @@ struct Following {
     cursor: HistoryCursor,
     /// Changes up to here are not for this watch.
     after: Version,
-    /// Every change up to here has been told.
+    /// Every change up to this version has been sent.
     seen: Version,
     /// In the middle of what has to be read from history.
     is_behind: bool,
@@ -279,14 +279,14 @@ impl Bookmarks {
     }
 }
 
-/// What a fieldcache that reads this one wants beside the events: a bookmark with every proof that the copy reaches farther.
+/// For a fieldcache that reads this one: a bookmark with every progress notification of the store.
 struct ProgressForwarding {
     /// The proof that was forwarded last; `None` before the first.
     last_forwarded: Option<Option<Instant>>,
 }
 
 impl ProgressForwarding {
-    /// Reads the parameter. A version in it is one that somebody waits for there, so the source is asked for it here.
+    /// Reads the parameter. A reader there waits for the version in it, so the source is asked for it here.
     ///
     /// Each bookmark shows a write to some object of the resource, so it is ignored in Views and for callers that may not list
     /// the whole resource: they get the bookmarks of every client.
@@ -311,7 +311,7 @@ struct Watch {
     draining: state::Receiver<bool>,
     /// Of the View that it goes through.
     view_ended: Option<state::Receiver<bool>>,
-    /// Of who asks, where its labels are in the selection.
+    /// The caller's Pod, if its labels are in the selection.
     pod: Option<Arc<FollowedPod>>,
     _open: OpenWatch,
     /// Of whose watches it is one.
@@ -345,7 +345,7 @@ impl Watch {
             if *self.draining.borrow() {
                 return None;
             }
-            // What it has been told is not what the View shows now, so its client must list.
+            // The events so far do not match what the View shows now, so the client must list.
             if let Some(what) = self.reset_reason() {
                 if matches!(self.place, Place::Ended) {
                     return None;
@@ -355,7 +355,7 @@ impl Watch {
                 self.shape.write_error(&ApiError::Expired { message, continue_token: None }, &mut batch.rest);
                 return Some(batch);
             }
-            // The client asks again, and is told then.
+            // The client repeats the request, and gets the error then.
             if self.lease.is_due() && !Box::pin(self.lease.renew()).await {
                 return None;
             }
@@ -409,7 +409,7 @@ impl Watch {
                 }
                 Place::Ended => return None,
             };
-            // Only where everything up to its version has been told; in the middle of a backlog it would point back.
+            // Only when all events up to its version have been sent; in a backlog it would point back.
             if is_waiting {
                 self.hand_on_proof(&mut batch);
                 self.bookmark_if_due(&mut batch);
@@ -483,7 +483,7 @@ impl Watch {
         }
         match self.pod.as_ref().filter(|pod| pod.is_changed()) {
             Some(pod) if pod.is_without_labels() => Some("the Pod of the caller does not exist any more"),
-            Some(_) => Some("the labels of the Pod that asks have changed"),
+            Some(_) => Some("the labels of the caller's Pod have changed"),
             None => None,
         }
     }
@@ -595,17 +595,18 @@ impl Watch {
         true
     }
 
-    /// The same from history: at first, after more has come than a mailbox keeps, and when more has changed than objects.
+    /// Reads changes from history: at first, when the mailbox has overflowed, and when there are more changes than
+    /// objects.
     fn read_history(&mut self, mut place: Following, batch: &mut Vec<u8>) -> bool {
         let (snapshot, gone) = match self.resource.state.load_state() {
             LoadState::Ready(snapshot) if snapshot.epoch() == self.epoch => (snapshot, None),
             LoadState::Gone(Gone { reason, last: Some(snapshot), .. }) if snapshot.epoch() == self.epoch => {
                 (snapshot, Some(reason))
             }
-            // Some of what this watch was told was not so: a client that resumed would keep it.
+            // Some events of this watch were wrong, and a client that resumed would retain them.
             LoadState::Ready(snapshot) if snapshot.is_invalidated(self.epoch) => {
-                let told = place.after.max(place.seen);
-                let message = format!("too old resource version: {told} ({})", snapshot.oldest());
+                let sent = place.after.max(place.seen);
+                let message = format!("too old resource version: {sent} ({})", snapshot.oldest());
                 self.shape.write_error(&ApiError::Expired { message, continue_token: None }, batch);
                 return true;
             }
@@ -617,7 +618,7 @@ impl Watch {
             | LoadState::Refused { .. }
             | LoadState::OverMemory(_) => return false,
         };
-        // A watch that began ahead of the copy, at a version that a relist then jumped over.
+        // A watch that began ahead of the store, at a version that is now in a relist gap.
         if snapshot.is_in_relist_gap(place.after) {
             let message = format!("too old resource version: {} ({})", place.after, snapshot.version());
             self.shape.write_error(&ApiError::Expired { message, continue_token: None }, batch);
@@ -635,10 +636,10 @@ impl Watch {
             place.cursor = place.cursor.advanced(1);
             read += cost_of_look;
             if change.is_after(place.after)
-                && let Some(told) = transition(self.subscription.selection(), change)
+                && let Some(shown) = transition(self.subscription.selection(), change)
             {
                 read += change.after.as_ref().or(change.before.as_ref()).map_or(0, |object| object.length());
-                if let Err(failure) = self.write_transition(told, change.version, batch) {
+                if let Err(failure) = self.write_transition(shown, change.version, batch) {
                     self.shape.write_error(&failure, batch);
                     return true;
                 }
@@ -647,12 +648,13 @@ impl Watch {
         }
         if !place.is_behind {
             place.seen = place.seen.max(snapshot.version());
-            // Every change has been sent. A client that resumes is told what is served now.
+            // Every change has been sent. A client that resumes learns what is served now.
             if let Some(reason) = gone {
                 let what = match reason {
                     // kube-apiserver ends its watches of a definition that is changed or deleted without a message.
                     GoneReason::NotServed | GoneReason::Replaced => None,
-                    // A client that resumed would miss the objects that it was told as deleted, once the version is served again.
+                    // A client that resumed would miss the objects whose deletion it was sent, once the version is
+                    // served again.
                     GoneReason::VersionEnded => Some("is in a version that is no longer served"),
                     GoneReason::NotOffered => Some("is no longer offered by the API server"),
                     GoneReason::NotCached => Some("is no longer cached here"),
@@ -670,8 +672,8 @@ impl Watch {
 
     /// Writes one change, with a line that all watches of this form share.
     fn write_dispatched_event(&mut self, routed: &DispatchedEvent, batch: &mut Batch) -> Result<(), ApiError> {
-        let Some(told) = transition(self.subscription.selection(), &routed.change) else { return Ok(()) };
-        let line = self.shape.routed_event(&self.resource, routed, &told)?;
+        let Some(shown) = transition(self.subscription.selection(), &routed.change) else { return Ok(()) };
+        let line = self.shape.routed_event(&self.resource, routed, &shown)?;
         if line.is_empty() {
             return Ok(());
         }
@@ -687,9 +689,9 @@ impl Watch {
     }
 
     /// Writes a change to the selection as an event.
-    fn write_transition(&mut self, told: Transition, at: Version, batch: &mut Vec<u8>) -> Result<(), ApiError> {
-        let Some(told) = told.map(|object| self.resource.show(object)) else { return Ok(()) };
-        let (kind, shown) = WatchEventType::of(&told, at);
+    fn write_transition(&mut self, shown: Transition, at: Version, batch: &mut Vec<u8>) -> Result<(), ApiError> {
+        let Some(shown) = shown.map(|object| self.resource.show(object)) else { return Ok(()) };
+        let (kind, shown) = WatchEventType::of(&shown, at);
         self.shape.write_event(&self.resource, kind, shown, batch)
     }
 
@@ -714,7 +716,7 @@ impl Watch {
         let place = std::mem::replace(&mut self.place, Place::Ended);
         let Place::Following(Following { after, seen, is_behind: false, .. }) = place else { return None };
         self.bookmarks.as_mut()?.last.take()?;
-        // Whoever is to be told something else is told when it asks again.
+        // If something else must be reported, the next request of the client reports it.
         let is_same =
             matches!(self.resource.state.load_state(), LoadState::Ready(snapshot) if snapshot.epoch() == self.epoch);
         if seen < after || !is_same || self.reset_reason().is_some() || self.lease.is_due() {
@@ -725,7 +727,8 @@ impl Watch {
         Some(batch)
     }
 
-    /// An event is a proof in itself; without one a bookmark says how far the copy is known to reach, and since when.
+    /// An event confirms progress by itself. Without one, a bookmark reports how far the store has advanced, and
+    /// since when.
     fn hand_on_proof(&mut self, batch: &mut Batch) {
         let Place::Following(Following { after, seen, .. }) = self.place else { return };
         let (Some(proofs), true) = (&mut self.proofs, seen >= after) else { return };

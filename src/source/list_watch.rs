@@ -63,7 +63,8 @@ const BURST_BYTES: usize = 256 << 10;
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
 /// Longer than any server delays a request before it answers that it is too busy.
 const LONGEST_ANSWER_WAIT: Duration = Duration::from_secs(60);
-/// A watch that ended sooner than this was no success: a server that closes immediately must not be asked in a loop.
+/// A watch that ended sooner than this was no success: a server that closes immediately must not get requests in a
+/// loop.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
 const ACCEPT_JSON: &str = "application/json";
 const ACCEPT_PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";

@@ -5,8 +5,8 @@
 //! most once a second, because it publishes a changed CRD a moment after the CRD itself changed; in that moment it is
 //! requested more often. The v2 document, several megabytes, is only fetched for requests of it.
 //!
-//! A v3 document that cannot be fetched (its aggregated API is down) stays in its last state or is left out; the others
-//! are answered all the same. [`super::document_budget`] bounds their total.
+//! A v3 document that cannot be fetched (its aggregated API is down) remains in its last state or is left out; the
+//! others are served all the same. [`super::document_budget`] bounds their total.
 //!
 //! One difference from upstream: there a version that is no longer served has a v3 document until its CRD is removed;
 //! here the document is removed with the version.

@@ -422,7 +422,7 @@ impl SubscriptionIndex {
 
     /// Adds the subscribers of a text.
     fn extend(&self, touched: &mut Candidates, map: &ByHash, text: &str) {
-        // Most maps are empty, and hashing costs more than asking.
+        // Most maps are empty, and hashing costs more than this test.
         if !map.is_empty()
             && let Some(held) = map.get(&self.hash(text))
         {

@@ -11,7 +11,7 @@ use crate::flow_control::limit::Limited;
 pub enum HeadError {
     /// 400: the head is not valid HTTP.
     Malformed(String),
-    /// Another status code: the head is too long, or asks for what the server does not implement.
+    /// Another status code: the head is too long, or uses what the server does not implement.
     Unsupported(StatusCode, String),
     /// A limit was reached.
     Limited(Limited),

@@ -73,7 +73,7 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long answers in progress may take after the end was asked for.
+/// How long responses in progress may take after the end was requested.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Pause after a failed accept: out of file descriptors, which only time mends.
@@ -195,7 +195,7 @@ impl Listener {
         Listener { connections, ..self }
     }
 
-    /// The address, with the port that the system chose if it was asked to.
+    /// The address, with the port that the system chose for port 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -269,7 +269,7 @@ impl Listener {
     }
 }
 
-/// Binds the address of an option; the port is the one that the system chose if it was asked to.
+/// Binds the address of an option. For port 0 the system chooses the port.
 pub(crate) async fn bind(address: SocketAddr, option: &'static str) -> Result<(TcpListener, SocketAddr), BindError> {
     let refused = |source: io::Error| match source.kind() {
         io::ErrorKind::AddrInUse => BindError::InUse(address, option),
@@ -315,7 +315,7 @@ fn peer(address: SocketAddr, stream: &TlsStream<TcpStream>) -> Peer {
 
 /// How the end of a connection is announced, and where it is counted.
 pub(crate) struct End {
-    /// True once the process is told to end.
+    /// True once the process must end.
     pub(crate) ended: watch::Receiver<bool>,
     /// Where the reason is counted.
     pub(crate) connections: Arc<Connections>,
@@ -343,10 +343,10 @@ async fn serve_socket(
     }
 }
 
-/// Serves one connection to its end; where it matters who is at the other end, every request tells.
+/// Serves one connection to its end. Every request carries the peer where that matters.
 ///
-/// The connection is in a box, and nothing before it is in the future that is returned: an asynchronous function keeps a place for every
-/// value that it moves, so that a connection of two kilobytes would take sixteen for as long as it is open.
+/// The connection is in a box, and nothing before it is in the returned future: an asynchronous function reserves
+/// memory for every value that it moves, so a connection of two kilobytes would take sixteen while it is open.
 pub(crate) fn serve<Io>(
     stream: Io,
     state: Arc<ConnectionState>,
@@ -383,8 +383,8 @@ where
         if let Some(peer) = &peer {
             request.extensions_mut().insert(peer.clone());
         }
-        // In a box, which goes when the answer is there: hyper keeps the place of this future for as long as the answer is being
-        // sent, and a watch is sent for hours. It is two thirds of what an idle watch would hold.
+        // In a box, which is dropped when the response is ready: hyper retains the memory of this future while the
+        // response is being sent, and a watch is sent for hours. It is two thirds of what an idle watch would hold.
         async move {
             let answered = Box::pin(async move {
                 let mut response = match restored {

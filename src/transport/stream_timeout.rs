@@ -1,10 +1,11 @@
 //! An HTTP/2 stream whose reader has stopped is given up, while the others of its connection go on.
 //!
-//! A peer opens a stream's window by reading from it; while it is shut nothing is asked of the answer's body, which therefore
-//! cannot see that it waits, and holds the state that its list walks. So the task that hyper makes of each stream is watched
-//! from outside: when the last thing its body did was to give a piece, and the task sleeps, it waits for the reader. After
-//! [`PATIENCE`] without another piece taken the task is dropped, which resets the stream and lets everything go.
-//! A watch that waits for events has given nothing since it was asked, and may wait for as long as it likes.
+//! A peer opens a stream's window by reading from it. While it is closed, the response's body is not polled, so it
+//! cannot see that it waits, and holds the state that its list walks. So the task that hyper creates for each stream
+//! is observed from outside: when the last thing its body did was to yield a piece, and the task sleeps, it waits for
+//! the reader. After [`PATIENCE`] without another piece read the task is dropped, which resets the stream and
+//! releases everything. A watch that waits for events has yielded nothing since its last poll, and may wait as long
+//! as it likes.
 //!
 //! Connections as a whole, and HTTP/1.1, are the matter of [`super::write_timeout`].
 //!
@@ -31,7 +32,7 @@ use crate::flow_control::seats::{UNIT_TIME, Worker};
 use crate::flow_control::unread::UnreadResponse;
 use crate::flow_control::user::UserShare;
 
-/// What the body of an answer said when it was asked last.
+/// What the body of a response returned from its last poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
     /// A piece.

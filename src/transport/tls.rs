@@ -1,4 +1,4 @@
-//! TLS of the listener: a certificate and its key from files, taken anew when the files are replaced.
+//! TLS of the listener: a certificate and its key from files, loaded again when the files are replaced.
 //!
 //! TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1 by ALPN, with the provider that the client of the source uses as well. Whether
 //! clients show certificates is the caller's to say, by a verifier: `serve` has none, the operator has its own. Sockets
@@ -119,7 +119,7 @@ pub enum TlsError {
 /// The server's side of TLS.
 #[derive(Debug)]
 pub struct Tls {
-    /// Where it is read anew; `None` where somebody hands it in.
+    /// The files that are loaded again; `None` if the certificate does not come from files.
     files: Option<CertificateFiles>,
     /// The files as they were just before they were first read.
     opened: Stamps,
@@ -136,7 +136,7 @@ pub struct Replacer(Arc<Current>);
 #[derive(Debug)]
 struct Current(RwLock<Arc<CertifiedKey>>);
 
-/// What tells a replaced file: when it was modified, and its size. `None`: it is not there.
+/// What identifies a replaced file: its modification time and its size. `None`: it does not exist.
 type Stamp = Option<(SystemTime, u64)>;
 type Stamps = (Stamp, Stamp);
 

@@ -20,16 +20,18 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::pace::Pace;
 use super::stream_timeout::Link;
 
-/// How long the first bytes may take, up to those that tell HTTP/2 from HTTP/1.1. The bounds of either begin only then.
+/// How long the first bytes may take, up to those that distinguish HTTP/2 from HTTP/1.1. The bounds of either begin
+/// only then.
 const FIRST_BYTES: Duration = Duration::from_secs(30);
 
 /// How long a write may wait that frees what an ended stream had queued. A front proxy carries requests of many users over one connection, so
 /// the connection does not end because its socket is full at that moment.
 pub(crate) const FREES_WITHIN: Duration = Duration::from_secs(1);
 
-/// So many bytes a connection is read before others have their turn. A peer that sends small frames as fast as they are read would
-/// otherwise keep a thread: hyper reads as long as there is something. Requests of HTTP/2 can be as short as twenty bytes and each takes a
-/// kilobyte until its response is written, so what comes at a time is small; it is written before more is read.
+/// The bytes that a connection may be read before others have their turn. A peer that sends small frames as fast as
+/// they are read would otherwise occupy a thread: hyper reads as long as there is something. Requests of HTTP/2 can
+/// be as short as twenty bytes and each takes a kilobyte until its response is written, so small pieces are read;
+/// responses are written before more is read.
 const READ_AT_A_TIME: usize = 2 << 10;
 
 /// What HTTP/2 begins with (RFC 9113, 3.4).
@@ -112,7 +114,7 @@ impl<Io: AsyncRead + Unpin> AsyncRead for WriteTimeout<Io> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // hyper asks again within one poll of the connection, for each request that it accepts.
+        // hyper polls again within one poll of the connection, for each request that it accepts.
         let poll = self.link.poll();
         if self.has_read == Some(poll) || self.link.must_pause() {
             context.waker().wake_by_ref();

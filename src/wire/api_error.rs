@@ -28,7 +28,7 @@ pub enum ApiError {
     NotFound {
         /// The resource.
         gvr: Gvr,
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
     },
     /// A verb that the resource does not offer, among them every write.
@@ -49,7 +49,7 @@ pub enum ApiError {
     MethodNotAllowedHere,
     /// A parameter or selector that cannot be read.
     BadRequest(String),
-    /// A request that cannot be routed, for another reason than 400 stands for: its length, or its version of HTTP.
+    /// A request that cannot be routed, with another code than 400: its length, or its version of HTTP.
     Rejected(StatusCode, String),
     /// A resourceVersion that cannot be read, where upstream lets a bare error through: 500 and no reason.
     Bare(String),
@@ -57,7 +57,7 @@ pub enum ApiError {
     InvalidOptions(Vec<OptionFault>),
     /// CreateOptions with values that are not known.
     InvalidCreateOptions(Vec<OptionFault>),
-    /// A review that is wrong, or asks about a Pod that could not be created; field by field.
+    /// A review that is invalid, or whose Pod could not be created; field by field.
     InvalidReview {
         /// The group of its kind.
         group: &'static str,
@@ -77,7 +77,7 @@ pub enum ApiError {
         /// How long a row of an event may be, in bytes.
         most: u64,
     },
-    /// No offered media type is accepted, or not in the form that was asked for.
+    /// No offered media type is accepted, or not in the requested form.
     NotAcceptable(String),
     /// No offered media type is accepted by a built-in path; what is offered.
     NotRouted(&'static [&'static str]),
@@ -85,7 +85,7 @@ pub enum ApiError {
     UnsupportedMediaType(String),
     /// A browser on a foreign page; see `guards`.
     Forbidden(String),
-    /// It is not known who asks, or they may not; see `access`.
+    /// Authentication or authorization failed; see `access`.
     Access(AccessError),
     /// History does not reach back to that version.
     Expired {
@@ -94,11 +94,11 @@ pub enum ApiError {
         /// A token with which the list can be continued, inconsistently.
         continue_token: Option<String>,
     },
-    /// The copy has not come as far as the version that was asked for.
+    /// The store has not reached the requested version.
     TooLargeVersion {
-        /// The version that was asked for.
+        /// The requested version.
         requested: Version,
-        /// The version of the copy.
+        /// The version of the store.
         current: Version,
     },
     /// So many requests of the user are under way to the API server behind that no further one is forwarded.
@@ -215,8 +215,8 @@ fn shorten(text: &mut Cow<'_, str>, most: usize) {
     }
 }
 
-/// Longest message of a Status, in bytes. A message shows what a client has sent, which can be as long as a URL or a body, and there are
-/// several copies of it while a response is made.
+/// Longest message of a Status, in bytes. A message shows what a client has sent, which can be as long as a URL or a
+/// body, and there are several copies of it while a response is built.
 const LONGEST_MESSAGE: usize = 64 << 10;
 
 /// Seconds after which a client may come again while data is being loaded. Loading takes seconds; upstream starts its
@@ -425,9 +425,9 @@ impl ApiError {
     }
 }
 
-/// Whose fault it is decides the code: the asker's 401, 403 and 429, nobody's 500 and 503. Upstream has 401 for a token
-/// that could not be reviewed; that it was not the token is worth telling. Upstream serves nothing before it has read its authorities; we
-/// do, and tell that it was not the certificate.
+/// The cause decides the code: 401, 403 and 429 for the caller's, 500 and 503 for others. Upstream returns 401 for a
+/// token that could not be reviewed; that it was not the token is worth reporting. Upstream serves nothing before it
+/// has read its authorities; we do, and report that it was not the certificate.
 fn refused(refusal: &AccessError) -> Parts<'_> {
     match refusal {
         AccessError::Unauthorized(accepted) => {
@@ -486,8 +486,8 @@ fn refused(refusal: &AccessError) -> Parts<'_> {
     }
 }
 
-/// 429 for what others, or the client itself, take up; 503 for a copy that there is no memory for, as asking less often
-/// does not help there. The cause names the limit for programs.
+/// 429 for what others, or the client itself, use; 503 for a store without memory, as fewer requests do not help
+/// there. The cause names the limit for programs.
 fn limited_parts(limited: &Limited) -> Parts<'_> {
     let (code, reason) = match limited.limit {
         Limit::Memory => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable"),

@@ -6,7 +6,8 @@
 //!
 //! Chunks are made in turn with all other work of the server, fairly between users: see `limits::seats`.
 //!
-//! A panic while a piece is made ends this body alone: as a broken one, so that nobody takes half an answer for a whole.
+//! A panic while a piece is created ends this body alone, as a broken one, so that no client takes half a response
+//! for a whole one.
 
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,8 +41,9 @@ use crate::transport::stream_timeout::Said;
 /// Below this size compressing costs more than it saves; the API server's threshold, in bytes.
 const COMPRESS_ABOVE: usize = 128 * 1024;
 
-/// So many chunks one answer sends running before others have their turn: half a megabyte, less than a millisecond of work.
-/// A connection that is read as fast as it is written would otherwise keep its thread until a whole list is out.
+/// The number of chunks that one response sends before others have their turn: half a megabyte, less than a
+/// millisecond of work. A connection that is read as fast as it is written would otherwise occupy its thread until a
+/// whole list is sent.
 const CHUNKS_AT_A_TIME: u8 = 8;
 
 /// A response body.
@@ -59,11 +61,11 @@ pub struct Body {
     meter: Option<Box<Meter>>,
     /// Bytes in memory besides its pieces.
     held_bytes: u64,
-    /// Whether the state that its pieces are made of has been let go.
+    /// Reports when the state of its pieces is revoked.
     revocation: Option<Revocation>,
     /// What a small body holds, until its bytes are free.
     share: Option<UserShare>,
-    /// When its last piece was given, and how slowly further ones may be asked for.
+    /// When its last piece was yielded, and how slowly further ones may be requested.
     given: Option<Instant>,
     pace: Pace,
     /// Logs the request when the body is dropped.
@@ -128,8 +130,8 @@ impl Body {
         Body::of(Kind::Stream(Box::pin(stream)))
     }
 
-    /// The body of somebody else's answer, as it comes; `waits`: it may be silent for long. When it breaks off, so does this one: the
-    /// connection is cut instead of ended, as a half answer must not look like a whole one.
+    /// The body of another server's response, as it comes; `waits`: it may be silent for long. When it breaks off, so
+    /// does this one: the connection is cut instead of ended, as half a response must not look like a whole one.
     pub fn forwarded(body: UpstreamBody, waits: bool) -> Body {
         Body::of(Kind::Forwarded { body, waits })
     }
@@ -310,7 +312,7 @@ impl HttpBody for Body {
             stream_timeout::say(Said::Nothing);
             return Poll::Pending;
         }
-        // What was half changed is let go with the body's kind.
+        // Half-changed state is dropped with the body's kind.
         let mut worker = self.worker.take();
         let poll = AssertUnwindSafe(|| match &mut worker {
             Some(worker) => worker.work(|| self.poll_kind(context)),

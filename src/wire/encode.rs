@@ -1,8 +1,9 @@
 //! Bytes on the wire: JSON as Go writes it, objects spliced into lists and events without being read again.
 //!
-//! The bytes of an object are the source's; what stands around them is written here, with Go's escapes (`<`, `>`, `&`,
+//! The bytes of an object are the source's. What surrounds them is written here, with Go's escapes (`<`, `>`, `&`,
 //! U+2028, U+2029 as `\u....`, apimachinery's encoder) because clients in other languages rely on them. A list is an
-//! iterator of chunks, made when the connection can take one; an item that is longer than a chunk is made in parts where it can be. Indentation is in `indent`, YAML in `yaml`, columns are in `table`.
+//! iterator of chunks, created when the connection can take one; an item that is longer than a chunk is written in
+//! parts where possible. Indentation is in `indent`, YAML in `yaml`, columns are in `table`.
 
 use std::ops::Range;
 
@@ -103,7 +104,7 @@ pub struct ListMeta {
     pub version: Version,
     /// Token of the next page; empty on the last one.
     pub continue_token: String,
-    /// How many objects follow this page, where it is told.
+    /// The number of objects after this page, if it is reported.
     pub remaining: Option<u64>,
 }
 
@@ -120,8 +121,8 @@ impl ListMeta {
         out.push(b'}');
     }
 
-    /// Writes the members in alphabetical order, as lists of custom resources have them; `continue` is there even when
-    /// empty.
+    /// Writes the members in alphabetical order, as lists of custom resources have them; `continue` is written even
+    /// when empty.
     pub fn write_untyped(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"continue\":");
         write_string(&self.continue_token, out);
@@ -146,7 +147,7 @@ impl ListMeta {
     }
 }
 
-/// What stands before and after the items of a list.
+/// What surrounds the items of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// Before.
@@ -212,8 +213,8 @@ pub const MOST_READ: usize = 1 << 20;
 /// Makes of an object what is shown of it; `None` where nothing can be.
 pub type Show = Box<dyn Fn(Object) -> Option<Object> + Send>;
 
-/// Chunks of an answer: a head, items one by one, a tail. Nothing is made before it is asked for. An empty chunk means that enough has been
-/// done for one turn.
+/// Chunks of a response: a head, items one by one, a tail. Nothing is created before it is requested. An empty chunk
+/// means that enough has been done for one turn.
 pub struct Chunks<Items, Write> {
     pending: Vec<u8>,
     items: Items,

@@ -58,7 +58,7 @@ const STREAM_LEVEL: u32 = 2;
 /// Level of the others, the fastest that compresses at all.
 const WHOLE_LEVEL: i32 = 1;
 
-/// A compressor with room for what it writes; kept by each thread, as making one costs a tenth of using it.
+/// A compressor with room for its output; cached by each thread, as creating one costs a tenth of using it.
 struct Whole {
     compressor: Compressor,
     room: Vec<u8>,
@@ -84,7 +84,7 @@ pub fn whole(plain: &[u8]) -> Bytes {
     })
 }
 
-/// Pieces, compressed as they are asked for.
+/// Pieces, compressed on demand.
 pub struct Gzip {
     pieces: Pieces,
     encoder: Option<GzEncoder<Vec<u8>>>,

@@ -90,7 +90,7 @@ pub struct Agreed {
     pub misses_protobuf: bool,
 }
 
-/// What kind of path is asked, which decides the forms on offer.
+/// The kind of a path, which decides the forms on offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
     /// Objects and lists.
@@ -163,7 +163,7 @@ impl<'a> Clause<'a> {
         }
         let version = self.parameter("v");
         let convert = self.parameter("as");
-        // A group or a version without a form asks for a form too, one without a name.
+        // A group or a version without a form requests a form too, one without a name.
         if ["as", "g", "v"].iter().all(|name| self.parameter(name).is_empty()) {
             return Some(Representation::Whole);
         }
@@ -227,8 +227,8 @@ pub const LISTS: [&str; 5] = [
 /// What the route of the version can send.
 pub const VERSION: [&str; 1] = ["application/json"];
 
-/// What kube-apiserver's router asks of an Accept header before a built-in path is looked at (go-restful): any of the
-/// types by its name without parameters, or the wildcard of everything. It knows neither qualities nor other wildcards.
+/// What kube-apiserver's router requires of an Accept header for a built-in path (go-restful): any of the types by
+/// its name without parameters, or the wildcard of everything. It knows neither qualities nor other wildcards.
 ///
 /// # Errors
 /// 406 with the types on offer, in the router's words.
@@ -243,8 +243,8 @@ pub fn routed(headers: &HeaderMap, offered: &'static [&'static str]) -> Result<(
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Whether the answer is indented: asked for, by the media type or by a parameter, or the client looks like a person's
-/// (`handlers/negotiation`).
+/// Whether the response is indented: requested by the media type or by a parameter, or the client looks like a
+/// person's (`handlers/negotiation`).
 pub fn is_pretty(headers: &HeaderMap, query: &Query) -> bool {
     let accepted = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if accepted.split(',').filter_map(Clause::parse).any(|clause| clause.parameter("pretty") == "1") {

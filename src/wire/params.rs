@@ -48,8 +48,8 @@ fn number_problem(text: &str) -> &'static str {
     if is_number { "value out of range" } else { "invalid syntax" }
 }
 
-/// Parameters of fieldcache's query language that this version does not have. Other unknown parameters are ignored, as upstream
-/// ignores them; to ignore one of these would return objects that the client did not ask for.
+/// Parameters of fieldcache's query language that this version does not have. Other unknown parameters are ignored,
+/// as upstream ignores them; to ignore one of these would return objects that the client did not select.
 /// `shardSelector` is not one of them: it is kube-apiserver's, which ignores it where the feature is off.
 const NOT_SUPPORTED: [&str; 5] = ["celSelector", "sortBy", "facets", "facetLimit", "quiet"];
 
@@ -181,7 +181,7 @@ impl ListOptions {
         self.version_match == EXACT
     }
 
-    /// Whether a state not older than the version is asked for, in words.
+    /// Whether a state not older than the version is requested explicitly.
     pub fn is_not_older_than(&self) -> bool {
         self.version_match == NOT_OLDER_THAN
     }
@@ -203,7 +203,7 @@ pub fn read_version(text: &str) -> Result<Option<Version>, String> {
     })
 }
 
-/// A Go duration such as `1m30s` or `500ms`. Negative ones read as zero: nobody waits backwards.
+/// A Go duration such as `1m30s` or `500ms`. Negative ones count as zero.
 ///
 /// # Errors
 /// The message of Go's parser.

@@ -1,4 +1,4 @@
-//! What a reader learns whose state was let go, because readers held too much of past states; see `store::pins`.
+//! The error for a reader whose state was revoked, because readers held too much of past states; see `store::pins`.
 
 use super::api_error::ApiError;
 

@@ -88,7 +88,7 @@ pub(crate) fn completed(
     mut response: Response<Body>,
 ) -> Response<Body> {
     if let Some(length) = response.body().length().filter(|_| response.status() != StatusCode::NOT_MODIFIED) {
-        // A length that is there already is that of a body which HEAD does not send.
+        // An existing length is that of a body which HEAD does not send.
         response.headers_mut().entry(CONTENT_LENGTH).or_insert(HeaderValue::from(length));
     }
     if method == Method::HEAD {

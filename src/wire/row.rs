@@ -44,7 +44,7 @@ pub(crate) struct Row {
     cells: std::vec::IntoIter<Cell>,
     is_first: bool,
     condition: Option<RowCondition>,
-    /// What stands behind the cells has been taken.
+    /// The rest after the cells has been taken.
     is_done: bool,
 }
 

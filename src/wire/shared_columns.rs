@@ -1,7 +1,7 @@
 //! The columns of tables, each made once for all requests that are under way.
 //!
-//! Columns hold the texts of a definition and its parsed paths: up to megabytes, and a watch holds them as long as it lasts. They are
-//! kept only while somebody uses them.
+//! Columns hold the texts of a definition and its parsed paths: up to megabytes, and a watch holds them as long as it
+//! lasts. They are cached only while they are in use.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -20,12 +20,12 @@ pub(crate) struct SharedColumns {
 #[derive(Debug, Default)]
 struct Kept {
     columns: HashMap<Key, Weak<Columns>>,
-    /// With so many, those that nobody uses are removed.
+    /// At this number, unused ones are removed.
     removal: usize,
 }
 
-/// Addresses stand for contents: of a definition's columns, and of what a View leaves out. [`Columns`] hold both, so that an address names
-/// nothing else as long as they are in use.
+/// Addresses identify contents: of a definition's columns, and of what a View prunes. [`Columns`] hold both, so that
+/// an address identifies nothing else as long as they are in use.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key {
     gvr: Gvr,
@@ -34,7 +34,7 @@ struct Key {
     form: usize,
 }
 
-/// Columns that are kept before the first removal.
+/// The number of cached columns before the first removal.
 const FIRST_REMOVAL: usize = 64;
 
 impl SharedColumns {

@@ -326,8 +326,8 @@ impl Columns {
         write_value(&self.definitions, out);
     }
 
-    /// The objects of a page in the order of its rows; `None` when they stand in the order of their keys, as they do for all
-    /// kinds but one, which is never large.
+    /// The objects of a page in the order of its rows; `None` when that is the order of their keys, as for all kinds
+    /// but one, which is never large.
     pub fn sorted(&self, objects: &mut dyn Iterator<Item = Object>) -> Option<Vec<Object>> {
         let Cells::Printed(printer) = &self.cells else { return None };
         let order = printer.order()?;

@@ -30,7 +30,7 @@ pub fn document(json: Vec<u8>) -> (impl Iterator<Item = Bytes> + Send, u64) {
     (pieces, length + values * VALUE_COST)
 }
 
-/// The YAML form of a list's envelope: what stands before and after the items.
+/// The YAML form of a list's envelope: what surrounds the items.
 pub fn list_envelope(json: &Envelope, is_empty: bool) -> Envelope {
     let whole = [&*json.head, &*json.tail].concat();
     let members: Map<String, Value> = serde_json::from_slice(&whole).unwrap_or_default();

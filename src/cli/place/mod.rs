@@ -60,15 +60,15 @@ pub(super) async fn answer(arguments: &PlaceArguments) -> anyhow::Result<(String
     let answered = async {
         let catalog = registry.catalog();
         let options = reviews::options(arguments, catalog.version.minor())?;
-        let copies = placement_stores(&registry, &catalog).await.with_context(|| name)?;
-        let indexed = PlacementIndex::default().at(&copies)?;
+        let stores = placement_stores(&registry, &catalog).await.with_context(|| name)?;
+        let indexed = PlacementIndex::default().at(&stores)?;
         if requests.is_empty() {
-            return stored_pods::answer(arguments, &copies, &indexed, &options);
+            return stored_pods::answer(arguments, &stores, &indexed, &options);
         }
         let mut answers = Vec::new();
         for request in requests {
             let runtime = Runtime::of(&request.spec, &catalog, PATIENCE).await;
-            answers.push(review(request, arguments.node.as_deref(), &copies, &indexed, &runtime, &options)?);
+            answers.push(review(request, arguments.node.as_deref(), &stores, &indexed, &runtime, &options)?);
         }
         Ok(printed(arguments, &answers))
     };
@@ -91,16 +91,16 @@ fn own_namespace(arguments: &PlaceArguments) -> String {
 fn review(
     request: ReviewRequest,
     reasoned: Option<&str>,
-    copies: &PlacementStores,
+    stores: &PlacementStores,
     indexed: &IndexSnapshot,
     runtime: &Runtime,
     options: &Options,
 ) -> anyhow::Result<ReviewResult> {
     let spec = &request.spec;
-    if let Some(name) = spec.node_names.iter().find(|name| copies.nodes.snapshot.get(name).is_none()) {
-        bail!(nodes_there(name, copies));
+    if let Some(name) = spec.node_names.iter().find(|name| stores.nodes.snapshot.get(name).is_none()) {
+        bail!(nodes_there(name, stores));
     }
-    let outcome = answer::answer(spec, copies, indexed, runtime, options, FieldValidation::Warn);
+    let outcome = answer::answer(spec, stores, indexed, runtime, options, FieldValidation::Warn);
     let ReviewOutcome { answer, mut status, .. } = outcome.map_err(|unanswered| match unanswered {
         Unanswered::Invalid(problems) => {
             request.invalid(problems.into_iter().map(|problem| (problem.field, problem.message)).collect())
@@ -109,7 +109,7 @@ fn review(
     })?;
     status.nodes = answer.nodes(&spec.node_names);
     let about =
-        |name: &str| NodeDetails { node: node(copies, name), tolerations: Ok(answer.pod().spec.tolerations.clone()) };
+        |name: &str| NodeDetails { node: node(stores, name), tolerations: Ok(answer.pod().spec.tolerations.clone()) };
     let about = reasoned.map(about);
     let ReviewRequest { subject, spec, .. } = request;
     let review = PlacementReview {

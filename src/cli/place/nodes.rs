@@ -7,9 +7,9 @@ use crate::placement_service::index::PlacementStores;
 pub(super) const MOST_NAMED: usize = 10;
 
 /// The error for a missing node, with names of others.
-pub(super) fn nodes_there(name: &str, copies: &PlacementStores) -> String {
-    let some: Vec<String> = node_names(copies).take(MOST_NAMED).collect();
-    no_such_node(name, &some, copies.nodes.snapshot.len() as u64)
+pub(super) fn nodes_there(name: &str, stores: &PlacementStores) -> String {
+    let some: Vec<String> = node_names(stores).take(MOST_NAMED).collect();
+    no_such_node(name, &some, stores.nodes.snapshot.len() as u64)
 }
 
 /// The error for a node that does not exist, with the names of `some` others of `all`.
@@ -24,12 +24,12 @@ pub(super) fn no_such_node(name: &str, some: &[String], all: u64) -> String {
 }
 
 /// The names of all nodes.
-pub(super) fn node_names(copies: &PlacementStores) -> impl Iterator<Item = String> {
-    copies.nodes.snapshot.range(std::ops::Bound::Unbounded).map(|(_, object)| object.key().to_owned())
+pub(super) fn node_names(stores: &PlacementStores) -> impl Iterator<Item = String> {
+    stores.nodes.snapshot.range(std::ops::Bound::Unbounded).map(|(_, object)| object.key().to_owned())
 }
 
 /// Reads a stored node.
-pub(super) fn node(copies: &PlacementStores, name: &str) -> Result<Node, String> {
-    let stored = copies.nodes.snapshot.get(name).ok_or("there is no such node")?;
+pub(super) fn node(stores: &PlacementStores, name: &str) -> Result<Node, String> {
+    let stored = stores.nodes.snapshot.get(name).ok_or("there is no such node")?;
     Node::read(&stored.json()).map_err(|error| error.to_string())
 }

@@ -19,11 +19,11 @@ pub(super) async fn placement_stores(registry: &Registry, catalog: &Catalog) -> 
     let is_terminal = std::io::stderr().is_terminal();
     let mut has_shown = false;
     loop {
-        if let Ok(copies) = timeout(Duration::from_millis(500), &mut reading).await {
+        if let Ok(stores) = timeout(Duration::from_millis(500), &mut reading).await {
             if has_shown {
                 progress("");
             }
-            return Ok(copies?);
+            return Ok(stores?);
         }
         ticks.tick().await;
         if is_terminal {

@@ -15,7 +15,7 @@ use crate::placement_service::index::{IndexSnapshot, PlacementStores};
 /// Reports about Pods that already run: uses of label keys, or Pods that no longer fit their node.
 pub(super) fn answer(
     arguments: &PlaceArguments,
-    copies: &PlacementStores,
+    stores: &PlacementStores,
     indexed: &IndexSnapshot,
     options: &Options,
 ) -> anyhow::Result<(String, Exit)> {
@@ -24,13 +24,13 @@ pub(super) fn answer(
     }
     let names = match &arguments.node {
         Some(name) => vec![name.clone()],
-        None => node_names(copies).collect(),
+        None => node_names(stores).collect(),
     };
     let mut found = Vec::new();
     for name in names {
         match indexed.cluster.misplaced(&name, options) {
             Some(residents) => found.extend(residents.into_iter().map(|resident| (name.clone(), resident))),
-            None => bail!(nodes_there(&name, copies)),
+            None => bail!(nodes_there(&name, stores)),
         }
     }
     let exit = if found.is_empty() { Exit::Done } else { Exit::No };

@@ -152,17 +152,17 @@ pub(super) fn reason(rejection: &RejectionReport) -> String {
         ("UntoleratedTaint", Some(taint), _) => format!("taint {taint} is not tolerated"),
         ("NodeAffinityMismatch", _, _) if !term.is_empty() => {
             let what = match rejection.term.as_ref().map(|term| &*term.field_path) {
-                Some(path) if path.starts_with("spec.nodeSelector") => "nodeSelector asks for",
-                Some(path) if path.starts_with("spec.") => "node affinity asks for",
-                _ => "the scheduler asks for",
+                Some(path) if path.starts_with("spec.nodeSelector") => "nodeSelector requires",
+                Some(path) if path.starts_with("spec.") => "node affinity requires",
+                _ => "the scheduler requires",
             };
             let here = if there.is_empty() { String::new() } else { format!("the node has {there}") };
             with(&format!("{what} {term}"), &here)
         }
         ("PodAffinityMismatch", _, _) if there.starts_with("no label") => {
-            format!("affinity asks for {term}; the node has {there}")
+            format!("affinity requires {term}; the node has {there}")
         }
-        ("PodAffinityMismatch", _, _) if !term.is_empty() => format!("affinity asks for {term}; none in {there}"),
+        ("PodAffinityMismatch", _, _) if !term.is_empty() => format!("affinity requires {term}; none in {there}"),
         ("PodAntiAffinityMismatch", _, Some(pod)) => format!("anti-affinity: {pod} is in {there}"),
         ("ExistingPodAntiAffinity", _, Some(pod)) => format!("anti-affinity of {pod}, which is in {there}"),
         _ => rejection.message.to_string(),

@@ -32,7 +32,7 @@ const MOST_WAYS: usize = 1_024;
 /// A place in the schema.
 #[derive(Clone, Copy)]
 struct Place<'s> {
-    /// `None` where the schema leaves open what is there.
+    /// `None` where the schema does not describe the value.
     schema: Option<&'s Value>,
     /// How it was reached: a number in [`Ways`].
     way: usize,

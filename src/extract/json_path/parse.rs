@@ -168,7 +168,7 @@ fn bracket<'t>(text: &'t str, list: &mut Steps, levels: usize) -> Result<&'t str
 fn slice(text: &str) -> Option<Slice> {
     let text = if text == "*" { ":" } else { text };
     let mut numbers = text.split(':');
-    // Whether it is there, and what it is if not empty.
+    // Whether the number is present, and its value if it is not empty.
     let mut number = || match numbers.next() {
         None => Some(None),
         Some("") => Some(Some(None)),

@@ -41,7 +41,8 @@ const MOST_VISITS: usize = 1 << 23;
 const LEAST_HELD: usize = 1 << 14;
 
 enum Fault {
-    /// The template does not fit the value. The values that come with the error are the result for a filter that only asks for some.
+    /// The template does not fit the value. The values that come with the error are the result for a filter that only
+    /// tests whether there are any.
     Unfit,
     /// Two values cannot be compared; the elements before them are the result.
     Incomparable,

@@ -33,8 +33,8 @@ pub(super) fn written(
     (writer.out.into_bytes(), skipped)
 }
 
-/// Writes from the end to the beginning: when the length of a message is written, its content is there already. Each byte is
-/// written once, however deep its message is.
+/// Writes from the end to the beginning: when the length of a message is written, its content is written already.
+/// Each byte is written once, however deep its message is.
 struct Writer {
     path: Vec<String>,
     /// What could not be encoded, the last one first; `None` when the caller does not need it.
@@ -201,7 +201,7 @@ impl Writer {
     }
 }
 
-/// Whether a zero value is written: proto3 omits it in a plain field and keeps it in a list or a choice.
+/// Whether a zero value is written: proto3 omits it in a plain field, and writes it in a list or a choice.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Zero {
     Kept,

@@ -1,8 +1,8 @@
-//! `placementreviews` of view.fieldcache.dev: where a Pod may run, and why not elsewhere, asked over HTTP.
+//! `placementreviews` of view.fieldcache.dev: where a Pod may run, and why not elsewhere, over HTTP.
 //!
-//! A review is created and answered at once, as a SubjectAccessReview is, and never stored. `rights` decides who may create
-//! one, and [`crate::placement_service`] reads and answers it, off the threads that answer requests. The rules are [`crate::placement`]'s.
-//! In a View there are no reviews: they tell of more than a View shows.
+//! A review is created and answered at once, as a SubjectAccessReview is, and never stored. `rights` decides who may
+//! create one, and [`crate::placement_service`] reads and answers it, outside of the threads that answer requests.
+//! The rules are [`crate::placement`]'s. In a View there are no reviews: they reveal more than a View shows.
 
 pub(super) mod kind;
 pub(super) mod reviews;
@@ -30,7 +30,7 @@ use crate::placement::{Options, Pod, too_many_terms};
 use crate::placement_service::answer::{self, ReviewOutcome, Runtime, Unanswered};
 use crate::placement_service::decode::{self, DecodeError, DecodedPlacementReview, MOST_OF_REFERENCE, PARSED_INLINE};
 use crate::placement_service::field_validation::FieldValidation;
-use crate::placement_service::index::{IndexSnapshot, MissingCopy, PlacementStores, StoreSnapshot};
+use crate::placement_service::index::{IndexSnapshot, MissingStore, PlacementStores, StoreSnapshot};
 use crate::registry::upstream::UpstreamBody;
 use crate::registry::{Catalog, NotReady, OverMemory};
 use crate::request::ResourcePath;
@@ -45,14 +45,15 @@ use kind::GVR;
 use reviews::MOST_AT_ONCE;
 use rights::{Caller, Right};
 
-/// How the message ends for who may only get the Pod, where the scheduler would write no event because it can place it, or has.
+/// The end of the message for users who may only get the Pod, where the scheduler would write no event because it can
+/// place the Pod, or has.
 pub const NO_EVENT: &str = "so that there is no such event";
 
 /// Responds to a review.
 ///
 /// # Errors
-/// 400, 413, 415 and 422 for what is asked, 403 for who asks, 404 for a Pod that is not there, 429 while copies are loaded, 503 for
-/// a copy that nobody keeps.
+/// 400, 413, 415 and 422 for an invalid review, 403 without the permission, 404 for a Pod that does not exist, 429 while
+/// stores are loaded, 503 for a store that is not cached.
 pub(super) async fn answer(
     server: &ServerState,
     context: &RequestContext<'_>,
@@ -79,14 +80,14 @@ pub(super) async fn answer(
     if validation == FieldValidation::Ignore {
         unknown.clear();
     }
-    let mut told: Vec<String> = unknown.iter().map(ToString::to_string).collect();
+    let mut warned: Vec<String> = unknown.iter().map(ToString::to_string).collect();
     let answered = async {
         let right = caller.right(server, context, &review.spec).await?;
         if review.metadata.is_null() {
             review.metadata = json!({});
         }
-        let (text, warned) = answered(server, review, right, validation, until, place).await?;
-        told.extend(warned);
+        let (text, further) = answered(server, review, right, validation, until, place).await?;
+        warned.extend(further);
         let mut response = document(text, format, context);
         *response.status_mut() = StatusCode::CREATED;
         Ok(response)
@@ -96,7 +97,7 @@ pub(super) async fn answer(
         Err(failure) if !unknown.is_empty() => context.failed(&failure),
         answered => answered?,
     };
-    warnings::add(response.headers_mut(), told.iter().map(String::as_str));
+    warnings::add(response.headers_mut(), warned.iter().map(String::as_str));
     Ok(response)
 }
 
@@ -154,21 +155,21 @@ async fn answered(
     until: Instant,
     place: Permit<User>,
 ) -> Result<(Vec<u8>, Vec<String>), ApiError> {
-    let mut copies = Err(NoResponse::Retry);
+    let mut stores = Err(NoResponse::Retry);
     let mut catalog = server.registry.catalog();
     for _ in 0..MOST_ATTEMPTS {
-        copies = fresh_stores(server, &catalog, until).await;
-        if !matches!(copies, Err(NoResponse::Retry)) {
+        stores = fresh_stores(server, &catalog, until).await;
+        if !matches!(stores, Err(NoResponse::Retry)) {
             break;
         }
         catalog = server.registry.catalog();
     }
-    let told = move |failure: ApiError| match right {
+    let disclosed = move |failure: ApiError| match right {
         Right::Whole => failure,
         // The figures are of the Pods and nodes of the whole cluster.
         Right::Event => failure.without_figures(),
     };
-    let copies = copies.map_err(|error| told(error.into_error()))?;
+    let stores = stores.map_err(|error| disclosed(error.into_error()))?;
     let runtime = Runtime::of(&review.spec, &catalog, until.saturating_duration_since(Instant::now())).await;
     let minor = u32::try_from(catalog.version.minor()).ok().filter(|minor| *minor > 0);
     let usual = Options::default();
@@ -176,10 +177,10 @@ async fn answered(
     let index = server.reviews.index.clone();
     let work = move || {
         let _place = place;
-        let indexed = index.at(&copies).map_err(|over| told(no_room(over)))?;
+        let indexed = index.at(&stores).map_err(|over| disclosed(no_room(over)))?;
         match right {
-            Right::Whole => review_body(review, &copies, &indexed, &runtime, &options, validation),
-            Right::Event => event_body(review, &copies, &indexed, &options).map(|text| (text, Vec::new())),
+            Right::Whole => review_body(review, &stores, &indexed, &runtime, &options, validation),
+            Right::Event => event_body(review, &stores, &indexed, &options).map(|text| (text, Vec::new())),
         }
     };
     tokio::task::spawn_blocking(work).await.map_err(|error| {
@@ -198,16 +199,16 @@ fn no_room(over: OverMemory) -> ApiError {
 /// Evaluates a review and writes it with its status; returns its warnings, too.
 fn review_body(
     mut review: PlacementReview,
-    copies: &PlacementStores,
+    stores: &PlacementStores,
     indexed: &IndexSnapshot,
     runtime: &Runtime,
     options: &Options,
     validation: FieldValidation,
 ) -> Result<(Vec<u8>, Vec<String>), ApiError> {
-    let outcome = answer::answer(&review.spec, copies, indexed, runtime, options, validation);
-    let ReviewOutcome { answer, status, warnings: told } = outcome.map_err(failure)?;
+    let outcome = answer::answer(&review.spec, stores, indexed, runtime, options, validation);
+    let ReviewOutcome { answer, status, warnings } = outcome.map_err(failure)?;
     review.status = Some(status);
-    Ok((answer.text_of(review).map_err(unwritable)?, told))
+    Ok((answer.text_of(review).map_err(unwritable)?, warnings))
 }
 
 /// The error for a result that cannot be written.
@@ -218,11 +219,11 @@ fn unwritable(error: serde_json::Error) -> ApiError {
 /// Writes only the message that an event would have.
 fn event_body(
     review: PlacementReview,
-    copies: &PlacementStores,
+    stores: &PlacementStores,
     indexed: &IndexSnapshot,
     options: &Options,
 ) -> Result<Vec<u8>, ApiError> {
-    let message = event_message(&review.spec, copies, indexed, options).map_err(failure)?;
+    let message = event_message(&review.spec, stores, indexed, options).map_err(failure)?;
     let mut document = serde_json::to_value(review).map_err(unwritable)?;
     document["status"] = json!({"message": message, "notEvaluated": crate::placement::answer::NOT_EVALUATED});
     serde_json::to_vec(&document).map_err(unwritable)
@@ -231,11 +232,11 @@ fn event_body(
 /// The message of the FailedScheduling event for a stored Pod.
 fn event_message(
     spec: &PlacementReviewSpec,
-    copies: &PlacementStores,
+    stores: &PlacementStores,
     indexed: &IndexSnapshot,
     options: &Options,
 ) -> Result<String, Unanswered> {
-    let stored: Option<Pod> = answer::stored(spec, copies)?;
+    let stored: Option<Pod> = answer::stored(spec, stores)?;
     let Some(pod) = stored else { return Ok(String::new()) };
     if !pod.spec.node_name.is_empty() {
         return Ok(format!("the Pod is bound to {}, {NO_EVENT}", pod.spec.node_name));
@@ -259,27 +260,29 @@ fn event_message(
 /// The stores that placement needs, as fresh as for lists.
 async fn fresh_stores(server: &ServerState, catalog: &Catalog, until: Instant) -> Result<PlacementStores, NoResponse> {
     let patience = server.settings.patience.min(until.saturating_duration_since(Instant::now()));
-    let mut copies = PlacementStores::of(catalog, patience).await.map_err(missing_store_error)?;
-    for live in copies.lives() {
+    let mut stores = PlacementStores::of(catalog, patience).await.map_err(missing_store_error)?;
+    for live in stores.lives() {
         read::at_most_behind(live, server.settings.max_lag).await?;
     }
-    for held in [&mut copies.nodes, &mut copies.pods, &mut copies.namespaces] {
+    for held in [&mut stores.nodes, &mut stores.pods, &mut stores.namespaces] {
         // Who has just written through this server sees it here too.
         let StoreSnapshot { resource, snapshot } = held;
         let written = resource.state.last_written();
         *snapshot = read::not_older_than(&resource.state, snapshot.clone(), written).await?;
     }
-    Ok(copies)
+    Ok(stores)
 }
 
 /// The error for a store that is missing or not ready.
-fn missing_store_error(missing: MissingCopy) -> NoResponse {
+fn missing_store_error(missing: MissingStore) -> NoResponse {
     match missing {
-        MissingCopy::NotKept { .. } | MissingCopy::Partial { .. } => ApiError::Unavailable(missing.to_string()).into(),
-        MissingCopy::NotReady { resource, error: NotReady::Loading(progress) } => {
+        MissingStore::NotCached { .. } | MissingStore::Partial { .. } => {
+            ApiError::Unavailable(missing.to_string()).into()
+        }
+        MissingStore::NotReady { resource, error: NotReady::Loading(progress) } => {
             ApiError::Loading(format!("{resource}: {progress}")).into()
         }
-        MissingCopy::NotReady { error, .. } => read::not_ready(error),
+        MissingStore::NotReady { error, .. } => read::not_ready(error),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What reviews are answered with: the index, and how many are answered at a time.
+//! What answers reviews: the index, and the limit of reviews at a time.
 
 use std::sync::Arc;
 

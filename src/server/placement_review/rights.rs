@@ -1,9 +1,10 @@
-//! Who may ask what: whoever may list nodes and pods everywhere may ask anything, whoever may get one Pod may ask about it what its
-//! event would say.
+//! Authorization of reviews: users who may list nodes and Pods everywhere may create any review. Users who may get
+//! one Pod may get what its event would say.
 //!
-//! An answer tells of nodes and of other people's pods, so it takes the rights to see them. The scheduler writes an event for
-//! a Pod that it cannot place, which its owner reads; as much is told here, and no premise is taken then: with premises one
-//! could find out the rest by and by. Where nobody is asked who he is, the rights are those of the source.
+//! A result reveals nodes and Pods of others, so it requires the permissions to see them. The scheduler writes an
+//! event for a Pod that it cannot place, which its owner may read. The same is revealed here, without premises: with
+//! premises one could find out the rest step by step. Without authentication, the permissions are those of the
+//! source.
 
 use crate::access::attributes::{Attributes, ResourceAttributes};
 use crate::access::authorization::Decision;
@@ -13,7 +14,7 @@ use crate::server::context::RequestContext;
 use crate::server::state::ServerState;
 use crate::wire::api_error::ApiError;
 
-/// How much of an answer somebody may see.
+/// How much of a result a caller may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Right {
     /// All of it.
@@ -22,19 +23,19 @@ pub(super) enum Right {
     Event,
 }
 
-/// What a caller may ask, as far as it is known before the body is read.
+/// What a caller may review, as far as it is known before the body is read.
 #[derive(Debug)]
 pub(super) enum Caller {
-    /// May list nodes and Pods everywhere, or nobody is asked who he is.
+    /// The caller may list nodes and Pods everywhere, or there is no authentication.
     Whole,
-    /// May ask about one stored Pod that he may get; why not more.
+    /// Only the event of one stored Pod that the caller may get; the reason why not more.
     OnePod(Box<Forbidden>),
 }
 
 /// What the caller may see, whatever the body is. Reads no byte of it.
 ///
 /// # Errors
-/// 500 when nobody decides.
+/// 500 without an authorization decision.
 pub(super) async fn caller(server: &ServerState, context: &RequestContext<'_>) -> Result<Caller, ApiError> {
     let Some(access) = &server.settings.access else { return Ok(Caller::Whole) };
     let Some(admitted) = &context.authorized else { return Err(ApiError::Access(AccessError::AuthorizerUnavailable)) };
@@ -57,7 +58,7 @@ impl Caller {
     /// How much of the result the caller may see.
     ///
     /// # Errors
-    /// 403 in the words for the list that is missing, 500 when nobody decides.
+    /// 403 with the message for the missing permission to list, 500 without an authorization decision.
     pub(super) async fn right(
         self,
         server: &ServerState,

@@ -75,7 +75,7 @@ impl<'a> Deciding<'a> {
     /// Decides about a request for a resource.
     ///
     /// # Errors
-    /// 429 and 500 while nobody decides.
+    /// 429 and 500 without an authorization decision.
     pub(super) async fn resource(&self, verb: &str, about: ResourceAttributes) -> Result<AccessDecision, ApiError> {
         let served = self.served(&about);
         let as_sent = |about: ResourceAttributes| Attributes {
@@ -108,7 +108,7 @@ impl<'a> Deciding<'a> {
     /// Decides about a request for a path that is no resource.
     ///
     /// # Errors
-    /// 429 and 500 while nobody decides, 503 while there are no documents.
+    /// 429 and 500 without an authorization decision, 503 while there are no documents.
     pub(super) async fn path(&self, verb: &str, path: &str) -> Result<AccessDecision, ApiError> {
         if let Some(reason) = self.refused(on_path(verb, path)).await? {
             return Ok(self.not_permitted(&reason));
@@ -119,7 +119,7 @@ impl<'a> Deciding<'a> {
     /// The status of a SelfSubjectRulesReview.
     ///
     /// # Errors
-    /// 429 and 500 while nobody decides.
+    /// 429 and 500 without an authorization decision.
     pub(super) async fn rules(&self, namespace: &str) -> Result<Value, ApiError> {
         let mut wanted = BTreeSet::new();
         for resource in self.catalog.resources() {
@@ -158,7 +158,7 @@ impl<'a> Deciding<'a> {
         }
         let rule = |(group, name, verbs): &(&str, &str, Vec<&str>)| json!({ "verbs": verbs, "apiGroups": [group], "resources": [name] });
         let rules: Vec<Value> = rules.iter().map(rule).collect();
-        // A permission can hold for single names, of which nobody has a list.
+        // A permission can hold for single names, of which no list exists.
         let is_partial = decided.iter().any(|decided| !decided.is_allowed && !GROUPS.contains(&&*decided.group));
         let mut status = json!({ "resourceRules": rules, "nonResourceRules": [], "incomplete": is_partial });
         if is_partial {

@@ -1,4 +1,4 @@
-//! A body as a review: JSON, YAML or protobuf, and what is asked in it.
+//! Decodes a body to a review: JSON, YAML or protobuf.
 //!
 //! Unknown fields are treated as kube-apiserver treats them in every create: a newer client may send some.
 
@@ -76,7 +76,7 @@ pub(super) enum BodyFormat {
     Protobuf,
 }
 
-/// What is asked.
+/// The question of a review.
 #[derive(Debug)]
 pub(super) enum Question {
     /// Who the caller is.
@@ -270,7 +270,8 @@ fn operator(requirement: &Value, dialect: Dialect) -> Option<Operator> {
     OperatorName::read(requirement["operator"].as_str()?, dialect)?.with_values(values(requirement)).ok()
 }
 
-/// The requirements of a field selector, and whether some cannot be read. Requirements narrow, so leaving one out asks for more.
+/// The requirements of a field selector, and whether some cannot be read. Requirements narrow the request, so a
+/// request without one is for more.
 fn fields(selector: &Value) -> (Vec<FieldRequirement>, bool) {
     let raw = text(selector, "rawSelector");
     if !raw.is_empty() {

@@ -1,8 +1,9 @@
-//! What a caller asks about itself through a View: its name, and what it may do there.
+//! Reviews of a caller about itself through a View: its name, and its permissions there.
 //!
-//! Programs that show a cluster send these reviews before anything else. Through a View they are answered for the View: a request is
-//! allowed if it is permitted and served there. At the root they go on to the API server ([`super::pass_through`]). [`decode`] reads a
-//! review, [`protobuf`] one form of it, [`deciding`] holds a request against the View.
+//! Programs that show a cluster send these reviews before anything else. Through a View they are answered for the
+//! View: a request is allowed if it is permitted and served there. At the root they are forwarded to the API server
+//! ([`super::pass_through`]). [`decode`] reads a review, [`protobuf`] one form of it, [`deciding`] compares the
+//! request with the View.
 
 mod deciding;
 mod decode;
@@ -32,7 +33,7 @@ use kind::SelfReviewKind;
 /// Responds to a review.
 ///
 /// # Errors
-/// 400, 413, 415 and 422 for what is asked, 500 while the API server does not decide.
+/// 400, 413, 415 and 422 for an invalid review, 500 without a decision of the API server.
 pub(super) async fn answer(
     server: &ServerState,
     context: &RequestContext<'_>,

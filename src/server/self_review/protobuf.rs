@@ -1,4 +1,4 @@
-//! A body in protobuf as a document: what client-go sends for these kinds unless it is told otherwise.
+//! Decodes a body in protobuf, which client-go sends for these kinds by default, to a document.
 //!
 //! The envelope is that of apimachinery `runtime/serializer/protobuf`; the numbers are those of `generated.proto` of the groups
 //! authentication.k8s.io and authorization.k8s.io. What has no number here is skipped, as protobuf has it.
@@ -112,7 +112,7 @@ fn push(members: &mut Map<String, Value>, name: &str, value: Value) {
     }
 }
 
-/// What stands for a field.
+/// The content of a field.
 enum Content<'b> {
     Number,
     Bytes(&'b [u8]),

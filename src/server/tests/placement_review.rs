@@ -362,7 +362,9 @@ async fn what_an_api_server_would_refuse_is_refused_with_paths_in_the_review() {
     let with_class = json!({"pod": {"spec": with_containers(json!({"runtimeClassName": "fast"}))}});
     let warned = fixture.review(&asking(&with_class)).await.json();
     assert!(
-        warned["status"]["warnings"][0].as_str().is_some_and(|said| said.contains("no copy of runtimeclasses")),
+        warned["status"]["warnings"][0]
+            .as_str()
+            .is_some_and(|said| said.contains("runtimeclasses.node.k8s.io are not cached")),
         "{warned}"
     );
 }

@@ -12,7 +12,7 @@ use crate::wire::gzip::GzipMember;
 /// Lines that were made or found in one pull.
 #[derive(Default)]
 pub(super) struct Batch {
-    /// A line that is shared with other watches: it goes out as it is, without a copy, if it is the only one.
+    /// A line that is shared with other watches. A single one is sent without being copied.
     first: Option<Bytes>,
     /// Parts in front of `rest`, only of a watch that is compressed.
     parts: Vec<Arc<Deflated>>,

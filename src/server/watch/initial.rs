@@ -56,7 +56,7 @@ impl Initial {
     /// Finds the objects, in turns.
     ///
     /// # Errors
-    /// 429 when the user's watches hold as much as they may, 410 when the state was let go meanwhile.
+    /// 429 when the user's watches hold as much as they may, 410 when the state was revoked meanwhile.
     pub(super) async fn events(self, snapshot: Snapshot, user: &User) -> Result<RemainingInitialEvents, ApiError> {
         let Initial { selection, large, limits, _share } = self;
         let (version, then) = (snapshot.version(), snapshot.end());

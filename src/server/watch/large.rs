@@ -1,4 +1,5 @@
-//! Initial events of objects over 4 MiB: each takes its turn with large lists, until the connection asks for the next batch.
+//! Initial events of objects over 4 MiB: each takes its turn with large lists, until the connection requests the next
+//! batch.
 
 use std::sync::Arc;
 

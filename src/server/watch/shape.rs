@@ -1,6 +1,7 @@
-//! What the lines of a watch look like: events and bookmarks in the form that was asked for, and errors.
+//! The lines of a watch: events and bookmarks in the negotiated form, and errors.
 //!
-//! Which event is told, and when, is the parent's. A line is made once for all watches of its form (`registry::event_dispatcher`).
+//! The parent decides which event is sent, and when. A line is created once for all watches of its form
+//! (`registry::event_dispatcher`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,8 +43,8 @@ impl WatchEventType {
         [WatchEventType::Added, WatchEventType::Modified, WatchEventType::Deleted];
 
     /// The type of an event, and the object to show. `at` is the version of the change.
-    pub(super) fn of(told: &Transition, at: Version) -> (WatchEventType, Shown<'_>) {
-        match told {
+    pub(super) fn of(transition: &Transition, at: Version) -> (WatchEventType, Shown<'_>) {
+        match transition {
             Transition::Added(object) => (WatchEventType::Added, Shown::as_is(object)),
             Transition::Modified(object) => (WatchEventType::Modified, Shown::as_is(object)),
             Transition::Deleted(object) => (WatchEventType::Deleted, Shown { object, version: at }),
@@ -100,7 +101,7 @@ const FORMS: usize = 3;
 /// How events are written.
 pub(super) struct EventEncoder {
     form: ShapeForm,
-    /// Column definitions are told with the first event only.
+    /// Column definitions are sent with the first event only.
     is_first: bool,
     /// Ages are counted up to the moment of each event, not to the opening of the watch.
     clock: Clock,
@@ -170,8 +171,9 @@ impl EventEncoder {
         of_lines + if self.encoded.is_some() { FORMS } else { 0 }
     }
 
-    /// An event of a change; empty where nothing can be told. It is made once for all watches of this form and of what is shown: rows for
-    /// all of the same second, as they show ages. The column definitions of the first event are put in.
+    /// An event of a change; empty where it cannot be shown. It is created once for all watches of this form and of
+    /// the same content: rows for all of the same second, as they show ages. The column definitions of the first
+    /// event are added.
     ///
     /// # Errors
     /// The event is longer than one may be.
@@ -179,10 +181,10 @@ impl EventEncoder {
         &mut self,
         resource: &Resource,
         routed: &DispatchedEvent,
-        told: &Transition,
+        transition: &Transition,
     ) -> Result<Bytes, ApiError> {
         let at = routed.change.version;
-        let (kind, shown) = WatchEventType::of(told, at);
+        let (kind, shown) = WatchEventType::of(transition, at);
         let number = self.number() * WatchEventType::ALL.len() + kind as usize;
         let columns = match &self.form {
             ShapeForm::Table(columns) => Some(columns.clone()),
@@ -195,7 +197,7 @@ impl EventEncoder {
                 written = self.write_event(resource, kind, shown, &mut line);
                 Bytes::from(line)
             });
-            // The first who asked could not make it.
+            // The first watch could not create it.
             if line.is_empty() && written.is_ok() {
                 written = Err(not_sent(resource, shown));
             }
@@ -209,8 +211,10 @@ impl EventEncoder {
             second: columns.is_some().then(|| now.as_second()),
         };
         let line = routed.made(&form, || {
-            let Some(told) = told.clone().map(|object| resource.show(object)) else { return Some(Bytes::new()) };
-            let (kind, shown) = WatchEventType::of(&told, at);
+            let Some(transition) = transition.clone().map(|object| resource.show(object)) else {
+                return Some(Bytes::new());
+            };
+            let (kind, shown) = WatchEventType::of(&transition, at);
             let mut line = Vec::new();
             match &columns {
                 Some(columns) => {

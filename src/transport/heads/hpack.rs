@@ -1,7 +1,7 @@
 //! Header blocks of HTTP/2, read and written (RFC 7541).
 //!
-//! What is written has every field as a literal, so that who reads it keeps no table. Any error ends the connection: the tables of both
-//! sides would differ from then on.
+//! Every field is written as a literal, so that the reader needs no table. Any error ends the connection: the tables
+//! of both sides would differ from then on.
 
 use std::collections::VecDeque;
 
@@ -11,8 +11,8 @@ const MOST_TABLE: usize = 4096;
 /// What an entry of the table counts beside its text.
 const ENTRY: usize = 32;
 
-/// What the fields of one block may count. A byte of a block can stand for a whole entry of the table, thousands of bytes. All of
-/// them have to be read before the next block. That work is in no user's share.
+/// The bound of the fields of one block. A byte of a block can refer to a whole entry of the table, thousands of
+/// bytes. All of them have to be read before the next block. That work is in no user's share.
 const MOST_READ: usize = 4 << 20;
 
 /// Fields that both sides know.
@@ -179,7 +179,7 @@ pub(super) struct Skipped {
     held: Vec<u8>,
     /// Bytes of a long text that come next.
     left: usize,
-    /// Whether a table keeps the field whose value comes next, and its name; none if that is long.
+    /// Whether the field whose value comes next is indexed, and its name; `None` for a long name.
     name: Option<(bool, Option<Vec<u8>>)>,
 }
 
@@ -190,7 +190,7 @@ impl Skipped {
     }
 }
 
-/// A text of which perhaps only a part is there.
+/// A text that may be incomplete.
 enum Begun {
     Part,
     /// A text of more than [`LONG_TEXT`] bytes; so many come next.
@@ -257,8 +257,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Reads a part of a block of which nothing is kept but what later blocks refer to. `each` is called with the texts of a field; long ones
-    /// are empty.
+    /// Reads a part of a block of which only the entries of the table are stored. `each` is called with the texts of
+    /// a field; long ones are empty.
     ///
     /// # Errors
     /// The block cannot be read.

@@ -27,11 +27,11 @@ const READ_BY_HYPER: [(&str, &str); 3] =
 pub(super) enum Following {
     /// A body of so many bytes, then the next head.
     Body(u64),
-    /// A body in chunks. The connection ends with this request, so that nobody has to know where the body ends.
+    /// A body in chunks. The connection ends with this request, so the end of the body need not be known.
     Chunks,
 }
 
-/// A head that is there as a whole.
+/// A complete head.
 #[derive(Debug)]
 pub(super) struct CompleteHead {
     /// Its bytes.
@@ -42,7 +42,8 @@ pub(super) struct CompleteHead {
     pub(super) following: Following,
 }
 
-/// Reads a head; `None` if it is not there as a whole. What hyper cannot carry is kept in a slot, with the share that `share` takes.
+/// Reads a head; `None` if it is incomplete. What hyper cannot carry is stored in a slot, with the share that `share`
+/// takes.
 ///
 /// # Errors
 /// Why the request is rejected.

@@ -45,7 +45,7 @@ struct Held {
     _share: Arc<UserShare>,
 }
 
-/// What is kept of one request.
+/// The stored parts of one request.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     /// The query, where the head that hyper gets has none.
@@ -73,7 +73,7 @@ pub(crate) struct Slots(Mutex<Table>);
 struct Table {
     next: u64,
     kept: BTreeMap<u64, Kept>,
-    /// The poll of the connection in which h2 asked for more, and the first slot that was not in use then.
+    /// The poll of the connection in which h2 requested more, and the first slot that was not in use then.
     asked: Option<(u64, u64)>,
     /// The reader of HTTP/1.1, while it waits until the slots are empty.
     waiting: Option<Waker>,
@@ -103,11 +103,12 @@ impl Slots {
         Poll::Pending
     }
 
-    /// Whether h2, which has read everything before and asks for more, may get another request. If not, it may in a later poll of the
-    /// connection; `poll` is the number of this one.
+    /// Whether h2, which has read everything before and requests more, may get another request. If not, it may in a
+    /// later poll of the connection; `poll` is the number of this one.
     ///
-    /// h2 rejects some requests itself, such as those beyond its number of streams, and nobody takes their slots. In each poll of a
-    /// connection hyper takes every request that h2 has read. So slots from before h2 asked are free as soon as that poll has ended.
+    /// h2 rejects some requests itself, such as those beyond its number of streams, and their slots are never taken.
+    /// In each poll of a connection hyper takes every request that h2 has read. So slots from before h2 requested
+    /// more are free as soon as that poll has ended.
     pub(super) fn has_room(&self, poll: u64) -> bool {
         let mut table = self.table();
         let mut untaken = BTreeMap::new();
@@ -137,7 +138,7 @@ impl Slots {
         let kept =
             number.to_str().ok().and_then(|number| number.parse().ok()).and_then(|number| table.kept.remove(&number));
         if table.kept.is_empty() {
-            // An empty map keeps the place of eleven slots, for as long as the connection is idle.
+            // An empty map would retain the memory of eleven slots while the connection is idle.
             table.kept = BTreeMap::new();
         }
         if let Some(reader) = table.waiting.take() {

@@ -1,8 +1,9 @@
-//! Heads of HTTP/2 requests: header blocks are read, changed where hyper could not carry them, and written anew.
+//! Heads of HTTP/2 requests: header blocks are read, changed where hyper could not carry them, and written again.
 //!
-//! h2 resets a stream whose path `http::Uri` rejects, before any code of this server runs. Every block of a connection is written anew,
-//! because the table of a peer's encoder is here and not in h2. All other frames are handed over as they are. What is no valid frame
-//! goes to h2 too, which knows the right error; where it cannot, the connection ends ([`FrameAction::Broken`]).
+//! h2 resets a stream whose path `http::Uri` rejects, before any code of this server runs. Every block of a
+//! connection is written again, because the table of a peer's encoder is here and not in h2. All other frames are
+//! passed on unchanged. Invalid frames go to h2 too, which knows the right error; where it cannot, the connection
+//! ends ([`FrameAction::Broken`]).
 
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
@@ -38,7 +39,7 @@ const PRIORITY: u8 = 0x20;
 /// A frame that h2 answers with the end of the connection: it continues nothing.
 pub(super) const BROKEN: [u8; FRAME_HEAD] = [0, 0, 0, CONTINUATION, END_HEADERS, 0, 0, 0, 1];
 
-/// Fields that stand for the first line of a request.
+/// The fields that replace the first line of a request.
 const PSEUDO: [&[u8]; 5] = [b":method", b":scheme", b":authority", b":path", b":protocol"];
 
 /// Fields about the connection, which h2 rejects.
@@ -256,7 +257,7 @@ impl Frames {
         } else if is_request {
             request(&fields, slots, share).unwrap_or_else(|failure| rejected(failure, fields.is_head(), slots))
         } else {
-            // Trailers, which h2 keeps for as long as nobody reads the body.
+            // Trailers, which h2 stores until the body is read.
             let mut written = Vec::with_capacity(fields.text.len() + 4 * fields.places.len());
             fields.iter().for_each(|(name, value)| hpack::write(&mut written, name, value));
             written
