@@ -31,7 +31,8 @@
 //! as much as the piece, so a watch takes a turn once its pieces have come to a unit.
 //!
 //! A turn that was granted is used within [`VALID_ROUNDS`], or its task waits again. Otherwise a client could collect
-//! turns for many streams, by closing their windows meanwhile, and use them at once.
+//! turns for many streams, by closing their windows meanwhile, and use them at once. It also waits again if turns of its user have cost
+//! the round more than all seats: otherwise 32 turns of half a second each, of a user of whom nothing is known yet, would be one round.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -155,7 +156,8 @@ impl Seats {
     fn charge(&self, user: &User, units: u64) {
         // Far from an overflow into the flag: nothing runs for so long.
         let before = self.taken.fetch_add(units.min(CLOSED >> 8), Ordering::Relaxed);
-        if before >= CLOSED {
+        // Long turns are remembered even if nothing waits: they can be the first of many.
+        if before >= CLOSED || units >= UNITS_PER_SEAT {
             self.lock().queue.charge(user, units);
         }
     }
@@ -178,6 +180,17 @@ impl Seats {
             }
         }
         is_waiting
+    }
+
+    /// Has the task of a request that waits with this ticket woken when its turn comes.
+    fn sleep(self: &Arc<Seats>, mut shared: MutexGuard<'_, Shared>, ticket: Ticket, context: &Context<'_>) {
+        shared.sleeping.insert(ticket, Sleeper { waker: context.waker().clone(), granted: None });
+        self.taken.fetch_or(CLOSED, Ordering::Relaxed);
+        let must_end = !std::mem::replace(&mut shared.is_ending, true);
+        drop(shared);
+        if must_end {
+            self.end_round();
+        }
     }
 
     /// Starts the task that ends the round after all runnable tasks have run.
@@ -359,9 +372,13 @@ impl Worker {
                 None => 0,
             };
             shared.sleeping.remove(&ticket);
-            drop(shared);
             self.ticket = None;
             if granted + VALID_ROUNDS >= round {
+                if shared.queue.take_back(&self.user, ticket, self.seats.turn()) {
+                    self.ticket = Some(ticket);
+                    self.seats.sleep(shared, ticket, context);
+                    return Poll::Pending;
+                }
                 self.paid = self.seats.turn().places;
                 return Poll::Ready(Ok(()));
             }
@@ -382,14 +399,8 @@ impl Worker {
                 }
             }
         }
-        shared.sleeping.insert(ticket, Sleeper { waker: context.waker().clone(), granted: None });
-        self.seats.taken.fetch_or(CLOSED, Ordering::Relaxed);
         self.ticket = Some(ticket);
-        let must_end = !std::mem::replace(&mut shared.is_ending, true);
-        drop(shared);
-        if must_end {
-            self.seats.end_round();
-        }
+        self.seats.sleep(shared, ticket, context);
         Poll::Pending
     }
 

@@ -12,6 +12,8 @@
 //!   starts at the level of the one who was served last, so idle time gives no credit, and unpaid use is remembered until
 //!   the others have used as much. The bound is never exceeded, except by one request that is larger than all places. A user whose
 //!   turns have cost more than they took gets fewer of them in a round: otherwise a round would last as long as all of them together.
+//!   What a user's turns cost is not known before the first one, so granted turns come back too: once a round has cost twice its places,
+//!   the users who overdrew it have no further turn in it ([`FairQueue::take_back`]).
 //!
 //! Within a user it is first come, first served. No request overtakes the one that is next, even if it would fit:
 //! otherwise large requests would wait forever.
@@ -88,6 +90,10 @@ pub struct FairQueue<User> {
     order: BTreeSet<(Rank, User)>,
     /// Turns given out, or the use of the user who was served last.
     now: u64,
+    /// Rounds that have begun.
+    round: u64,
+    /// What the turns of this round have cost beyond what they took.
+    overdrawn: u64,
     waiting: usize,
 }
 
@@ -102,6 +108,8 @@ struct Share {
     used: u64,
     /// What a turn is expected to cost beyond what it takes, because earlier ones did.
     beyond: u64,
+    /// The last round in which a turn has cost more than it took.
+    overdrew_in: Option<u64>,
 }
 
 impl Share {
@@ -115,7 +123,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
     /// An empty queue.
     pub fn new(kind: Places, bounds: Bounds) -> FairQueue<User> {
         let (users, order) = (HashMap::new(), BTreeSet::new());
-        FairQueue { kind, bounds, places: 0, bytes: 0, users, order, now: 0, waiting: 0 }
+        FairQueue { kind, bounds, places: 0, bytes: 0, users, order, now: 0, round: 0, overdrawn: 0, waiting: 0 }
     }
 
     /// The bounds of the queue.
@@ -184,12 +192,33 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
 
     /// Counts places that a request used beyond those it was granted. They count against the next turns of its user.
     pub fn charge(&mut self, user: &User, places: u64) {
-        let now = self.now;
+        let (now, round) = (self.now, self.round);
         self.places = self.places.saturating_add(places);
+        self.overdrawn = self.overdrawn.saturating_add(places);
         self.change(user, |share| {
             share.used = share.used.max(now).saturating_add(places);
             share.beyond = share.beyond.midpoint(places);
+            share.overdrew_in = Some(round);
         });
+    }
+
+    /// Takes a granted turn back that is not used yet, if the round has cost too much already and its user is one reason; returns whether
+    /// it did. The request waits again, before later ones of its user: tickets of later requests are larger numbers.
+    ///
+    /// Otherwise the turns of a round, granted before anything was known of their cost, would all be used, however long they take, and
+    /// other users would wait for all of them.
+    pub fn take_back(&mut self, user: &User, ticket: Ticket, cost: Cost) -> bool {
+        let has_overdrawn = self.users.get(user).is_some_and(|share| share.overdrew_in == Some(self.round));
+        if !has_overdrawn || self.overdrawn <= self.bounds.places {
+            return false;
+        }
+        self.waiting += 1;
+        self.change(user, |share| {
+            share.used = share.used.saturating_sub(cost.places);
+            let place = share.waiting.partition_point(|(waiting, _)| *waiting < ticket);
+            share.waiting.insert(place, (ticket, cost));
+        });
+        true
     }
 
     /// Frees the place of a request; returns the tickets whose turn it is now.
@@ -204,7 +233,8 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
 
     /// Ends a round: all places are free again. Returns the tickets whose turn it is.
     pub fn next_round(&mut self) -> Vec<Ticket> {
-        (self.places, self.bytes) = (0, 0);
+        (self.places, self.bytes, self.overdrawn) = (0, 0, 0);
+        self.round += 1;
         let turns = self.next_turns();
         // Without waiting users there is nothing to compare with.
         let (now, waiting) = (self.now, self.waiting);

@@ -221,11 +221,17 @@ struct NaiveRounds {
     /// What turns are expected to cost beyond what they take.
     beyond: [u64; 4],
     now: u64,
+    /// Turns of this round.
+    granted: Vec<(u8, Ticket, u64)>,
+    /// What turns of this round have cost beyond what they took, by user.
+    overdrawn: [u64; 4],
 }
 
 impl NaiveRounds {
     fn next_round(&mut self) -> Vec<Ticket> {
         let (mut taken, mut granted) = (0, Vec::new());
+        self.granted.clear();
+        self.overdrawn = [0; 4];
         loop {
             let next = (0..4u8)
                 .filter_map(|who| {
@@ -241,7 +247,7 @@ impl NaiveRounds {
             }
             taken += cost + *beyond;
             *beyond -= beyond.div_ceil(8);
-            self.waiting.remove(head);
+            self.granted.push(self.waiting.remove(head));
             self.now = used;
             self.used[usize::from(who)] = used + cost;
             granted.push(ticket);
@@ -262,6 +268,17 @@ impl NaiveRounds {
         }
     }
 
+    fn take_back(&mut self, place: usize) -> bool {
+        let (who, _, cost) = self.granted[place];
+        if self.overdrawn[usize::from(who)] == 0 || self.overdrawn.iter().sum::<u64>() <= SEATS {
+            return false;
+        }
+        self.waiting.push(self.granted.remove(place));
+        self.waiting.sort_by_key(|(_, ticket, _)| *ticket);
+        self.used[usize::from(who)] -= cost;
+        true
+    }
+
     fn wait(&mut self, user: u8, ticket: Ticket, cost: u64) {
         let used = &mut self.used[usize::from(user)];
         if !self.waiting.iter().any(|(waiting, _, _)| *waiting == user) {
@@ -279,6 +296,7 @@ enum Event {
     Wait { user: u8, cost: u64 },
     Charge { user: u8, cost: u64 },
     GiveUp(usize),
+    TakeBack(usize),
     Round,
 }
 
@@ -287,7 +305,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     let flood = (1u64..4).prop_map(|cost| Event::Wait { user: 0, cost });
     let charge = (0u8..4, 1u64..30).prop_map(|(user, cost)| Event::Charge { user, cost });
     let give_up = (0usize..64).prop_map(Event::GiveUp);
-    vec(prop_oneof![4 => wait, 6 => flood, 1 => charge, 1 => give_up, 3 => Just(Event::Round)], 0..200)
+    let take_back = (0usize..64).prop_map(Event::TakeBack);
+    vec(prop_oneof![4 => wait, 6 => flood, 1 => charge, 1 => give_up, 1 => take_back, 3 => Just(Event::Round)], 0..200)
 }
 
 proptest! {
@@ -315,6 +334,13 @@ proptest! {
                     *used = (*used).max(naive.now) + cost;
                     let beyond = &mut naive.beyond[usize::from(who)];
                     *beyond = beyond.midpoint(cost);
+                    naive.overdrawn[usize::from(who)] += cost;
+                }
+                Event::TakeBack(place) if !naive.granted.is_empty() => {
+                    let place = place % naive.granted.len();
+                    let (who, ticket, cost) = naive.granted[place];
+                    let taken_back = queue.take_back(&user(who), ticket, Cost { places: cost, bytes: 0 });
+                    prop_assert_eq!(taken_back, naive.take_back(place), "step {}", number);
                 }
                 Event::GiveUp(place) if !naive.waiting.is_empty() => {
                     let (who, gone, _) = naive.waiting.remove(place % naive.waiting.len());
@@ -328,7 +354,7 @@ proptest! {
                     prop_assert!(was_waiting == 0 || !granted.is_empty(), "seats do not stay empty while requests wait");
                     prop_assert!(queue.places() <= SEATS || granted.len() == 1, "the bound");
                 }
-                Event::Charge { .. } | Event::GiveUp(_) => {}
+                Event::Charge { .. } | Event::GiveUp(_) | Event::TakeBack(_) => {}
             }
             prop_assert_eq!(queue.waiting(), naive.waiting.len());
         }
