@@ -25,7 +25,7 @@ struct Shared<User> {
     sleeping: HashMap<Ticket, oneshot::Sender<()>>,
 }
 
-/// What is in use.
+/// Permits and bytes in use, and queued requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InUse {
     /// Places.

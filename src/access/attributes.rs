@@ -35,7 +35,7 @@ pub struct ResourceAttributes {
     pub name: String,
     /// Of the field selector. Empty if it is invalid or too long: the request is then authorized for more, not for less.
     pub fields: Vec<FieldRequirement>,
-    /// Of the label selector; likewise.
+    /// The requirements of the label selector; likewise.
     pub labels: Vec<LabelRequirement>,
 }
 

@@ -39,7 +39,7 @@ pub const ALWAYS_ALLOWED: [&str; 3] = ["/healthz", "/readyz", "/livez"];
 /// The decision about a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It is allowed.
+    /// The request is allowed.
     Allowed,
     /// It is denied, with the authorizer's reason, which is often empty.
     Denied(String),

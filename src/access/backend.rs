@@ -30,7 +30,8 @@ const PAUSE_GROWS_BY: f64 = 1.5;
 /// Reviews in progress at a time. Further ones wait, within their time; upstream permits 200 in a second.
 const MOST_AT_ONCE: u64 = 120;
 
-/// So many of these places are for flows without a review in progress: slow reviews of one user do not delay another user's first one.
+/// The number of these places for flows without a review in progress: slow reviews of one user do not delay another
+/// user's first one.
 const FIRST_AT_ONCE: u64 = 20;
 
 /// Bytes of a response. Most have some kilobytes; groups and extra values can make them longer.
@@ -45,7 +46,7 @@ pub enum ReviewError {
     /// The API server was not reached.
     #[error("{0}")]
     Unreachable(String),
-    /// It took too long.
+    /// The review took too long.
     #[error("the API server did not respond to a {0} within {seconds} s", seconds = LONGEST.as_secs())]
     Timeout(&'static str),
     /// The API server rejected the review itself.
@@ -71,7 +72,7 @@ pub enum ReviewError {
 /// Whose places a review takes, as in API Priority and Fairness. The flow with the fewest reviews in progress is next.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ReviewFlow {
-    /// That of a user.
+    /// The flow of a user.
     User(Arc<str>),
     /// That of the client's address, for a token whose user is not known yet; of IPv6, its /64 network.
     Address(Option<IpAddr>),
@@ -162,7 +163,7 @@ impl Backend {
         }
     }
 
-    /// One try. The error says whether a retry may help.
+    /// Tries once. The error has whether a retry may help.
     async fn once(&self, review: ReviewKind, body: Bytes) -> Result<Value, (ReviewError, bool)> {
         let path = match review {
             ReviewKind::Token => "/apis/authentication.k8s.io/v1/tokenreviews",

@@ -118,7 +118,7 @@ struct TrustAnchor {
 /// Why a bundle of authorities is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateAuthoritiesError {
-    /// It has no certificate.
+    /// The bundle has no certificate.
     #[error("it has no certificate")]
     Empty,
     /// A certificate cannot be read.

@@ -63,7 +63,7 @@ pub struct FailureBudget {
 #[derive(Debug)]
 pub struct FailureRateLimiter<Key> {
     budget: FailureBudget,
-    /// When each will be full.
+    /// The time when the bucket of each key is full again.
     full_at: HashMap<Key, Instant>,
     /// The key of all further ones beyond [`MOST_KEYS`].
     overflow: Key,

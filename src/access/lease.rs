@@ -38,7 +38,7 @@ use crate::fair_semaphore::FairSemaphore;
 /// How often a lease is checked at least. With a cached decision of ten seconds and a review of ten, five minutes.
 pub const EVERY: Duration = Duration::from_secs(280);
 
-/// How soon after a check without a result.
+/// How soon a check without a result is repeated.
 const AFTER_NO_RESULT: Duration = Duration::from_secs(10);
 
 /// How long a lease holds without a result.

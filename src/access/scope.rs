@@ -7,7 +7,7 @@ use super::attributes::{Attributes, RequiredPermissions};
 /// Which permissions a request needs.
 #[derive(Clone, Copy)]
 pub enum AuthorizationScope<'a> {
-    /// Those of the request itself.
+    /// The permission for the request itself.
     Request,
     /// A request through a View.
     View(ViewScope<'a>),

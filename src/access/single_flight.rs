@@ -24,7 +24,7 @@ pub enum CacheResult {
     Hit,
     /// Another caller was requesting it.
     Shared,
-    /// It was requested.
+    /// A new request was sent.
     Miss,
 }
 
@@ -32,13 +32,13 @@ pub enum CacheResult {
 pub struct SingleFlightCache<Answer: Clone> {
     entries: Mutex<Entries<Answer>>,
     most: usize,
-    /// For how long an answer is cached; `None`: not at all.
+    /// How long an answer is cached; `None`: not at all.
     keep: fn(&Answer) -> Option<Duration>,
 }
 
 struct Entries<Answer: Clone> {
     entries: HashMap<CacheKey, Entry<Answer>>,
-    /// By last use.
+    /// Keys in the order of their last use.
     order: BTreeMap<u64, CacheKey>,
     uses: u64,
 }
@@ -60,7 +60,7 @@ impl<Answer: Clone> fmt::Debug for SingleFlightCache<Answer> {
 }
 
 impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
-    /// At most so many answers, each cached as long as `keep` says.
+    /// A cache of at most this many answers, each for the time that `keep` returns.
     pub fn new(most: usize, keep: fn(&Answer) -> Option<Duration>) -> Arc<SingleFlightCache<Answer>> {
         let entries = Entries { entries: HashMap::new(), order: BTreeMap::new(), uses: 0 };
         Arc::new(SingleFlightCache { entries: Mutex::new(entries), most, keep })

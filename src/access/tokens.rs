@@ -52,7 +52,7 @@ const LEEWAY: Duration = Duration::from_secs(60);
 /// The result of the reviews of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TokenReviewResult {
-    /// It is valid; its user.
+    /// The token is valid; its user.
     Authenticated(Arc<Identity>),
     /// It is invalid, expired, malformed, or for another audience.
     Rejected {

@@ -112,7 +112,7 @@ pub enum ScrapeError {
     /// A line is truncated, or it is not in the text format.
     #[error("line {line} of the metrics cannot be read, {cause}: {text}")]
     Line {
-        /// From 1.
+        /// The number of the line, from 1.
         line: usize,
         /// What is invalid.
         cause: SampleError,
@@ -165,7 +165,7 @@ const METRICS: [(&str, Target, Option<&str>); 13] = [
 /// How a sample names its resource.
 enum Named {
     Resource(ResourceName),
-    /// By group and kind.
+    /// A group and a kind.
     Kind(String, String),
     /// By the prefix of its keys in etcd.
     Prefix(String),

@@ -18,7 +18,7 @@ const FILE_MODE: u32 = 0o600;
 /// How to continue a line of which only a part was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resume {
-    /// With the byte after that part.
+    /// Continue with the byte after that part.
     Continue,
     /// With the first byte of the line, since that part is elsewhere.
     Restart,

@@ -3,7 +3,7 @@
 /// Which requests are logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// None.
+    /// No request.
     None,
     /// Requests through Views with `authorization: View`, and rejected requests through any name of a View.
     #[default]

@@ -71,12 +71,12 @@ pub(super) fn text(json: &[u8], output: OutputFormat) -> anyhow::Result<String> 
 /// What columns show of a document: of an index its parts, of others their schemas.
 #[derive(Debug, Default, Deserialize)]
 struct Summary {
-    /// Of an index.
+    /// The documents of an index.
     #[serde(default)]
     paths: BTreeMap<String, Part>,
-    /// Of v2.
+    /// The definitions of v2.
     definitions: Option<BTreeMap<String, Schema>>,
-    /// Of v3.
+    /// The components of v3.
     components: Option<Components>,
 }
 

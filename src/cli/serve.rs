@@ -100,7 +100,7 @@ fn options(arguments: ServeArguments) -> ServeOptions {
 
 /// The addresses of this server.
 pub(super) struct Reached {
-    /// Of the API.
+    /// The address of the API.
     pub(super) address: SocketAddr,
     /// The file of the certificate; `None` for plain HTTP.
     pub(super) certificate: Option<PathBuf>,

@@ -67,7 +67,7 @@ struct Labels {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Reading {
     paths: Paths,
-    /// In the order of the fields.
+    /// Where each field is read, in the order of the fields.
     sources: Vec<FieldSource>,
     metadata: usize,
     name: usize,

@@ -25,7 +25,7 @@ pub struct Prune(Vec<(Box<str>, PrunedPart)>);
 /// How much of a member is pruned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PrunedPart {
-    /// With all that is in it.
+    /// The whole member.
     Whole,
     /// Some of what is in it.
     Inside(Prune),
@@ -197,7 +197,7 @@ impl Prune {
     }
 }
 
-/// What a value loses.
+/// What is pruned of a value.
 #[derive(Clone, Copy)]
 struct Loss<'p> {
     /// The paths that continue in it.
@@ -234,7 +234,7 @@ struct Open<'p> {
     is_list: bool,
     /// Members or elements so far.
     read: usize,
-    /// Those of them that remain.
+    /// The number of members that were written.
     written: usize,
 }
 

@@ -71,7 +71,7 @@ pub struct VersionValidation {
 pub struct RejectedPath {
     /// The path as written.
     pub json_path: String,
-    /// As in [`StatusCause`].
+    /// The reason, as in [`StatusCause`].
     pub reason: &'static str,
     /// As in [`StatusCause`]; of several rules the first one's.
     pub message: String,

@@ -17,7 +17,7 @@ pub struct Bodies {
     bytes: Arc<Shares<User>>,
 }
 
-/// What is in memory.
+/// Bodies in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InMemory {
     /// Bodies.
@@ -26,7 +26,7 @@ pub struct InMemory {
     pub bytes: u64,
 }
 
-/// A user's first body may have so many bytes whatever others send: far more than a Pod.
+/// The bytes that a user's first body may have whatever others send: far more than a Pod.
 const FIRST_BYTES: u64 = 256 << 10;
 
 /// The place of one body; free again when dropped.

@@ -41,8 +41,8 @@ pub(crate) const IDLE: Duration = Duration::from_secs(90);
 /// Bound of a connection whose requests are all rejected, although one was authenticated before.
 pub(crate) const REJECTED: Duration = Duration::from_secs(5 * 60);
 
-/// After the server has announced the end of a connection: how long a peer may take to end it that is not authenticated, or whose
-/// place is needed.
+/// After the server has announced the end of a connection: how long an unauthenticated peer, or one whose place is
+/// needed, may take to end it.
 const SHORT_GRACE: Duration = Duration::from_secs(10);
 
 /// The same for any other peer without a request in progress.
@@ -92,9 +92,9 @@ impl CloseReason {
 /// Whether a connection may continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionDecision {
-    /// Until then at least.
+    /// Keep it at least until this time.
     KeepUntil(Instant),
-    /// It has to end.
+    /// The connection must end.
     Close(CloseReason),
 }
 

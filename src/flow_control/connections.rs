@@ -46,11 +46,11 @@ pub const METRICS_CONNECTIONS: usize = 64;
 /// Unauthenticated connections, and those of one address in a crowded table, have this part of the places.
 const PART: usize = 4;
 
-/// An address has at least so many places.
+/// The minimum number of places of an address.
 const LEAST_SHARE: usize = 4;
 
-/// Bytes of requests of HTTP/2 that have arrived and were not looked at yet, at most. A peer can send thousands in the time of one poll of
-/// its connection, and each header field of some of them is one byte on the wire.
+/// The maximum bytes of HTTP/2 requests that have arrived and are not processed yet. A peer can send thousands in the
+/// time of one poll of its connection, and each header field of some of them is one byte on the wire.
 pub const MOST_UNSTARTED: u64 = 64 << 20;
 
 /// Beyond this number of bytes, connections without credentials are not read until others were processed. Beyond the
@@ -60,7 +60,7 @@ const MOST_UNAUTHENTICATED_UNSTARTED: u64 = 4 << 20;
 const MOST_READ_UNSTARTED: u64 = 16 << 20;
 const MOST_UNSTARTED_OF_ADDRESS: u64 = 1 << 20;
 
-/// So many of them may be of one address whatever the others send.
+/// The bytes that one address may have whatever the others send.
 const FIRST_UNSTARTED: u64 = 512 << 10;
 
 /// What a long head takes in memory while its length is not known.
@@ -105,7 +105,7 @@ struct Table {
     origins: HashMap<Origin, usize>,
     unauthenticated: ConnectionGroups<Origin, ConnectionState>,
     authenticated: ConnectionGroups<User, ConnectionState>,
-    /// For whom authenticated connections count.
+    /// The users of authenticated connections.
     users: HashMap<u64, User>,
 }
 
@@ -212,8 +212,8 @@ impl Connections {
         self.heads.total()
     }
 
-    /// Takes the share of a request of so many bytes that has arrived over HTTP/2, until it is looked at; `None`: its stream is to be
-    /// reset.
+    /// Takes the share of a request of this many bytes that has arrived over HTTP/2, until it is processed; `None`:
+    /// its stream must be reset.
     pub(crate) fn begin_stream(&self, user: &User, bytes: u64) -> Option<UserShare> {
         let share = self.streams.take(user, bytes);
         if share.is_none() {
@@ -385,7 +385,7 @@ impl Connections {
         Limited { limit: Limit::Connections, message, retry_after: Some(1) }
     }
 
-    /// The error of a user who has too many connections.
+    /// The error for a user with too many connections.
     fn limited_user(&self, user: &User, own: usize) -> Limited {
         let message = format!(
             "too many connections: all {} places for authenticated connections are taken, {own} of them by user {user}, and no \

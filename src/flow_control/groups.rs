@@ -1,7 +1,7 @@
 //! Connections in groups, such as those of one address or of one user: which group has most, and which connection of it has to go.
 //!
-//! All operations take logarithmic time. So not all connections of a group are looked at for one without a request in progress,
-//! but the oldest ones.
+//! All operations take logarithmic time. So only the oldest connections of a group are searched for one without a
+//! request in progress.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,7 +14,8 @@ pub(crate) trait GroupMember {
     fn is_idle(&self) -> bool;
 }
 
-/// How many connections, and groups with as many as the largest, are looked at for a connection without a request in progress.
+/// How many connections, and groups with as many as the largest, are searched for a connection without a request in
+/// progress.
 const MOST_CANDIDATES: usize = 16;
 
 /// Connections by group. Their numbers are in the order of their arrival.
@@ -71,7 +72,7 @@ impl<Key: Clone + Eq + Hash + Ord, State: GroupMember> ConnectionGroups<Key, Sta
         removed
     }
 
-    /// The oldest connection of a group without a request in progress, as far as it is looked for.
+    /// The oldest connection of a group without a request in progress, among those that are searched.
     pub(super) fn idle_of(&self, key: &Key) -> Option<u64> {
         let mut candidates = self.groups.get(key)?.iter().take(MOST_CANDIDATES);
         candidates.find(|(_, state)| state.is_idle()).map(|(number, _)| *number)

@@ -12,7 +12,7 @@ pub(super) const QUEUE_PATIENCE: Duration = Duration::from_secs(15);
 /// Seconds after which a refused request may be repeated, as kube-apiserver's priority and fairness names them.
 pub(super) const RETRY_AFTER: u64 = 1;
 
-/// So many users may have full queues before only the first request of a further user may wait.
+/// The number of users who may have full queues before only the first request of a further user may wait.
 pub(super) const WAITING_USERS: usize = 16;
 
 /// Seats for each processor. A seat is about a millisecond of work, so a round of seats takes about as many milliseconds.
@@ -29,7 +29,7 @@ pub enum Limit {
     ConnectionsPerAddress,
     /// Authenticated connections of one user.
     ConnectionsPerUser,
-    /// Bytes of requests of HTTP/2 that have arrived and were not looked at yet.
+    /// Bytes of HTTP/2 requests that have arrived and are not processed yet.
     UnstartedRequests,
     /// Watches of one user.
     WatchesPerUser,
@@ -128,9 +128,9 @@ impl Limit {
 /// Refused for a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limited {
-    /// Which.
+    /// The limit.
     pub limit: Limit,
-    /// For a person: the limit, its option and value, and the remedy.
+    /// The message for users: the limit, its option and value, and the remedy.
     pub message: String,
     /// Seconds after which to come again, where a little time helps.
     pub retry_after: Option<u64>,

@@ -20,7 +20,7 @@ use crate::model::quantity::Bytes;
 /// Lists up to this size are not queued: they are written within some milliseconds.
 pub const LARGE: u64 = 4 << 20;
 
-/// So many lists of one user wait for each place there is, before further ones are refused.
+/// The number of lists of one user that may wait for each permit, before further ones are rejected.
 const WAITING_FOR_EACH_PLACE: usize = 4;
 
 /// The places.

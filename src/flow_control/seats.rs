@@ -53,11 +53,11 @@ use crate::query::work::yield_to_others;
 /// Parts of a seat.
 const UNITS_PER_SEAT: u64 = 8;
 
-/// How much work a unit is. Work in smaller pieces than this is paid for once so much has come together.
+/// The duration of a unit of work. Smaller pieces of work are paid for once they add up to this.
 pub const UNIT_TIME: Duration = Duration::from_micros(125);
 
-/// So many requests of one user wait for each seat there is, before further ones are refused: as many as two HTTP/2
-/// connections carry, for two processors.
+/// The number of requests of one user that may wait for each seat, before further ones are rejected: as many as two
+/// HTTP/2 connections carry, for two processors.
 const WAITING_FOR_EACH_SEAT: usize = 128;
 
 /// Rounds in which a granted turn can be used: enough for a task whose thread is busy meanwhile.

@@ -11,7 +11,7 @@ use super::user::User;
 /// An answer with unread bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseBacklog {
-    /// Whose it is.
+    /// The user.
     pub user: User,
     /// How many bytes are unread.
     pub bytes: u64,

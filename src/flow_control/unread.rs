@@ -1,8 +1,8 @@
 //! Bytes that were written for clients, and that no socket has taken yet.
 //!
-//! A reader that stops leaves them in the process: in hyper, and in the send queues of HTTP/2 streams, up to what a client
-//! announces as its window. Every piece of an answer is therefore counted from when its body gives it away until its
-//! memory is free, because the count is part of the piece. Two bounds apply:
+//! A reader that stops leaves them in the process: in hyper, and in the send queues of HTTP/2 streams, up to what a
+//! client announces as its window. Every piece of a response is therefore counted from when its body yields it until
+//! its memory is free, because the count is part of the piece. Two bounds apply:
 //!
 //! - One answer is not continued while [`WATCH_AHEAD`] or [`LIST_AHEAD`] bytes of it are unread. So each holds at most
 //!   that and one more piece, whatever window the client announces.
@@ -56,13 +56,13 @@ pub const SMALL: usize = 16 << 10;
 /// The unread bytes of a server.
 #[derive(Debug)]
 pub struct Unread {
-    /// Of watches.
+    /// The bound of unread bytes of watches.
     most: u64,
-    /// Of watches.
+    /// Unread bytes of watches.
     watches: AtomicU64,
-    /// Of all answers.
+    /// Unread bytes of all responses.
     total: AtomicU64,
-    /// Of answers that are about to end: counted in the total until they have.
+    /// Unread bytes of responses that are about to end: counted in the total until they have.
     ending: AtomicU64,
     /// Counts the pieces that were read: the clock that measures the progress of readers.
     taken: AtomicU64,
@@ -82,7 +82,7 @@ pub struct Unread {
 #[derive(Debug, Default)]
 struct Users {
     known: HashMap<User, Weak<UserUnread>>,
-    /// With so many, those without watches are removed.
+    /// At this number, users without watches are removed.
     most: usize,
 }
 
@@ -139,7 +139,7 @@ pub struct Meter {
     /// Its task may be among those that wait.
     has_waited: AtomicBool,
     answer: Option<Arc<UnreadResponse>>,
-    /// Held by the meter until there is an answer, then by the answer.
+    /// Held by the meter until there is a response, then by the response.
     share: Option<UserShare>,
 }
 
@@ -153,14 +153,14 @@ pub struct UnreadResponse {
     number: u64,
     is_watch: bool,
     bytes: AtomicU64,
-    /// When its reader took something last.
+    /// When its reader read something last.
     progress: AtomicU64,
     /// The bytes that it had when it was marked as ending.
     ending: AtomicU64,
     is_ended: AtomicBool,
     /// Its body waits until something is read.
     waits: AtomicBool,
-    /// Of the task that sends it.
+    /// The waker of the task that sends it.
     task: Waker,
     /// What a response that is no watch may hold, until all of its pieces are free.
     share: Mutex<Option<UserShare>>,
@@ -191,14 +191,15 @@ impl Unread {
         }
     }
 
-    /// Takes the share of a response that is no watch and may hold so many bytes; a streamed one holds [`STREAMED`].
+    /// Takes the share of a response that is no watch and may hold this many bytes; a streamed one holds
+    /// [`STREAMED`].
     ///
     /// # Errors
     /// 429 when the responses that this user has not read hold as much as they may.
     pub fn admit(&self, user: &User, bytes: u64) -> Result<UserShare, Limited> {
         self.responses.take(user, bytes).ok_or_else(|| {
             let (flag, most) = (Limit::UnreadBytes.flag(), quantity::Bytes(self.responses.most()));
-            // How much is counted says how long objects are that the caller may not see, and what others do.
+            // The count reveals how long objects are that the caller may not see, and what others do.
             let message = format!(
                 "too many requests, please try again later: user {user} has not read responses that take as much memory as is free of \
                  {flag}={most}. Read responses before you send more requests, send fewer at a time, or raise {flag}"
@@ -358,7 +359,7 @@ impl Meter {
     /// Whether the next piece can be made: not too much is unread. Otherwise the task is woken when something has been read.
     pub fn is_ready(&self, context: &Context<'_>) -> bool {
         let Some(answer) = &self.answer else { return self.has_room_among_all(context) };
-        // Past the bound of all, only watches of which nothing is unread go on.
+        // Beyond the bound of all, only watches without unread bytes continue.
         let is_full = self.is_watch && self.unread.bytes() > self.unread.most;
         let ahead = if is_full { 1 } else { self.ahead };
         let has_room = || answer.bytes.load(Ordering::SeqCst) < ahead;
@@ -473,7 +474,8 @@ impl AsRef<[u8]> for Piece {
 }
 
 impl Drop for Piece {
-    /// The socket has taken the piece: its bytes are no longer unread, its reader has made progress, and a body that waits can go on.
+    /// The socket has taken the piece: its bytes are no longer unread, its reader has made progress, and a waiting
+    /// body can continue.
     fn drop(&mut self) {
         let (length, answer) = (self.bytes.len() as u64, &self.answer);
         answer.bytes.fetch_sub(length, Ordering::SeqCst);

@@ -1,8 +1,10 @@
 //! Open watches of each user, and the most that one may have.
 //!
-//! A watch counts as one, and as one more for each [`WATCH_BYTES`] that it holds of its request: selectors, the question about its
-//! permission, its path for the audit log; and until they are sent, places of its initial events. A selector may be as long as a URL. So the number is a bound of memory too. All users together have four times as many as one, shared
-//! as [`Shares`] says. A watch is counted from its answer to its end; in between nothing is looked at.
+//! A watch counts as one, and as one more for each [`WATCH_BYTES`] that it holds of its request: selectors, the
+//! review of its permission, its path for the audit log; and until they are sent, handles of its initial events. A
+//! selector may be as long as a URL. So the number is a bound of memory too. All users together have four times as
+//! many as one, shared as [`Shares`] describes. A watch is counted from its response to its end, without further work
+//! in between.
 
 use std::sync::Arc;
 
@@ -13,10 +15,10 @@ use crate::model::shares::Shares;
 /// About the memory of a watch without a selector, in bytes.
 pub const WATCH_BYTES: usize = 6 << 10;
 
-/// All users together may have so many times as many watches as one.
+/// All users together may have this many times as many watches as one.
 const USERS: u64 = 4;
 
-/// A user may have so many whatever others have: more than most controllers.
+/// The number of watches that a user may have whatever others have: more than most controllers.
 const FIRST: u64 = 100;
 
 /// Counts them.

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::cursor::{Cursor, LIST_GOES_ON, MAX_DEPTH, OBJECT_GOES_ON, Span, SyntaxError, TOO_DEEP};
 use super::text::unescape;
 
-/// Why bytes are no value of so many levels.
+/// Why bytes are no value of at most this many levels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidJson {
     /// Not JSON, or cut short.
@@ -25,7 +25,7 @@ pub enum InvalidJson {
     TooDeep {
         /// Byte offset.
         offset: usize,
-        /// How many the caller allows.
+        /// The number of levels that the caller allows.
         levels: usize,
     },
 }
@@ -358,7 +358,7 @@ fn next(cursor: &mut Cursor<'_>, is_list: bool, has_values: bool) -> Result<Next
     Ok(Next::Value(key))
 }
 
-/// Reads a value of at most so many levels.
+/// Parses a value of at most this many levels.
 ///
 /// # Errors
 /// Bytes that are no JSON value, or nest deeper.

@@ -32,10 +32,10 @@ const TEXT: usize = 16;
 /// A text whose value would take more memory than it may, or that is no JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Overweight {
-    /// It would take too much.
+    /// The value would take more than this many bytes.
     #[error("its values would take more than {0} bytes of memory")]
     TooMuch(usize),
-    /// It is not JSON.
+    /// The text is not JSON.
     #[error("{0}")]
     Syntax(String),
 }
@@ -47,8 +47,8 @@ struct Open {
     commas: usize,
 }
 
-/// Whether the value of a JSON text takes at most so many bytes of memory. For bytes that are not JSON, it bounds what a parser builds before it
-/// fails.
+/// Whether the value of a JSON text takes at most this many bytes of memory. For bytes that are not JSON, it bounds
+/// what a parser builds before it fails.
 pub(crate) fn is_within(json: &[u8], most: usize) -> bool {
     memory_of(json, most) <= most
 }

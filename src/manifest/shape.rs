@@ -31,7 +31,7 @@ pub enum DocumentShape {
 pub struct ShapeErrors {
     /// Paths of members that do not exist.
     pub unknown: Vec<String>,
-    /// What has another type.
+    /// Messages about members of another type.
     pub misshapen: Vec<String>,
 }
 

@@ -31,10 +31,10 @@ pub enum Syntax {
 /// Why a text is not one document.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SingleDocumentError {
-    /// It cannot be read.
+    /// The document cannot be read.
     #[error(transparent)]
     Invalid(#[from] InvalidDocument),
-    /// It is empty.
+    /// The text has no document.
     #[error("one document is expected, not 0")]
     None,
     /// There are two or more.

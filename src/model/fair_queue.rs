@@ -21,7 +21,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::Hash;
 
-/// When places come back.
+/// When places are free again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Places {
     /// Each when its holder leaves.
@@ -30,7 +30,7 @@ pub enum Places {
     ForOneRound,
 }
 
-/// How much there is to share.
+/// What users share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Places taken at a time, or in a round.
@@ -65,7 +65,7 @@ pub enum Entered {
     Rejected(Scarce),
 }
 
-/// What there is too little of.
+/// What is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scarce {
     /// Places.
@@ -84,7 +84,7 @@ pub struct FairQueue<User> {
     bounds: Bounds,
     places: u64,
     bytes: u64,
-    /// Users who have, want or owe something.
+    /// Users who have places, wait for one, or used more than they were granted.
     users: HashMap<User, Share>,
     /// Users who wait, the next one first.
     order: BTreeSet<(Rank, User)>,
@@ -113,7 +113,7 @@ struct Share {
 }
 
 impl Share {
-    /// The order of users: who has less comes first.
+    /// The sort key of users: who has less comes first.
     fn rank(&self) -> Rank {
         (self.places, self.used)
     }
@@ -269,7 +269,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         self.kind == Places::UntilLeft && self.places < self.bounds.places.saturating_add(self.bounds.first_places)
     }
 
-    /// Places for which room must be: a guess that becomes smaller with each turn that does not cost so much.
+    /// The places that must be free for a request: a guess that shrinks with each turn that costs less.
     fn expected(&self, user: &User, cost: Cost) -> Cost {
         let beyond = self.users.get(user).map_or(0, |share| share.beyond);
         Cost { places: cost.places.saturating_add(beyond), ..cost }

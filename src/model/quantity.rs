@@ -1,6 +1,6 @@
 //! Amounts of bytes as Kubernetes writes quantities: `2Gi`, `500M`, `1.5Gi`, `1e9`.
 //!
-//! Reads what apimachinery's `pkg/api/resource/quantity.go` reads, as far as it is a whole, positive number of bytes: no
+//! Parses what apimachinery's `pkg/api/resource/quantity.go` parses, if it is a whole, positive number of bytes: no
 //! sign, no thousandths. Printing is for messages: the nearest short form, not the canonical one.
 
 use std::fmt;

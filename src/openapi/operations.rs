@@ -12,7 +12,7 @@ use super::{GROUP_VERSION_KIND, META_V1, definition_name};
 use crate::crd::{Crd, CrdVersion};
 use crate::model::Scope;
 
-/// Definition of the body and the answer of `/scale`.
+/// Definition of the body and the response of `/scale`.
 pub const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 /// One path with its operations.
@@ -45,9 +45,9 @@ pub struct Operation {
     pub body: Option<RequestBody>,
     /// Media types of the body; Swagger 2 lists them even for an operation without a body.
     pub consumes: &'static [&'static str],
-    /// Media types of the answer.
+    /// Media types of the response.
     pub produces: &'static [&'static str],
-    /// Status code, text, and the name of the definition of the answer.
+    /// Status code, text, and the name of the definition of the response.
     pub responses: Vec<(&'static str, &'static str, Option<String>)>,
     /// `x-kubernetes-group-version-kind`.
     pub kind: Value,
@@ -176,7 +176,7 @@ pub fn read_only(resource: &PublishedResource<'_>, descriptions: &Map<String, Va
     paths
 }
 
-/// Which objects a path speaks of.
+/// The objects that a path is about.
 #[derive(Clone, Copy)]
 enum Target {
     Everywhere,

@@ -137,7 +137,7 @@ const REJECTED_FOR: Duration = Duration::from_secs(5);
 struct ReadAccess {
     /// Since when all reads were rejected.
     rejected_since: Option<Instant>,
-    /// Whether they were for long enough.
+    /// Whether reads have been rejected for long enough to report it.
     is_rejected: bool,
 }
 

@@ -21,7 +21,7 @@ pub fn described_watch(error: &watcher::Error) -> String {
     }
 }
 
-/// An error and its causes, each that says something new.
+/// An error and its causes, without causes that repeat it.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -24,7 +24,7 @@ pub struct DesiredStores {
     pub wanted: watch::Sender<Arc<BTreeSet<Gvr>>>,
     /// Extra fields and scopes of the stores, for the source.
     pub store_options: watch::Sender<Arc<StoreOptions>>,
-    /// For readiness.
+    /// The state of readiness.
     pub synced: Arc<Synced>,
 }
 

@@ -126,7 +126,7 @@ impl Replaceable for FieldCache {
     }
 }
 
-/// Its spec is empty.
+/// A SelectableResource has an empty spec.
 impl Replaceable for SelectableResource {
     fn drop_spec(&mut self, _: Absence) {}
 }
@@ -151,8 +151,8 @@ impl Replaceable for ValidatingAdmissionPolicyBinding {
     }
 }
 
-/// An object as far as it can be read: without metadata.managedFields, and without its status if that is invalid. If the rest is invalid, it
-/// has only its name, its version, and a valid status.
+/// An object as far as it is valid: without metadata.managedFields, and without its status if that is invalid. If the
+/// rest is invalid, it has only its name, its version, and a valid status.
 #[derive(Clone, Debug)]
 pub struct Lenient<K>(pub K);
 

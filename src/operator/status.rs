@@ -19,7 +19,7 @@ pub(super) const MOST_WRITES: u16 = 4;
 pub enum ConditionStatus {
     /// The condition holds.
     True,
-    /// It does not hold.
+    /// The condition is false.
     False,
     /// Unknown.
     Unknown,
@@ -45,7 +45,7 @@ pub struct Finding {
     pub status: ConditionStatus,
     /// Its reason, for programs.
     pub reason: String,
-    /// Its message, for people.
+    /// The message for users.
     pub message: String,
 }
 

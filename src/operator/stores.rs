@@ -52,7 +52,7 @@ pub struct DesiredStore {
 pub struct SpecProblem {
     /// The reason, one word for programs.
     pub reason: &'static str,
-    /// The message for people: location, problem and remedy.
+    /// The message for users: location, problem and remedy.
     pub message: String,
 }
 

@@ -34,7 +34,7 @@ pub struct RuntimeScheduling {
 /// Why a Pod would not be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdmissionError {
-    /// It is invalid.
+    /// The Pod is invalid.
     #[error("{}", aggregate(.0))]
     Invalid(Vec<FieldError>),
     /// An admission plugin forbids it.

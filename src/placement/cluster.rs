@@ -64,7 +64,7 @@ pub(super) struct PodEntry {
     tolerations: Arc<Vec<Toleration>>,
     /// Succeeded or Failed: it counts no more, but may still be evicted.
     is_over: bool,
-    /// Where it is bound.
+    /// The slot of the node that it is bound to.
     pub(super) node: Option<u32>,
     /// Of a pod that is bound and not over.
     pub(super) group: Option<u32>,
@@ -144,8 +144,8 @@ pub struct ClusterCounts {
 }
 
 impl ClusterCounts {
-    /// About how many bytes an index of so much holds: shares that together come to what a process grew by in the corpus of the
-    /// benchmark, which prints both. Longer names and labels take more than is counted.
+    /// The approximate memory of an index with these counts, in bytes. The factors match the growth of a process with
+    /// the corpus of the benchmark, which prints both. Longer names and labels take more than this.
     pub fn held_bytes(&self) -> u64 {
         let parts =
             [(self.nodes, 1_500), (self.pods, 380), (self.namespaces, 300), (self.groups, 900), (self.terms, 600)];

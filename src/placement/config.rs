@@ -16,12 +16,12 @@ const DEFAULT_SCHEDULER: &str = "default-scheduler";
 /// Why a configuration cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// It is something else.
+    /// The document is of another kind.
     #[error("expected a KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1, got {apiVersion:?} {kind:?}", apiVersion = .api_version)]
     OtherKind {
-        /// What it says it is.
+        /// As the document has it.
         api_version: String,
-        /// What it says it is.
+        /// As the document has it.
         kind: String,
     },
     /// No profile has that scheduler's name.
@@ -29,13 +29,13 @@ pub enum ConfigError {
     NoProfile {
         /// The requested scheduler.
         name: String,
-        /// Those that there are.
+        /// The names of the profiles.
         known: Vec<String>,
     },
     /// A part has an invalid form.
     #[error("{path}: {message}")]
     Invalid {
-        /// Where.
+        /// The path of the argument.
         path: String,
         /// What.
         message: String,

@@ -17,7 +17,7 @@ use super::options::{Options, Plugin};
 use super::term::{PodTerm, TermList, selects};
 use super::topology::Topology;
 
-/// Who closed a domain.
+/// The Pods that make a term reject a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Witness {
     /// The incoming pod's term by its index, or an existing pod's by its number.
@@ -107,7 +107,7 @@ pub(super) struct Domains {
     /// The groups that the incoming pod's terms select, by list and index, so that reports of terms need no second search; [`MOST_SELECTED`]
     /// in all.
     pub(super) selected: BTreeMap<(TermList, usize), Vec<u32>>,
-    /// How many groups these are.
+    /// The number of groups in `selected`.
     held: usize,
 }
 

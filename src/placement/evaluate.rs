@@ -19,7 +19,7 @@ use super::toleration::{NO_SCHEDULE, PREFER_NO_SCHEDULE, is_tolerated, keeps_awa
 /// The taint that a cordoned node implies, whether it has it or not.
 const UNSCHEDULABLE_KEY: &str = "node.kubernetes.io/unschedulable";
 
-/// What is behind a rejection.
+/// The cause of a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
     /// Nothing but the rule itself.
@@ -47,10 +47,11 @@ pub(super) struct NodeRejection {
     pub(super) cause: Cause,
 }
 
-/// About so many rejections are listed for all nodes together: an answer takes some hundred bytes for each.
+/// The approximate maximum of rejections that are listed for all nodes together: a result takes some hundred bytes
+/// for each.
 const MOST_LISTED: usize = 100_000;
 
-/// So many of each kind of reason are listed for a node, however many nodes there are, and at most.
+/// The bounds of the listed rejections of one kind for a node, however many nodes there are.
 const FEWEST_OF_A_KIND: usize = 8;
 const MOST_OF_A_KIND: usize = 64;
 
@@ -89,7 +90,7 @@ impl Listed {
     }
 }
 
-/// What was found about a node.
+/// The result for a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NodeVerdict {
     /// Its slot.
@@ -131,7 +132,7 @@ pub(super) struct Score {
 #[derive(Debug)]
 pub(super) struct Evaluation {
     pub(super) incoming: Incoming,
-    /// The groups that its terms select, as far as a plugin needed them.
+    /// The groups that the terms select, if a plugin needed them.
     pub(super) selected: BTreeMap<(TermList, usize), Vec<u32>>,
     /// Sorted by slot.
     pub(super) verdicts: Vec<NodeVerdict>,
@@ -159,8 +160,8 @@ impl Evaluation {
     }
 }
 
-/// Evaluates a pod as it is: nothing is defaulted or merged. The cluster must not hold the pod itself. `only` is the slot of
-/// the only node that is looked at.
+/// Evaluates a Pod as it is: nothing is defaulted or merged. The cluster must not have the Pod itself. `only` is the
+/// slot of the only node to evaluate.
 pub(super) fn evaluate(cluster: &ClusterIndex, pod: &Pod, options: &Options, only: Option<u32>) -> Evaluation {
     let incoming = Incoming::new(pod, options);
     let domains = Domains::new(cluster, &incoming, options);

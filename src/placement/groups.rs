@@ -259,7 +259,7 @@ impl PodGroups {
                     None if is_negative => {}
                     None => found.clear(),
                 },
-                // Numbers do not occur in selectors of pods; should they, each group is looked at.
+                // Numbers do not occur in selectors of Pods. If they did, each group would be tested.
                 TestedValues::Accepted => {
                     let holds = |number: &u32| {
                         let group = self.get(*number);

@@ -26,7 +26,7 @@ pub(super) struct Incoming {
     pub(super) enforced: Option<Vec<NodeTerm>>,
     /// Weights and terms; those that add nothing are left out.
     pub(super) preferred: Vec<(i64, NodeTerm)>,
-    /// The same of the scheduler's configuration.
+    /// The preferences that the scheduler's configuration adds.
     pub(super) added_preferred: Vec<(i64, NodeTerm)>,
     /// Whether there is a list of preferences at all: without it the plugin gives no scores.
     pub(super) prefers_nodes: bool,

@@ -14,21 +14,21 @@ use super::toleration::{Eviction, NO_EXECUTE, eviction};
 /// A pod that is bound to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resident {
-    /// Who it is.
+    /// The Pod.
     pub pod: PodReference,
     /// Why it could not be placed there now; empty if it could, or if it is over and is placed no more.
     pub rejections: Vec<RejectionReport>,
     /// What the node's NoExecute taints do to it.
     pub eviction: Eviction,
-    /// For an eviction after some time: when the taints that limit it were added, as far as they have a time, RFC 3339. The
-    /// controller's clock starts when it first sees the pod and the taint, so that this gives an estimate.
+    /// For an eviction after some time: when the taints that limit it were added, if they have a time, RFC 3339. The
+    /// controller's clock starts when it first sees the Pod and the taint, so this is an estimate.
     pub tainted_since: Option<String>,
 }
 
 /// A pod that lists label keys in a pod affinity term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelKeyUse {
-    /// Who it is.
+    /// The Pod.
     pub pod: PodReference,
     /// The path of the term in it.
     pub field_path: String,

@@ -25,11 +25,11 @@ pub struct Node {
     pub status: NodeStatus,
 }
 
-/// Of the spec of a Node.
+/// The parts of a Node's spec that matter here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSpec {
-    /// Whether it is cordoned.
+    /// Whether the node is cordoned.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "std::ops::Not::not")]
     pub unschedulable: bool,
     /// Its taints.
@@ -55,7 +55,7 @@ pub struct Taint {
     pub time_added: Option<String>,
 }
 
-/// Of the status of a Node.
+/// The parts of a Node's status that matter here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeStatus {
@@ -125,7 +125,7 @@ impl std::fmt::Display for Taint {
     "{text:?} is no taint: write KEY=VALUE:EFFECT or KEY:EFFECT, with the effect NoSchedule, PreferNoSchedule or NoExecute"
 )]
 pub struct NotATaint {
-    /// What was written.
+    /// The invalid text.
     pub text: String,
 }
 

@@ -48,11 +48,11 @@ impl Plugin {
 /// What a node's total score counts a plugin's normalized score with; 0 leaves it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weights {
-    /// Of TaintToleration.
+    /// The weight of TaintToleration.
     pub taint_toleration: i64,
-    /// Of NodeAffinity.
+    /// The weight of NodeAffinity.
     pub node_affinity: i64,
-    /// Of InterPodAffinity.
+    /// The weight of InterPodAffinity.
     pub inter_pod_affinity: i64,
 }
 

@@ -34,13 +34,13 @@ pub(super) fn read<'de, T: Deserialize<'de>>(kind: &'static str, json: &'de [u8]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Pod {
-    /// Who it is.
+    /// Name, namespace, labels and the like.
     #[serde(deserialize_with = "null_as_default")]
     pub metadata: Metadata,
     /// Its requirements on a node.
     #[serde(deserialize_with = "null_as_default")]
     pub spec: PodSpec,
-    /// How far it is.
+    /// The phase.
     #[serde(deserialize_with = "null_as_default")]
     pub status: PodStatus,
 }
@@ -63,7 +63,7 @@ pub struct Metadata {
     pub labels: BTreeMap<String, String>,
 }
 
-/// Of the spec of a Pod.
+/// The parts of a Pod's spec that matter here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
@@ -90,7 +90,7 @@ pub struct PodSpec {
     pub host_network: bool,
 }
 
-/// Of the status of a Pod.
+/// The parts of a Pod's status that matter here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodStatus {
@@ -185,13 +185,13 @@ pub struct NodeSelectorTerm {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Requirement {
-    /// Of the label or field.
+    /// The key of the label or field.
     #[serde(deserialize_with = "null_as_default")]
     pub key: String,
     /// In, NotIn, Exists, DoesNotExist; on nodes also Gt and Lt.
     #[serde(deserialize_with = "null_as_default")]
     pub operator: String,
-    /// What is compared with.
+    /// The values of the requirement.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
 }
@@ -203,7 +203,7 @@ pub struct PreferredSchedulingTerm {
     /// What a matching node gains, 1 to 100.
     #[serde(deserialize_with = "null_as_default")]
     pub weight: i32,
-    /// Which nodes.
+    /// The preferred nodes.
     #[serde(deserialize_with = "null_as_default")]
     pub preference: NodeSelectorTerm,
 }
@@ -247,7 +247,7 @@ pub struct PodAffinityTerm {
     /// Keys whose values the API server looked up in the Pod's own labels and merged with `In`.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub match_label_keys: Vec<String>,
-    /// The same with `NotIn`.
+    /// Like `match_label_keys`, with `NotIn`.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub mismatch_label_keys: Vec<String>,
 }
@@ -259,7 +259,7 @@ pub struct WeightedPodAffinityTerm {
     /// What each matching pod in the domain of a node adds or takes, 1 to 100.
     #[serde(deserialize_with = "null_as_default")]
     pub weight: i32,
-    /// Which pods and domains.
+    /// The preferred Pods and domains.
     #[serde(deserialize_with = "null_as_default")]
     pub pod_affinity_term: PodAffinityTerm,
 }

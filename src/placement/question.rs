@@ -1,4 +1,4 @@
-//! From a PlacementReview to an answer: validates the review, applies its premises and prepares the Pod.
+//! From a PlacementReview to a result: validates the review, applies its premises and prepares the Pod.
 //!
 //! The caller has authorized the request, and has fetched the Pod of a `podRef` and the RuntimeClass that a new Pod names.
 

@@ -5,9 +5,9 @@ use super::options::Plugin;
 /// Whether evicting other pods could change a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RejectionKind {
-    /// It could not.
+    /// Evicting Pods would not help.
     Unresolvable,
-    /// It could.
+    /// Evicting Pods could help.
     Unschedulable,
 }
 
@@ -26,9 +26,9 @@ impl RejectionKind {
 pub enum RejectionReason {
     /// The pod has scheduling gates and is not tried at all.
     SchedulingGated,
-    /// The names in matchFields contradict each other; decided before any node is looked at.
+    /// The names in matchFields contradict each other; decided before any node is evaluated.
     AffinityTermsConflict,
-    /// The matchFields name other nodes; decided before any node is looked at.
+    /// The matchFields name other nodes; decided before any node is evaluated.
     NodeNotNamed,
     /// The node is cordoned.
     NodeUnschedulable,

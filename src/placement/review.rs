@@ -24,7 +24,7 @@ pub struct PlacementReview {
     pub api_version: String,
     /// [`KIND`].
     pub kind: String,
-    /// As it was sent.
+    /// The metadata of the request.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub metadata: Value,
     /// The question.
@@ -47,7 +47,7 @@ pub struct PlacementReviewSpec {
     /// A Pod that is stored: it is taken as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_ref: Option<PodReference>,
-    /// Nodes that the answer lists; none means all. What is counted is all nodes in any case.
+    /// The nodes that the result lists; empty: all. The counts are about all nodes in any case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_names: Vec<String>,
     /// What should be different from what is.
@@ -109,7 +109,7 @@ pub struct NodeLabel {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PlacementReviewStatus {
-    /// What was looked at.
+    /// The versions of the stores.
     pub resource_versions: ResourceVersions,
     /// How long ago it was known to be current, in seconds; absent where that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,7 +122,7 @@ pub struct PlacementReviewStatus {
     pub message: String,
     /// The first reason of each node that was rejected, counted, most frequent first.
     pub reasons: Vec<ReasonCount>,
-    /// What decides on placement too and was not looked at.
+    /// Plugins that decide about placement and were not evaluated.
     pub not_evaluated: Vec<String>,
     /// Notes for the user.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -138,11 +138,11 @@ pub struct PlacementReviewStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ResourceVersions {
-    /// Of the nodes.
+    /// The version of the nodes.
     pub nodes: String,
-    /// Of the pods.
+    /// The version of the Pods.
     pub pods: String,
-    /// Of the namespaces.
+    /// The version of the namespaces.
     pub namespaces: String,
 }
 
@@ -167,7 +167,7 @@ pub struct TermReport {
     /// The label selector that was evaluated, merged keys included; absent when it is null and selects nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<String>,
-    /// Those of its requirements that come from matchLabelKeys and mismatchLabelKeys, as far as known.
+    /// Requirements that come from matchLabelKeys and mismatchLabelKeys, as far as known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub derived: Vec<String>,
     /// The namespaces that it covers by name.
@@ -185,7 +185,7 @@ pub struct TermReport {
     pub samples: Vec<String>,
 }
 
-/// What was found about a node.
+/// The result for a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeReport {
@@ -196,7 +196,7 @@ pub struct NodeReport {
     /// Every rule that it fails, in the order of the scheduler, which reports only the first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rejections: Vec<RejectionReport>,
-    /// Of a node that fits.
+    /// The scores, if the node fits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scores: Vec<ScoreReport>,
 }

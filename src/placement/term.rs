@@ -126,7 +126,7 @@ impl NodeFieldRequirement {
 pub(super) enum NodeTerm {
     /// No requirement at all: it matches no node.
     Empty,
-    /// It matches no node.
+    /// The term cannot be parsed, and matches no node.
     Unparsable(Unparsable),
     /// All must hold.
     Parsed { labels: Vec<LabelRequirement>, fields: Vec<NodeFieldRequirement> },
@@ -237,7 +237,7 @@ impl fmt::Display for NodeFieldRequirement {
     }
 }
 
-/// Which nodes the `metadata.name In` fields leave, decided before any node is looked at.
+/// The nodes that the `metadata.name In` fields leave, decided before any node is evaluated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Narrowing {
     /// Some term names no node: all are candidates.

@@ -61,8 +61,8 @@ pub enum Eviction {
     Never,
     /// As soon as the controller sees it.
     Now,
-    /// So many seconds after the controller first saw it: at least one. The clock is the controller's memory; the time in
-    /// the taint is not used.
+    /// After this many seconds since the controller first saw it: at least one. The clock is the controller's memory;
+    /// the time in the taint is not used.
     After(i64),
 }
 

@@ -15,7 +15,7 @@ const NO_DOMAIN: u32 = u32::MAX;
 /// The domains of one key.
 #[derive(Debug)]
 pub(super) struct Topology {
-    /// By slot of a node.
+    /// The domain of each node, by slot.
     domain_of: Vec<u32>,
     domains: usize,
 }

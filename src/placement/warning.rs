@@ -1,4 +1,4 @@
-//! Warnings about a Pod or a workload that do not prevent an answer.
+//! Warnings about a Pod or a workload that do not prevent a result.
 //!
 //! A warning has its field apart from its message, because the path is that in the Pod for the owner of the manifest, and that in the review
 //! for its sender. [`super::unknown`] reports fields that do not exist, [`super::validate`] the others.

@@ -28,7 +28,7 @@ pub enum WorkloadError {
         /// The kind that the document states.
         kind: String,
     },
-    /// It cannot be read.
+    /// The workload cannot be read.
     #[error("cannot read the {kind}: {message}")]
     Unreadable {
         /// Its kind.

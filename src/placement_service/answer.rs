@@ -41,7 +41,7 @@ pub enum Unanswered {
 /// What is known of the RuntimeClass that a new Pod names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Runtime {
-    /// It names none.
+    /// The Pod names no RuntimeClass.
     #[default]
     NotNamed,
     /// It exists and has these requirements.
@@ -97,16 +97,16 @@ pub fn stored(spec: &PlacementReviewSpec, stores: &PlacementStores) -> Result<Op
     }
 }
 
-/// What became of a review.
+/// The result of a review.
 #[derive(Debug)]
 pub struct ReviewOutcome {
     /// The answer.
     pub answer: PlacementResult,
-    /// The answer as a document, without reports of nodes: the answer gives them, as documents or as text. Its warnings have
-    /// paths in the Pod or the workload.
+    /// The result as a document, without reports of nodes: `answer` writes them, as documents or as text. Its
+    /// warnings have paths in the Pod or the workload.
     pub status: PlacementReviewStatus,
-    /// Of its warnings those that an API server would send, with paths in the review: but for fields that do not exist,
-    /// which are known before there is an answer.
+    /// Its warnings that an API server would send, with paths in the review. Warnings about unknown fields are not
+    /// among them, because they are known before the evaluation.
     pub warnings: Vec<String>,
 }
 

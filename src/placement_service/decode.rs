@@ -23,7 +23,7 @@ pub const MOST_OF_REFERENCE: usize = 64 << 10;
 /// Bodies that are longer are parsed off the threads that answer requests.
 pub const PARSED_INLINE: usize = 64 << 10;
 
-/// What a review says that it is.
+/// The apiVersion and the kind of a review.
 const EXPECTED: Expected<'static> = Expected { api_version: API_VERSION, kind: KIND };
 
 const POD_REFERENCE: DocumentShape =
@@ -60,7 +60,7 @@ const REVIEW: DocumentShape = DocumentShape::Members(&[
             ),
         ]),
     ),
-    // Whoever sends an answer gets another one.
+    // A status in the request is replaced.
     ("status", DocumentShape::Any),
 ]);
 

@@ -6,7 +6,7 @@
 /// The directive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
-    /// They are not reported.
+    /// Unknown fields are not reported.
     Ignore,
     /// The response has warnings.
     #[default]

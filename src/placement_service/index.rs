@@ -41,7 +41,8 @@ const SHORT: usize = 512;
 /// their values.
 const GROWTH: usize = 12;
 
-/// Different long parts may take so many bytes together, as JSON. A store holds the same objects compressed, so nothing else bounds them.
+/// The maximum bytes of all different long parts together, as JSON. A store holds the same objects compressed, so
+/// nothing else bounds them.
 pub(crate) const MOST_LONG: usize = 16 << 20;
 
 /// The stores that are needed.
@@ -59,7 +60,7 @@ pub enum MissingStore {
         /// Its plural name.
         resource: &'static str,
     },
-    /// It is not whole.
+    /// The store has a part of the objects.
     #[error(
         "placement needs all {resource}, and the FieldCache named {resource} caches a part of them: remove its \
          spec.scope"
@@ -68,7 +69,7 @@ pub enum MissingStore {
         /// Its plural name.
         resource: &'static str,
     },
-    /// It is not there yet, or is refused.
+    /// The store is not loaded yet, or the source rejects it.
     #[error("{resource}: {error}")]
     NotReady {
         /// Its plural name.
@@ -90,11 +91,11 @@ pub struct StoreSnapshot {
 /// The stores of nodes, Pods and namespaces.
 #[derive(Clone, Debug)]
 pub struct PlacementStores {
-    /// Of nodes.
+    /// The store of nodes.
     pub nodes: StoreSnapshot,
-    /// Of pods.
+    /// The store of Pods.
     pub pods: StoreSnapshot,
-    /// Of namespaces.
+    /// The store of namespaces.
     pub namespaces: StoreSnapshot,
 }
 
@@ -145,11 +146,11 @@ async fn hold((name, resource): Found, patience: Duration) -> Result<StoreSnapsh
 /// The index at a point in time.
 #[derive(Clone, Debug)]
 pub struct IndexSnapshot {
-    /// What is answered from.
+    /// The indexed cluster.
     pub cluster: ClusterIndex,
-    /// How far it has come.
+    /// The versions of the stores.
     pub resource_versions: ResourceVersions,
-    /// What could not be read and is not in it, for people.
+    /// Messages about objects that cannot be read, and are not in the index.
     pub unreadable: Vec<String>,
 }
 

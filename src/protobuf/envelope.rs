@@ -48,9 +48,9 @@ impl ProtobufEnvelope<'_> {
 /// The numbers of a list's fields. They are written in the order of their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListFields {
-    /// Of the metadata.
+    /// The number of the field `metadata`.
     pub metadata: u8,
-    /// Of the items.
+    /// The field number of the items.
     pub items: u8,
 }
 

@@ -17,7 +17,7 @@ pub(super) struct FieldPosition {
     pub(super) item: u32,
 }
 
-/// See the module.
+/// Fields of the last objects, with their encodings; see the module.
 #[derive(Default)]
 pub(super) struct Memo {
     entries: Vec<Entry>,
@@ -42,7 +42,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// So many texts in a row are stored in vain before an entry is tried less often.
+    /// The number of texts in a row that are stored in vain before an entry is tried less often.
     const MOST_MISSES: u8 = 4;
 
     fn held(&self) -> usize {
@@ -56,7 +56,7 @@ pub(super) enum Known {
     Encoded { entry: usize, json: usize, length: usize },
     /// Its JSON was seen before; what is written of it belongs in this entry.
     Seen(usize),
-    /// Its JSON belongs in this entry.
+    /// The field is new; its JSON belongs in this entry.
     New(usize),
     /// The memo has no place for it.
     Nothing,

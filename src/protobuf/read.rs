@@ -60,7 +60,7 @@ pub enum EncodeErrorReason {
     /// No JSON.
     #[error("expected {expected} at byte {offset}")]
     NotJson {
-        /// Where.
+        /// The position in the JSON.
         offset: usize,
         /// What was expected there.
         expected: &'static str,
@@ -139,7 +139,7 @@ struct Reader<'r> {
     table: &'r MessageTable,
     json: &'r [u8],
     cursor: Cursor<'r>,
-    /// Whether all of the JSON is UTF-8; otherwise each string is looked at.
+    /// Whether all of the JSON is UTF-8; otherwise each string is checked.
     is_utf8: bool,
     buffers: Buffers,
     memo: &'r mut Memo,

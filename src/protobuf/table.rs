@@ -28,7 +28,7 @@ pub enum NoTable {
     /// A line of a table cannot be read.
     #[error("line {line} of the table of messages: {problem}")]
     Malformed {
-        /// From 1.
+        /// The number of the line, from 1.
         line: usize,
         /// The error.
         problem: String,
@@ -84,7 +84,7 @@ pub(super) enum JsonForm {
 pub(super) enum Mode {
     /// Always.
     One,
-    /// Where JSON has it.
+    /// Written if the JSON has the field.
     Optional,
     /// Once for each item of a list.
     Many,

@@ -43,7 +43,7 @@ pub struct CompactSelection {
     has_namespace: bool,
     /// How many requirements are on labels. They come first, in the order of their keys.
     labels: u32,
-    /// How many are on fields.
+    /// The number of requirements on fields.
     fields: u32,
 }
 

@@ -1,4 +1,4 @@
-//! How a selection is answered, for people: the plan as text, and its cost.
+//! Explains how a selection is evaluated: the plan as text, and its cost.
 //!
 //! Ordinary requests do none of this. An explanation plans the selection once more over the same state, so that the
 //! response itself needs no texts. The duration of the response is not part of it, because the core has no clock.
@@ -11,7 +11,7 @@ use super::selection::{AccessPath, Selection};
 use super::work::Work;
 use crate::extract::{Field, FieldRef};
 
-/// Hits up to this number are added up byte by byte; the sum over more would cost as much as the answer.
+/// Hits up to this number are added up byte by byte; the sum over more would cost as much as the response.
 const SUMMED_HITS: u64 = 10_000;
 
 /// How a selection is answered in one state. Pages have no influence: an explanation is about all hits.

@@ -55,7 +55,7 @@ pub enum Hits {
     Everything,
     /// Every object of one namespace.
     Namespace(String),
-    /// These.
+    /// These slots.
     Slots(RoaringBitmap),
 }
 

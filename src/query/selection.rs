@@ -29,7 +29,7 @@ pub struct Selection {
 /// How objects are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AccessPath {
-    /// By posting lists, by the range of keys of a namespace, or by name: the cost follows the answer.
+    /// By posting lists, by the range of keys of a namespace, or by name: the cost depends on the number of hits.
     Index,
     /// Every object of the resource is walked, because every one is selected.
     Scan,

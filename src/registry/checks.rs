@@ -25,7 +25,7 @@ impl Default for UnreadableNames {
 pub enum CheckOutcome {
     /// Both are the same.
     Ok,
-    /// They differ, twice in a row.
+    /// Store and source differ, twice in a row.
     Mismatch,
     /// They could not be compared this time, and nothing is wrong with that.
     Skipped,

@@ -27,7 +27,7 @@ pub const LINES: usize = 18;
 pub struct LineForm {
     /// The server numbers them.
     pub number: usize,
-    /// What a View leaves out.
+    /// The fields that a View prunes.
     pub prune: Option<Arc<Prune>>,
     /// The second in which it is written, where it shows ages.
     pub second: Option<i64>,

@@ -21,10 +21,10 @@ use crate::openapi::{OpenApiDocument, hash, protobuf};
 
 /// A source of documents. The Swagger 2 document is separate: it is large, and few clients request it.
 pub trait DocumentSource: Send + Sync + fmt::Debug {
-    /// The Swagger 2 document as of now; the error says why there is none, for the client.
+    /// The current Swagger 2 document. The error is the reason for clients why there is none.
     fn v2(&self) -> BoxFuture<'_, Result<Arc<DocumentForms>, String>>;
 
-    /// The v3 documents as of now; the error says why there are none, for the client.
+    /// The current v3 documents. The error is the reason for clients why there are none.
     fn v3(&self) -> BoxFuture<'_, Result<Arc<DocumentSet>, String>>;
 }
 
@@ -116,7 +116,7 @@ pub enum DocumentEncoding {
 pub struct DocumentSet {
     v3: BTreeMap<String, Arc<DocumentForms>>,
     index: OnceLock<OpenApiDocument>,
-    /// Of the index.
+    /// The state of the index.
     state: u64,
     since: Arc<ServedSince>,
 }

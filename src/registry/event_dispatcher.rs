@@ -27,7 +27,7 @@ const MOST_PENDING: usize = 64;
 /// Bytes of objects that wait for one watch, as JSON.
 const MOST_PENDING_BYTES: usize = 1 << 20;
 
-/// How far changes have been event.
+/// The position up to which changes have been dispatched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Reached {
     epoch: u64,

@@ -1,7 +1,7 @@
 //! The protocol between two fieldcaches of which one reads the other, beyond the Kubernetes API.
 //!
-//! An API server ignores all of it, so that no configuration says what is behind a URL: a query parameter, a request
-//! header, and an annotation that is only sent to clients that use the parameter.
+//! An API server ignores all of it, so no configuration is needed about the server behind a URL: a query parameter, a
+//! request header, and an annotation that is only sent to clients that use the parameter.
 
 /// Query parameter of a watch: "send a bookmark whenever the store has advanced". Its value is the version that the
 /// client waits for, or 0. The response has [`LAG_ANNOTATION`].
@@ -10,5 +10,5 @@ pub const PROGRESS_PARAMETER: &str = "fieldcacheProofs";
 /// Annotation of such a bookmark: the age of the progress that it reports, in milliseconds, as decimal text.
 pub const LAG_ANNOTATION: &str = "fieldcache.dev/lag-milliseconds";
 
-/// Request header that overrides how fresh an answer with an unset resourceVersion must be: `Strong` or `Eventual`.
+/// Request header that overrides the consistency of a read without a resourceVersion: `Strong` or `Eventual`.
 pub const CONSISTENCY_HEADER: &str = "fieldcache-consistency";

@@ -39,7 +39,7 @@ pub struct Memory {
     limit: Option<u64>,
     held: AtomicU64,
     pinned: Arc<Pinned>,
-    /// Those that may be unloaded.
+    /// The stores that may be unloaded.
     stores: Mutex<Vec<Weak<Counted>>>,
 }
 
@@ -166,7 +166,7 @@ impl Account {
     /// Notes that the store is served with its current memory: growth is measured from here.
     pub fn serve(&self) {
         let bytes = self.counted.bytes().max(1);
-        // An error says that it was served before.
+        // An error means that it was served before.
         let _ = self.counted.at_first.compare_exchange(0, bytes, Ordering::Relaxed, Ordering::Relaxed);
     }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum PanicOrigin {
     /// In answering a request: it was answered with 500.
     Request,
-    /// In the middle of an answer: that answer was cut.
+    /// In the middle of a response, which was cut.
     Answer,
     /// In a watch: that watch was cut.
     Watch,

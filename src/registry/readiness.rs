@@ -5,12 +5,13 @@
 pub enum Readiness {
     /// The store is complete.
     Ready,
-    /// It is not, and waiting does not help: reported, but everything else is served. The text says why.
+    /// The store is not complete, and waiting does not help: reported, but everything else is served. The text has
+    /// the reason.
     Unavailable(String),
     /// Not available yet, but added after this replica began to serve: reported, while everything else is served. The
     /// text describes the progress.
     Loading(String),
-    /// It is not there yet, or has failed; the text says why.
+    /// The store is not complete yet, or has failed; the text has the reason.
     NotReady(String),
 }
 

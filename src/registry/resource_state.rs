@@ -62,11 +62,11 @@ pub struct Gone {
 pub enum GoneReason {
     /// Another store serves the same resource, with another definition or other fields.
     Replaced,
-    /// Its definition is gone.
+    /// The definition was deleted.
     NotServed,
     /// Its definition does not serve this version any more.
     VersionEnded,
-    /// The source does not offer it any more, which says nothing about its objects.
+    /// The source does not offer it any more. Its objects may still exist.
     NotOffered,
     /// It is no longer cached: no FieldCache names it.
     NotCached,
@@ -108,7 +108,7 @@ pub enum LoadPhase {
     OverMemory,
     /// A complete store.
     Ready,
-    /// It is no longer served.
+    /// The resource is no longer served.
     Gone,
 }
 

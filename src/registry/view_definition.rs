@@ -26,7 +26,7 @@ pub struct ViewPart {
 /// Whose rights decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ViewRights {
-    /// Those of the caller.
+    /// The permissions of the caller.
     #[default]
     Caller,
     /// The right to use the View.

@@ -50,9 +50,9 @@ impl fmt::Debug for View {
 /// The state of a View.
 #[derive(Clone, Debug)]
 pub enum ViewState {
-    /// It is served.
+    /// The View is served.
     Served(Arc<View>),
-    /// It is not, for this reason.
+    /// The View is not served, for this reason.
     Refused(String),
 }
 

@@ -48,12 +48,12 @@ pub struct RequestInfo {
 #[error("unable to determine kind and namespace from url, {0}")]
 pub struct Incomplete(pub String);
 
-/// The selectors of a request, as far as they are short.
+/// The selectors of a request, if they are short.
 #[derive(Debug, Default)]
 pub struct Selectors {
-    /// Of the parameter `fieldSelector`.
+    /// The selector of the parameter `fieldSelector`.
     pub fields: Selector<FieldSelector>,
-    /// Of the parameter `labelSelector`.
+    /// The selector of the parameter `labelSelector`.
     pub labels: Selector<LabelSelector>,
 }
 
@@ -63,9 +63,9 @@ pub enum Selector<S> {
     /// There is none, or it is too long to be parsed.
     #[default]
     NotRead,
-    /// It cannot be read.
+    /// The selector is invalid.
     Invalid,
-    /// It has been read.
+    /// The parsed selector.
     Read(S),
 }
 

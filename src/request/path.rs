@@ -14,7 +14,7 @@ pub enum Route {
     Root,
     /// `/livez`, `/readyz`, `/healthz`, and a single check below.
     Health {
-        /// Which of the three.
+        /// `healthz`, `livez` or `readyz`.
         endpoint: &'static str,
         /// One check.
         check: Option<String>,
@@ -69,7 +69,7 @@ pub enum VerbPrefix {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndsAfterVerb;
 
-/// What one path says.
+/// The parts of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadPath {
     /// Which part of the API answers it.

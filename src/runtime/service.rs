@@ -47,7 +47,7 @@ pub struct Service {
     pub(super) cluster: Option<ClusterService>,
 }
 
-/// What only the operator has.
+/// The parts of a service that only the operator has.
 pub(super) struct ClusterService {
     pub(super) client: Client,
     pub(super) access: Arc<AccessControl>,

@@ -15,7 +15,7 @@ pub(super) enum OnEnd {
     Finish,
     /// The command fails: the task never ends without an internal error.
     Fail,
-    /// The command goes on.
+    /// The command continues.
     Continue,
 }
 

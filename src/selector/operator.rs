@@ -63,7 +63,7 @@ pub enum Dialect {
 /// The values that an operator tests for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestedValues<'a> {
-    /// These.
+    /// These values.
     Listed(&'a [String]),
     /// All. The empty value of a field is an absent one.
     Any,
@@ -94,11 +94,11 @@ pub trait SortedValues {
 /// Why an operator cannot have these values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperandError {
-    /// It needs at least one.
+    /// The operator needs at least one value.
     Missing,
-    /// It takes none.
+    /// The operator takes no value.
     Forbidden,
-    /// It needs exactly one.
+    /// The operator needs exactly one value.
     NotOne,
     /// It needs an integer, and this is none.
     NotInteger(String),

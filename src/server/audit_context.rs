@@ -26,7 +26,7 @@ const UNDECIDED: &str = "internal error";
 pub(super) struct AuditContext {
     log: Arc<Log>,
     clock: Clock,
-    /// The event as far as it is known at the head of the request.
+    /// The event as it is known at the head of the request.
     begun: Event,
     /// Why the View is missing or not served: for events of callers that may know.
     problem: Option<String>,
@@ -57,11 +57,11 @@ impl std::fmt::Debug for AuditContext {
     }
 }
 
-/// Who sent a rejected request, as far as that is known.
+/// The user of a rejected request, if known.
 pub(super) type RejectedCaller = Option<Arc<Identity>>;
 
 impl AuditContext {
-    /// A request that was not answered yet: its event as far as it is known, the address that it comes from, and why its View is missing or not
+    /// Begins the audit of a request: its event as it is known, its address, and why its View is missing or not
     /// served. `rejected`: it is rejected.
     pub(super) fn new(
         log: Arc<Log>,

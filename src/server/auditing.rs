@@ -21,7 +21,7 @@ use crate::request::RequestInfo;
 use crate::transport::heads::slots::LongQuery;
 use crate::wire::api_error::ApiError;
 
-/// A request, as far as its head shows.
+/// A request, as its head shows it.
 pub(super) struct Auditing<'r> {
     pub(super) server: &'r ServerState,
     pub(super) noted: &'r RequestRecord,
@@ -94,8 +94,8 @@ impl Auditing<'_> {
     }
 }
 
-/// Where a request says that it comes from, then the address that it does come from (apimachinery `util/net`, SourceIPs): a client
-/// can make up all but the last. An event has the last [`MOST_ADDRESSES`] of them.
+/// The addresses that a request claims to come from, then its actual address (apimachinery `util/net`, SourceIPs): a
+/// client can invent all but the last. An event has the last [`MOST_ADDRESSES`] of them.
 fn source_addresses(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<String> {
     let parse = |text: &str| text.trim().parse::<IpAddr>().ok();
     let of = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());

@@ -20,9 +20,9 @@ use crate::request::RequestInfo;
 use crate::wire::api_error::ApiError;
 use crate::wire::params;
 
-/// Decides about a request, and removes from it all headers that say who it is from. `None`: the View is missing or not served, and the
-/// caller may know that. `recognized` is what the request says of its user. The caller's identity is left in `known`, also where the
-/// request is rejected.
+/// Authorizes a request, and removes all headers about the identity of its sender. `None`: the View is missing or not
+/// served, and the caller may know that. `recognized` is the user as the request names it. Stores the caller's
+/// identity in `known`, also where the request is rejected.
 ///
 /// # Errors
 /// 401, 403, 429, 500 or 503; and 400 for a timeout that cannot be read, which upstream looks at before.

@@ -23,7 +23,7 @@ pub(super) enum BuiltinGroupVisibility {
     Hidden,
     /// With everything else, but for Views, which there are none of; without documents.
     WithoutViews,
-    /// With everything else.
+    /// With all other groups.
     Beside,
     /// And nothing else.
     Alone,

@@ -26,7 +26,7 @@ use super::state::ServerState;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 
-/// Response header that says how a Strong read was answered.
+/// Response header that names the way in which a Strong read was answered.
 pub const READ_HEADER: HeaderName = HeaderName::from_static("fieldcache-read");
 
 const ACCEPT_PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
@@ -44,7 +44,7 @@ pub enum ReadFrom {
     Own,
     /// The store, once the source had confirmed progress.
     CatchUp,
-    /// By the source.
+    /// The API server of the source.
     Forwarded,
 }
 

@@ -20,7 +20,7 @@ use crate::wire::negotiate;
 /// Longest time that a request which is no watch may take: kube-apiserver's `--request-timeout`.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// See the module.
+/// The request as the handlers see it; see the module.
 pub(super) struct RequestContext<'a> {
     pub(super) info: &'a RequestInfo,
     pub(super) headers: &'a HeaderMap,

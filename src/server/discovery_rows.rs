@@ -42,7 +42,7 @@ pub(super) struct DiscoveryVersion {
     pub(super) is_stale: bool,
 }
 
-/// What there is to show.
+/// The groups and resources to show.
 pub(super) struct Offered<'c> {
     pub(super) catalog: &'c Catalog,
     pub(super) passes: PassThrough,

@@ -31,7 +31,7 @@ const JSON: &str = "application/json";
 /// How HTTP writes times.
 const HTTP_DATE: &str = "%a, %d %b %Y %H:%M:%S GMT";
 
-/// What `Cache-Control` says when nothing may be cached: kube-apiserver's default.
+/// The value of `Cache-Control` when nothing may be cached: kube-apiserver's default.
 const NOT_CACHED: &str = "no-cache, private";
 
 /// A request below `/openapi`.
@@ -46,9 +46,9 @@ pub struct Request<'a> {
     pub path: &'a str,
     /// The query without its question mark.
     pub query: Option<&'a str>,
-    /// Accept, Accept-Encoding, If-None-Match, If-Modified-Since and Range are looked at.
+    /// Accept, Accept-Encoding, If-None-Match, If-Modified-Since and Range are used.
     pub headers: &'a HeaderMap,
-    /// The time of the answer, for `Expires` and `Last-Modified`.
+    /// The time of the response, for `Expires` and `Last-Modified`.
     pub now: Timestamp,
 }
 
@@ -208,7 +208,7 @@ impl Answer {
             for name in [CONTENT_TYPE, CONTENT_ENCODING] {
                 self.headers.remove(name);
             }
-            // The tag says more.
+            // The tag is more exact.
             if self.headers.contains_key(ETAG) {
                 self.headers.remove(LAST_MODIFIED);
             }

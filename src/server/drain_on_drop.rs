@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use crate::registry::upstream::UpstreamBody;
 
-/// So much is read at most, in bytes, and for so long.
+/// The maximum bytes to read, and the maximum time.
 const MOST: usize = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(10);
 

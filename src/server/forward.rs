@@ -1,4 +1,4 @@
-//! A request forwarded to the API server, and its answer handed back as it comes.
+//! Forwards a request to the API server, and returns its response as it arrives.
 //!
 //! Bodies stream both ways, and a response that breaks off breaks off here too. No redirect is followed, and nothing
 //! is repeated or converted. The upstream applies its own credentials: headers about the client's identity are never

@@ -1,4 +1,4 @@
-//! Which requests go on to the API server behind: the policy. How they go is in `forward`.
+//! Decides which requests are forwarded to the API server. `forward` forwards them.
 //!
 //! Served resources are answered here, with two exceptions: one object without a resourceVersion, which must be as
 //! new as the request, and subresources, which are not cached. Everything else is forwarded as far as
@@ -48,7 +48,7 @@ impl PassThrough {
         if !goes_on || context.info.method == Method::CONNECT {
             return Ok(false);
         }
-        // Something between us and the API server may clean the path; what it means then is not what was looked at here.
+        // A proxy between us and the API server may clean the path, which may change its meaning.
         if context.info.climbs() {
             return Ok(false);
         }
@@ -128,8 +128,8 @@ pub(super) fn check_impersonation(headers: &HeaderMap) -> Result<(), ApiError> {
     }
 }
 
-/// Refuses what leads into a workload. The path is read generously, since something between us and the API server may
-/// clean it before it is looked at.
+/// Rejects what leads into a workload. The path is interpreted generously, since a proxy between us and the API
+/// server may clean it.
 fn check_path(info: &RequestInfo) -> Result<(), ApiError> {
     let Some(address) = info.cleaned_resource() else { return Ok(()) };
     let Some(subresource) = &address.subresource else { return Ok(()) };

@@ -52,7 +52,7 @@ async fn answer_in(
 ) -> Result<Response<Body>, NoResponse> {
     let name = address.name.as_deref().unwrap_or_default();
     let not_found = || ApiError::NotFound { gvr: address.gvr.clone(), name: name.to_owned() };
-    // Behind a custom resource's subresource nothing is looked at any more.
+    // Nothing below a subresource of a custom resource is read.
     let subresource = address.subresource.as_deref().map(|below| match resource.origin {
         ResourceOrigin::Custom => below.split('/').next().unwrap_or_default(),
         ResourceOrigin::BuiltIn => below,
@@ -66,7 +66,7 @@ async fn answer_in(
             gvr.resource = format!("{}/{known}", gvr.resource);
             return Err(ApiError::MethodNotAllowed { verb: "get", gvr }.into());
         }
-        // Paths of built-in types are routes; those of custom resources are looked at only after the object.
+        // Paths of built-in types are routes; those of custom resources matter only after the object.
         Some(_) if resource.origin == ResourceOrigin::BuiltIn => return Err(ApiError::UnknownResource.into()),
         Some(_) => return Err(not_found().into()),
     }
@@ -179,7 +179,7 @@ async fn newest_enough(
 
 /// A single object as it is sent.
 enum Content {
-    /// As JSON.
+    /// A JSON document.
     Document(Vec<u8>),
     /// As the row of a table, which is written in parts.
     Table(Arc<Columns>),

@@ -133,7 +133,7 @@ async fn answer_in(
         // In a box: what it holds meanwhile is held by no list in another format.
         let written = Box::pin(async {
             let Some(shape) = protobuf::Objects::of(&catalog, resource, &agreed.form) else { return Ok(None) };
-            // There are two listings while it is measured, which takes many turns.
+            // Both listings are in memory while the length is measured, which takes many turns.
             let both_bytes = 2 * held_bytes;
             let of_both = (both_bytes > 0).then(|| server.limits.unread().admit(context.user, both_bytes));
             let _of_both = of_both.transpose().map_err(ApiError::Limited)?;
@@ -266,7 +266,7 @@ impl Request {
 /// Which state, and which page of it, a request wants.
 struct Wanted {
     state: WantedState,
-    /// At most so many objects.
+    /// The maximum number of objects.
     limit: Option<usize>,
     /// From here on, as the token has it, and as a key of the store.
     start: Option<(String, String)>,
@@ -291,7 +291,7 @@ impl Wanted {
         let place_is_known = selection.namespace.is_some() || resource.scope == Scope::Cluster;
         let is_lookup = place_is_known && read::exact_name(&selection.fields).is_some();
         let limit = usize::try_from(options.limit).ok().filter(|limit| *limit > 0 && !is_lookup);
-        // The text is looked at: "00" is a version too, but not the one that knows no pages.
+        // The text decides: "00" is a version too, but not the one that knows no pages.
         let is_zero = options.version == "0";
         if !options.continue_token.is_empty() {
             let token = ContinueToken::decode(&options.continue_token)
@@ -338,7 +338,7 @@ impl Wanted {
     }
 }
 
-/// The objects of one page, and what its metadata says.
+/// The objects and the metadata of one page.
 struct Page {
     meta: ListMeta,
     objects: PageObjects,
@@ -392,8 +392,8 @@ impl Page {
         let start = wanted.start.as_ref().map(|(_, key)| &**key);
         let mut work = Work::default();
         let mut meta = ListMeta { version, continue_token: String::new(), remaining: None };
-        // Whether a list must wait says how long it is taken to be, so that depends on nothing but what is shown. Where a View leaves out a
-        // part of objects, the size class of what it leaves out remains.
+        // Whether a list must wait reveals its estimated length, so the estimate depends only on what is shown. Where
+        // a View prunes objects, the size class of the pruned parts remains.
         let is_pruned = resource.prune().is_some();
         let length = |object: &Object| {
             let length = object.length() as u64;
@@ -538,7 +538,8 @@ async fn encoded_pieces(
     let write = move |object: Object, out: &mut Vec<u8>| {
         json.clear();
         Shown::as_is(&object).write_item(&mut json);
-        // It was measured, and objects of a state do not change. What is missing would be seen: the head says how long all of it is.
+        // It was measured, and objects of a state do not change. A missing part would be noticed: the head has the
+        // total length.
         if let Err(error) = shape.write_item(&mut encoder, &json, out) {
             protobuf::log(&resource, object.key(), &error);
         }
@@ -555,7 +556,7 @@ async fn encoded_pieces(
 /// The work of finding a length that was noted, as bytes that could be read instead.
 const NOTED_COST: usize = 128;
 
-/// How far objects are measured.
+/// Whether all objects are measured.
 enum Measured {
     All,
     Some,

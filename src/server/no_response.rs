@@ -4,7 +4,7 @@
 
 use crate::wire::api_error::ApiError;
 
-/// See the module.
+/// Why a handler has no response; see the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoResponse {
     /// The response is this error.

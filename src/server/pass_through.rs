@@ -1,9 +1,10 @@
-//! `--pass-through`: which kinds of requests may go on to the API server. Which request does is in `forward_policy`.
+//! `--pass-through`: the kinds of requests that may be forwarded to the API server. `forward_policy` decides about
+//! each request.
 
-/// Which requests that are not answered here go on to the API server.
+/// The requests that are forwarded if they are not answered here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PassThrough {
-    /// None.
+    /// No request is forwarded.
     #[default]
     Off,
     /// Reads.

@@ -63,7 +63,7 @@ const REDISCOVERY: Duration = Duration::from_secs(3);
 /// than these.
 const EVENTS_AT_ONCE: u64 = 32;
 
-/// So many of them are for users of whom no event is being written.
+/// The number of them for users without an event that is being written.
 const FIRST_EVENTS: u64 = 8;
 
 /// Answers requests from a [`Registry`].
@@ -145,7 +145,7 @@ impl Server {
         }
         response.body_mut().count_panics(self.state.registry.panics());
         let headers = response.headers_mut();
-        // An answer that was forwarded has the id under which it is found in the API server's log.
+        // A forwarded response has the id under which the API server's log has it.
         if !headers.contains_key("audit-id") {
             let audit_id = noted.audited().and_then(|audited| HeaderValue::from_str(audited.audit_id()).ok());
             headers.insert(
@@ -219,7 +219,7 @@ impl Server {
         handled.unwrap_or_else(|error| context.failed(&self.unless_incomplete(error)))
     }
 
-    /// The user that the credentials of a request name, as far as no review is needed.
+    /// The user that the credentials of a request name, if no review is needed.
     fn recognize(&self, parts: &Parts) -> Caller {
         let peer = parts.extensions.get::<Arc<Peer>>();
         let recognized =

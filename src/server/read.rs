@@ -161,8 +161,8 @@ pub fn selection(
     Ok(Selection { namespace, labels, fields }.simplified())
 }
 
-/// Does work with a state that yields: each time that it goes on is a turn. From its second turn on it holds the state as a list does that is
-/// being sent.
+/// Does work with a state in turns: each continuation is a turn. From its second turn on it holds the state as a list
+/// does that is being sent.
 ///
 /// # Errors
 /// 410 when the state was revoked meanwhile.

@@ -139,7 +139,7 @@ impl<'a> Write<'a> {
     async fn wait_until_removed(&self, answer: &Value) -> Option<Version> {
         // A Status names the object in its details.
         let uid = [&answer["metadata"]["uid"], &answer["details"]["uid"]].into_iter().find_map(Value::as_str)?;
-        // Another incarnation under the same name says nothing about this one.
+        // Another incarnation under the same name is not this one.
         if self.holders.is_empty() || self.holders.iter().any(|holder| holder.uid != uid) {
             return None;
         }

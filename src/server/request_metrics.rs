@@ -51,12 +51,12 @@ pub enum Verb {
     Other,
 }
 
-/// How an answer was found.
+/// The way in which an answer was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AnswerPath {
     /// In the store.
     Own(AccessPath),
-    /// By the API server behind.
+    /// By the API server.
     Forwarded,
 }
 
@@ -67,8 +67,8 @@ pub struct RequestOutcome {
     pub verb: Verb,
     /// HTTP status of the head.
     pub code: u16,
-    /// How the answer was found; `None` where nothing was looked for: a refusal, a watch without initial events, no
-    /// resource.
+    /// The way in which the answer was found; `None` without a search: a rejected request, a watch without initial
+    /// events, no resource.
     pub path: Option<AnswerPath>,
     /// Whether a list or watch came with a field selector.
     pub has_field_selector: bool,

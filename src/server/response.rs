@@ -71,8 +71,7 @@ impl RequestContext<'_> {
         if let Some(audited) = self.noted.audited() {
             audited.failed(failure);
         }
-        // An error has no other form than its own. If the client does not accept that, it counts as a person's, as
-        // upstream.
+        // An error has only its own form. If the client does not accept that, it gets indented JSON, as upstream.
         let agreed = negotiate(self.headers, Offer::Plain, Protobuf::EVERYTHING);
         match agreed {
             Ok(agreed) => failed(failure, agreed.format, self.pretty()),

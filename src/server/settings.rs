@@ -13,7 +13,7 @@ use super::health::Check;
 use super::pass_through::PassThrough;
 use crate::flow_control::limit::LimitSettings;
 
-/// How fresh an answer is whose request names no resourceVersion.
+/// The consistency of reads without a resourceVersion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadConsistency {
     /// The store as it is, within the accepted lag, but never without what was written through this server.
@@ -31,7 +31,7 @@ pub struct Settings {
     pub patience: Duration,
     /// The longest accepted time since the source last confirmed progress; `None` where nothing can lag.
     pub max_lag: Option<Duration>,
-    /// How fresh an answer is whose request names no version.
+    /// The consistency of reads without a version.
     pub consistency: ReadConsistency,
     /// Authentication and authorization. `None` disables both: every client has the permissions of the source's
     /// credentials.
@@ -40,7 +40,8 @@ pub struct Settings {
     pub audit: Option<Arc<Log>>,
     /// Keeps browsers out; `None` where every client is authenticated.
     pub guard: Option<Guard>,
-    /// Whether all is known that is to be served; `None` where it is from the beginning. Until then nothing is said not to be there.
+    /// Whether the set of served resources is complete; `None` if it is from the beginning. Until then, nothing is
+    /// reported as missing.
     pub is_complete: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
     /// Checks of `/livez` and `/readyz`.
     pub checks: Vec<Check>,
@@ -48,7 +49,7 @@ pub struct Settings {
     pub clock: Clock,
     /// The API server that answers forwarded requests; `None` for a folder.
     pub upstream: Option<Arc<dyn Upstream>>,
-    /// What is forwarded to it.
+    /// Which requests are forwarded to it.
     pub pass_through: PassThrough,
     /// How much there may be of what clients take.
     pub limits: LimitSettings,

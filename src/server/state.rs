@@ -26,10 +26,10 @@ pub(super) const MOST_ATTEMPTS: usize = 3;
 /// Requests under way to the API server at a time, watches among them. One user may have as many as are free for all others: alone half.
 pub(super) const MOST_FORWARDED: u64 = 512;
 
-/// A user may have so many of them whatever others have.
+/// The number of them that a user may have whatever others have.
 const FIRST_FORWARDED: u64 = 8;
 
-/// See the module.
+/// The state that handlers share; see the module.
 pub(super) struct ServerState {
     pub(super) registry: Arc<Registry>,
     pub(super) settings: Settings,

@@ -155,7 +155,7 @@ async fn followed_pod(
     }
 }
 
-/// What kube-apiserver says of a ServiceAccount (apiserver `authentication/serviceaccount`).
+/// The beginning of a ServiceAccount's user name (apiserver `authentication/serviceaccount`).
 const USER: &str = "system:serviceaccount:";
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 const POD_NAME: &str = "authentication.kubernetes.io/pod-name";

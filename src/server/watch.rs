@@ -66,8 +66,8 @@ const BOOKMARK_JITTER: Duration = Duration::from_millis(1250);
 /// How long before the end of a watch a last bookmark is sent, so that the next watch starts from there.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
-/// What each change costs that is looked at, and what each requirement that it is compared with, as bytes that could be read instead. So a
-/// turn reads a mebibyte of events, or looks at thousands of changes that are for others.
+/// The cost of testing a change, and of each requirement that is compared with it, in the bytes that could be read
+/// instead. So a turn reads a mebibyte of events, or tests thousands of changes that are for others.
 const LOOK_COST: usize = 256;
 const REQUIREMENT_COST: usize = 32;
 
@@ -215,9 +215,9 @@ async fn explanation(
 enum Start {
     /// With the state as it is, or as it is once it has come to a version.
     Initial { not_older_than: Option<Version> },
-    /// With what comes after this version.
+    /// After this version.
     After(Version),
-    /// With what comes from now on.
+    /// With the next change.
     Now,
 }
 
@@ -227,7 +227,7 @@ impl Place {
     }
 }
 
-/// Where a watch is.
+/// The position of a watch.
 enum Place {
     /// Nothing has been read yet.
     Before { start: Start, snapshot: PinnedValue<Snapshot>, initial: Option<Initial> },
@@ -242,7 +242,7 @@ enum Place {
 /// A place in history.
 #[derive(Clone, Copy)]
 struct Following {
-    /// The next change that has not been looked at.
+    /// The next change to test.
     cursor: HistoryCursor,
     /// Changes up to here are not for this watch.
     after: Version,
@@ -250,7 +250,7 @@ struct Following {
     seen: Version,
     /// In the middle of what has to be read from history.
     is_behind: bool,
-    /// Nothing has been read yet. A new mailbox says that it has overflowed, though there is mostly nothing to read.
+    /// Nothing has been read yet. A new mailbox reports an overflow, although there is usually nothing to read.
     is_new: bool,
 }
 
@@ -314,7 +314,7 @@ struct Watch {
     /// The caller's Pod, if its labels are in the selection.
     pod: Option<Arc<FollowedPod>>,
     _open: OpenWatch,
-    /// Of whose watches it is one.
+    /// Counts the watch for its user.
     counted: CountedWatch,
     /// Work since its last turn. Initial events, and what it has missed, are work like a list and take turns.
     unpaid: Unpaid,
@@ -420,7 +420,7 @@ impl Watch {
             if is_waiting {
                 self.wait().await;
             } else if !begins && self.is_under_way() {
-                // Much was looked at, and nothing of it is for this watch.
+                // Many changes were tested, and none of them is for this watch.
                 tokio::task::yield_now().await;
             }
         }
@@ -550,8 +550,8 @@ impl Watch {
         }
     }
 
-    /// A batch is sent once it has so many bytes. Where a View leaves out a part of objects, each event is sent alone: how many of them fit a
-    /// turn of work would say how long the part is.
+    /// The size at which a batch is sent. Where a View prunes objects, each event is sent alone: the number of events
+    /// in a turn of work would reveal how long the pruned part is.
     fn most_together(&self) -> usize {
         match &self.gzip {
             _ if !self.resource.is_shown_whole() => 1,

@@ -21,7 +21,7 @@ pub enum ConnectionError {
         "kubeconfig {place}: {cause}; name a readable one with --kubeconfig FILE, or serve a folder with --dir PATH"
     )]
     Kubeconfig {
-        /// Which file or search was used.
+        /// The file or the search that was used.
         place: String,
         /// What is wrong.
         cause: String,

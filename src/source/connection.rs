@@ -64,7 +64,7 @@ const MAX_ERROR_MEMORY: usize = 4 << 20;
 #[derive(Clone)]
 pub struct Connection {
     client: Client,
-    /// With connections of its own.
+    /// A client with connections of its own.
     apart: Client,
     url: String,
     /// Whether requests accept gzip.
@@ -206,8 +206,8 @@ impl Connection {
         self.send(path, Request::builder().header(header::ACCEPT, accept)).await
     }
 
-    /// A GET with its whole body and its entity tag; `None` when the cluster says that it is still that of the entity
-    /// tag.
+    /// Sends a GET, and returns the whole body with its entity tag; `None` when the cluster answers that the tag has
+    /// not changed.
     ///
     /// # Errors
     /// As [`Connection::bytes`].

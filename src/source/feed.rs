@@ -19,7 +19,7 @@ use crate::model::{Key, Record, Version, quantity};
 use crate::registry::{Account, LoadState, Memory, Resource, ResourceOrigin, UnreadableNames};
 use crate::store::{HistoryLimits, RelistMode, RelistOutcome, Store};
 
-/// What a source says, in its order.
+/// The events of a source, in its order.
 #[derive(Clone, Debug)]
 pub enum SourceEvent {
     /// A full list begins; one that was under way is dropped.

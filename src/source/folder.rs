@@ -83,7 +83,7 @@ pub type FieldJudge<'a> = &'a dyn Fn(&Crd) -> Vec<String>;
 /// One change of one object in one version of its resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObjectChange {
-    /// It is new or different.
+    /// The object is new or changed.
     Upsert {
         /// Its name.
         key: Key,
@@ -92,7 +92,7 @@ pub enum ObjectChange {
         /// The whole object as compact JSON, with kind and apiVersion.
         bytes: Bytes,
     },
-    /// It is gone.
+    /// The object is gone.
     Remove {
         /// Its name.
         key: Key,
@@ -125,14 +125,14 @@ pub struct FolderState {
     definitions: BTreeMap<Arc<Identity>, (Crd, Value)>,
     definitions_changed: bool,
     files: BTreeMap<Arc<str>, Known>,
-    /// Those of the last update.
+    /// The problems of the last update.
     problems: Vec<FolderProblem>,
     built_in: HashMap<(String, String, String), Option<Arc<BuiltInKind>>>,
     /// Those that the update under way has needed so far.
     schemas: Schemas,
 }
 
-/// An object, whatever version its file speaks.
+/// The identity of an object, whatever version its file has.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Identity {
     group: String,
@@ -170,7 +170,7 @@ struct Known {
     form: Syntax,
     definitions: Vec<WrittenDefinition>,
     broken: Vec<InvalidDocument>,
-    /// What became of each document.
+    /// The result of each document.
     places: Vec<Place>,
 }
 
@@ -183,9 +183,9 @@ struct Place {
 enum Found {
     /// An object and its kind.
     Object(Arc<Identity>, String),
-    /// None, for this reason.
+    /// No object, for this reason.
     Refused(String),
-    /// A definition that is refused; [`WrittenDefinition`] says why.
+    /// A definition that is rejected; [`WrittenDefinition`] has the reason.
     RefusedDefinition,
 }
 

@@ -29,15 +29,15 @@ pub enum BodyError {
     /// The connection.
     #[error(transparent)]
     Connection(#[from] kube::Error),
-    /// It is announced as gzip.
+    /// The body is not gzip, although its header says so.
     #[error("the response is not gzip as its Content-Encoding says: {0}")]
     NotGzip(#[from] DecompressError),
-    /// It breaks off within a member.
+    /// The body breaks off within a member.
     #[error("the compressed response breaks off")]
     BreaksOff,
 }
 
-/// A body that is decompressed if its head says that it is compressed.
+/// A body that is decompressed if its header requires that.
 #[derive(Debug)]
 pub struct PlainBody {
     body: Body,
@@ -87,7 +87,7 @@ impl http_body::Body for PlainBody {
 pub(super) struct Gunzip {
     /// What is left of the newest chunk.
     chunk: Bytes,
-    /// Of the member that is read.
+    /// The decompressor of the current member.
     member: Option<flate2::Decompress>,
     /// Whether the decompressor's output did not fit.
     is_full: bool,

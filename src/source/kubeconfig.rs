@@ -27,7 +27,7 @@ pub struct KubeconfigIdentity {
     pub namespace: Option<String>,
 }
 
-/// What was found.
+/// The result of a search.
 enum Found {
     /// A kubeconfig, and the name of the context to use.
     Kubeconfig(Box<Kubeconfig>, String),

@@ -170,7 +170,7 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
         feed.take(SourceEvent::Abort);
         // What came before an end is shown, too: a connection may break within a burst.
         feed.publish();
-        // A watch that we closed for progress says nothing about the resource.
+        // A watch that we closed for progress does not mean anything for the resource.
         if live.departure().is_some() && !matches!(end, End::ProgressNeeded) {
             return;
         }
@@ -301,7 +301,7 @@ async fn pause(live: &ResourceState, wait: Duration) {
 /// The requested length of a watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Length {
-    /// Until it is renewed.
+    /// As long as usual.
     Usual,
     /// Only until it has reported progress; readers may wait for a version.
     Progress {

@@ -39,7 +39,7 @@ use crate::openapi::{SelectableEntry, hash, selectable};
 use crate::registry::Resource;
 use crate::registry::documents::{DocumentForms, DocumentSet, DocumentSource};
 
-/// How long an answer of the cluster about its documents is believed.
+/// How long a response of the cluster about its documents is valid.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
 /// The same for some time after a definition changed, when the cluster is about to publish it.
 const BELIEVED_AFTER_CHANGE: Duration = Duration::from_millis(100);
@@ -115,7 +115,7 @@ struct Known {
     v2_asked: Option<Instant>,
     /// By key: the URL with the cluster's hash, and the document.
     v3: BTreeMap<String, (String, Arc<DocumentForms>)>,
-    /// What they take.
+    /// The memory of the documents.
     budget: Budget,
     /// The URLs of those that do not fit, by key.
     left_out: BTreeMap<String, String>,
@@ -129,7 +129,7 @@ struct Known {
     gone: Arc<BTreeSet<String>>,
     /// Rises when `added` or `gone` changed: what was being fetched meanwhile is not for them.
     catalog: u64,
-    /// When that was last.
+    /// The time of the last change.
     changed: Option<Instant>,
 }
 
@@ -154,13 +154,13 @@ struct Missing {
     is_built_in: bool,
 }
 
-/// What came of one.
+/// The result of fetching a document.
 enum Came {
     Body(Bytes),
-    /// It exists, but does not fit.
+    /// The document exists, but does not fit.
     NoRoom,
     Failed(RequestError),
-    /// The same, and it took long.
+    /// The document failed, and it took long.
     Late(RequestError),
 }
 

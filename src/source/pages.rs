@@ -22,13 +22,13 @@ const MAX_REST_BYTES: usize = 1 << 20;
 /// Why bytes are not a page.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PageError {
-    /// They are not a list.
+    /// The bytes are not a list.
     #[error(transparent)]
     Frame(#[from] FrameError),
     /// A part has no end in sight.
     #[error("{part} is longer than {most} bytes")]
     TooLong {
-        /// Which.
+        /// The part.
         part: &'static str,
         /// Its bound.
         most: usize,
@@ -57,7 +57,7 @@ enum Place {
     Around,
     /// In front of an item, a comma or the end of the items.
     Between,
-    /// In an item.
+    /// Inside of an item.
     Inside,
 }
 

@@ -19,7 +19,7 @@ use crate::registry::{Account, LoadState, Memory, OverMemory, Resource, Resource
 
 /// A store without requests for this long is unloaded (design: what is cached).
 const FORGET_AFTER: Duration = Duration::from_secs(15 * 60);
-/// How often idleness is looked at.
+/// How often the resource is checked for being idle.
 const IDLE_CHECK: Duration = Duration::from_secs(60);
 
 /// A resource to sync.
@@ -28,7 +28,7 @@ pub(super) struct ResourceSync {
     pub(super) resource: Arc<Resource>,
     /// Loaded at once and never forgotten.
     pub(super) is_pinned: bool,
-    /// What counts it.
+    /// The memory that counts it.
     pub(super) memory: Arc<Memory>,
 }
 

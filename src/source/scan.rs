@@ -43,7 +43,7 @@ pub struct Scanner {
     known: BTreeMap<String, (Stamp, File)>,
 }
 
-/// What the system says of a file; when all of it is as before, so are the bytes.
+/// The metadata of a file; when they have not changed, neither have the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -206,8 +206,9 @@ impl Scan<'_> {
     }
 }
 
-/// The bytes of a file; `None` if there are more than [`MAX_FILE`], whatever the system says of its length: it says 0 of files that the
-/// kernel makes when they are read, to which a link can point, and a file can grow. Does not wait for bytes that are not there yet.
+/// The bytes of a file; `None` if there are more than [`MAX_FILE`], whatever its metadata is: the length is 0 for
+/// files that the kernel generates when they are read, to which a link can point, and a file can grow. Does not wait
+/// for bytes that have not arrived.
 fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -231,7 +232,7 @@ fn is_manifest(path: &str) -> bool {
 pub struct Follower {
     /// Has at most one signal: more would have the same effect.
     signals: mpsc::Receiver<()>,
-    /// How often the folder is looked at although nothing was noticed.
+    /// How often the folder is scanned without a reported change.
     repeat: Duration,
     /// Dropping it ends the events. `None` when the system offers none; then only the repetition works.
     _watcher: Option<RecommendedWatcher>,

@@ -51,9 +51,9 @@ const STEP: usize = 4_096;
 pub enum CheckResult {
     /// Both sides have the same objects.
     Same,
-    /// They differ, and a second list says so as well.
+    /// They differ, and a second list confirms that.
     Differs(Difference),
-    /// They could not be compared this time; the text says why.
+    /// They could not be compared this time; the text has the reason.
     Skipped(String),
     /// The source gave no list.
     Failed(RequestError),
@@ -71,10 +71,10 @@ impl CheckResult {
     }
 }
 
-/// A difference, for people.
+/// A difference, for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// The version at which both sides were looked at.
+    /// The version at which both sides were compared.
     pub version: Version,
     /// How many objects the source lists.
     pub listed: u64,
@@ -91,7 +91,7 @@ pub struct Differing {
     pub key: String,
     /// Its version at the source, and in the store; `None` where it is absent.
     pub listed: Option<Version>,
-    /// See `listed`.
+    /// The version of the object in the store; see `listed`.
     pub held: Option<Version>,
 }
 

@@ -20,7 +20,7 @@ pub struct SyncSupervisor {
     running: HashMap<Id, RunningSync>,
 }
 
-/// Whose keeper a task is.
+/// A running sync task.
 #[derive(Debug)]
 struct RunningSync {
     resource: Arc<Resource>,

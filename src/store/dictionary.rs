@@ -23,7 +23,7 @@ pub(super) const SAMPLE_BYTES: usize = 2 << 20;
 /// Less than this is no sample, in bytes: a few objects that change again and again are no large store.
 const LEAST_SAMPLE: usize = 512 << 10;
 
-/// The frames begin with this, which says nothing.
+/// The frames begin with this constant.
 const MAGIC: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
 
 /// Where a dictionary's number is in its bytes. It is set to zero, "none", so that it is not repeated in each object.

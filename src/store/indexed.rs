@@ -41,7 +41,7 @@ pub enum IndexedPart {
 #[derive(Debug, Default)]
 pub(super) struct IndexableValues<'o> {
     pub(super) values: Vec<(FieldIndex, &'o str)>,
-    /// In order.
+    /// The parts that are not indexed, in order.
     pub(super) missing: Vec<IndexedPart>,
 }
 

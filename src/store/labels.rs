@@ -26,7 +26,7 @@ const FEW_AGAIN: usize = FEW / 2;
 pub(super) struct LabelIndex {
     /// Those of keys with few values, by [`prefix`] and value.
     few: Terms,
-    /// By key.
+    /// The values of keys with many, by key.
     many: OrdMap<Arc<str>, Many>,
 }
 

@@ -85,7 +85,7 @@ pub(super) struct Layout {
 pub(super) enum LabelKeys {
     /// Here, sorted.
     Shared(Box<[Arc<str>]>),
-    /// In the object.
+    /// The keys are in the object.
     Own,
 }
 

@@ -178,7 +178,7 @@ impl Snapshot {
         self.history.gap_around(version).is_some()
     }
 
-    /// The last relist gap, both ends excluded, as far as history has it.
+    /// The last relist gap, both ends excluded, if history still has it.
     pub fn last_relist_gap(&self) -> Option<(Version, Version)> {
         self.history.last_gap()
     }

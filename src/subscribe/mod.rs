@@ -12,9 +12,9 @@ use crate::store::{Change, Object};
 /// An event as one watcher sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transition {
-    /// It entered the selection.
+    /// The object entered the selection.
     Added(Object),
-    /// It stayed in the selection.
+    /// The object stayed in the selection.
     Modified(Object),
     /// It left the selection or was deleted: the previous object, to be sent with the version of the change.
     Deleted(Object),

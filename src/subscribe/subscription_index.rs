@@ -178,9 +178,9 @@ const PLACE_BYTES: usize = 104;
 pub struct SubscriptionIndex {
     hasher: RandomState,
     names: ByHash,
-    /// By field and value.
+    /// Subscriptions by field and value.
     fields: Vec<(FieldIndex, ByHash)>,
-    /// By the hash of the key.
+    /// Subscriptions by the hash of the label key.
     labels: HashMap<u64, Label, BuildHasherDefault<Hashed>>,
     namespaces: ByHash,
     /// Candidates by every change.
@@ -203,7 +203,7 @@ enum IndexKey<'a> {
     Labels(&'a str, &'a [String]),
     LabelPresent(&'a str),
     Namespaces(&'a [String]),
-    /// It selects nothing, ever.
+    /// The selection is empty, whatever changes.
     Nowhere,
     Rest,
 }

@@ -1,6 +1,7 @@
 //! Logs: tracing-subscriber on stderr, so that stdout has the output of commands only.
 //!
-//! Levels: WARN means that an error is handled, ERROR that a person must act. Only TRACE has lines for single watch events.
+//! Levels: WARN means that an error is handled, ERROR that an administrator must act. Only TRACE has lines for single
+//! watch events.
 
 mod json;
 

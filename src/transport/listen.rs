@@ -1,4 +1,5 @@
-//! The socket: HTTP/1.1 and HTTP/2 on one port, at most so many connections (`limits::connections`), a graceful end.
+//! The socket: HTTP/1.1 and HTTP/2 on one port, a bounded number of connections (`limits::connections`), a graceful
+//! end.
 //!
 //! Plain, HTTP/2 is spoken to those who begin with it ("prior knowledge"); over TLS, which is in `tls`, ALPN decides. A
 //! panic ends at most the connection it happens on; `Server::answer` turns those of handlers into answers before.
@@ -94,9 +95,9 @@ pub enum BindError {
     /// Anything else.
     #[error("cannot listen on {address}")]
     Other {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -282,8 +283,8 @@ pub(crate) async fn bind(address: SocketAddr, option: &'static str) -> Result<(T
     Ok((listener, address))
 }
 
-/// Bounds what the kernel holds of an answer. Where the system has no such option, or refuses it, the bound of its whole
-/// buffer applies.
+/// Bounds the unsent bytes of a response in the kernel. Where the system has no such option, or rejects it, the bound
+/// of its whole buffer applies.
 fn bound_unsent(stream: &TcpStream) {
     #[cfg(target_os = "linux")]
     let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT);
@@ -317,7 +318,7 @@ fn peer(address: SocketAddr, stream: &TlsStream<TcpStream>) -> Peer {
 pub(crate) struct End {
     /// True once the process must end.
     pub(crate) ended: watch::Receiver<bool>,
-    /// Where the reason is counted.
+    /// The table that counts the reason.
     pub(crate) connections: Arc<Connections>,
 }
 
@@ -396,7 +397,7 @@ where
                     }
                 };
                 let open = pending.respond(response.status());
-                // A whole body is handed over with the head.
+                // A whole body is passed on with the head.
                 if !response.body().is_whole()
                     && let Some(open) = open
                 {

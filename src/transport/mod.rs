@@ -1,7 +1,8 @@
 //! HTTP/1.1 and HTTP/2 over sockets, with or without TLS: bytes in, bytes out.
 //!
-//! Knows nothing of Kubernetes: [`listen::Answers`] is the service that answers requests, and [`head_error`] says why a request is rejected
-//! before it reaches the service. Which connections and heads have a place is decided in [`crate::flow_control`].
+//! Knows nothing of Kubernetes: [`listen::Answers`] is the service that answers requests, and [`head_error`] is why a
+//! request is rejected before it reaches the service. [`crate::flow_control`] decides which connections and heads
+//! have a place.
 //!
 //! | File | What it does |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! An HTTP/2 stream whose reader has stopped is given up, while the others of its connection go on.
+//! Drops an HTTP/2 stream whose reader has stopped, while the others of its connection continue.
 //!
 //! A peer opens a stream's window by reading from it. While it is closed, the response's body is not polled, so it
 //! cannot see that it waits, and holds the state that its list walks. So the task that hyper creates for each stream
@@ -46,7 +46,7 @@ pub(crate) enum Said {
 thread_local! {
     /// By the body that was polled last on this thread, within the task that is being polled.
     static SAID: Cell<Option<Said>> = const { Cell::new(None) };
-    /// The answer that the task has begun to send.
+    /// The response that the task has begun to send.
     static ANSWER: Cell<Option<Arc<UnreadResponse>>> = const { Cell::new(None) };
     /// Whether the task that is being polled sends answers.
     static SENDS: Cell<bool> = const { Cell::new(false) };
@@ -132,16 +132,16 @@ pub(crate) async fn until_ended<Work: Future>(
 #[derive(Debug)]
 pub(crate) struct Link {
     state: Arc<ConnectionState>,
-    /// Where requests are counted that were not looked at yet.
+    /// Counts requests that are not processed yet.
     connections: Arc<Connections>,
     must_write: AtomicBool,
-    /// Whether it speaks HTTP/2 and has carried a request.
+    /// Whether the connection uses HTTP/2 and has carried a request.
     has_streams: AtomicBool,
     /// How often the connection was polled.
     polls: AtomicU64,
     /// What the request takes whose task is started next, in bytes. hyper makes the task of a request as soon as it has it.
     next_request: AtomicU64,
-    /// Of the connection.
+    /// The waker of the connection's task.
     task: OnceLock<Waker>,
 }
 
@@ -227,11 +227,11 @@ where
 /// A stream's task.
 struct Watched<Work> {
     work: Pin<Box<Work>>,
-    /// Until it is polled.
+    /// The share of the request until the task is polled.
     unstarted: Option<UserShare>,
     /// Set while it waits for its reader.
     gives_up: Option<Pin<Box<Sleep>>>,
-    /// What it sends.
+    /// The response that the task sends.
     answer: Option<Arc<UnreadResponse>>,
     link: Arc<Link>,
 }

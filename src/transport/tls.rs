@@ -29,10 +29,10 @@ const UNSENT: usize = 32 << 10;
 /// How long a handshake may take; Go's clients give up after as long.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often the files are looked at: certificates are replaced hours before they end.
+/// How often the files are checked: certificates are replaced hours before they end.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// What Go's server says to a client that speaks plain HTTP to it.
+/// The response of Go's server to a client that uses plain HTTP.
 const PLAIN_HTTP: &[u8] = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
 
 /// Where a certificate and its key are.
@@ -53,7 +53,7 @@ pub enum Part {
     Key,
 }
 
-/// By its command line option, which is where a person puts it right.
+/// Displays its command line option, which is where the user corrects it.
 impl fmt::Display for Part {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
@@ -69,11 +69,11 @@ pub enum TlsError {
     /// It is not there, or may not be read.
     #[error("{part} {} cannot be read ({source}): name a file that is there and that this user may read", file.display())]
     Unreadable {
-        /// Which.
+        /// The part.
         part: Part,
         /// Its name.
         file: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Nothing in it looks like a certificate.
@@ -84,7 +84,7 @@ pub enum TlsError {
     BadCertificate {
         /// The file.
         file: PathBuf,
-        /// What the library said.
+        /// The error of the library.
         problem: String,
     },
     /// Nothing in it looks like a key.
@@ -101,7 +101,7 @@ pub enum TlsError {
     BadKey {
         /// The file.
         file: PathBuf,
-        /// What the library said.
+        /// The error of the library.
         problem: String,
     },
     /// Two halves of different pairs.
@@ -151,7 +151,8 @@ impl Tls {
         Tls::with(Some(files), opened, first, clients)
     }
 
-    /// Serves with what is handed in, now and later: a certificate with those that lead to its authority, and its key, PEM.
+    /// Serves with this certificate until it is replaced: a certificate with those that lead to its authority, and
+    /// its key, PEM.
     ///
     /// # Errors
     /// [`TlsError`], which names the file `(in memory)`.
@@ -315,7 +316,7 @@ fn provider() -> CryptoProvider {
 /// Reads and checks certificate and key.
 async fn read(files: &CertificateFiles, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, TlsError> {
     let chain = read_file(Part::Certificate, &files.certificate).await?;
-    // In this order, since a person puts the first wrong one right first.
+    // In this order, since a user corrects the first wrong one first.
     read_chain(files, &chain)?;
     let key = read_file(Part::Key, &files.key).await?;
     pair(files, &chain, &key, provider)

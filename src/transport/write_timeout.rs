@@ -40,7 +40,8 @@ pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// A connection with a bound on waiting writes and on the first bytes.
 pub struct WriteTimeout<Io> {
     io: Io,
-    /// Until the peer has said which protocol it speaks, with how many bytes of HTTP/2's preface it has said so far.
+    /// The time until the peer must have shown which protocol it uses, with the number of bytes of HTTP/2's preface
+    /// so far.
     expects: Option<(Pin<Box<Sleep>>, usize)>,
     /// Set while a write waits: since when, and the end of it.
     gives_up: Option<(Instant, Pin<Box<Sleep>>)>,

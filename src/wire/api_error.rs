@@ -101,15 +101,15 @@ pub enum ApiError {
         /// The version of the store.
         current: Version,
     },
-    /// So many requests of the user are under way to the API server behind that no further one is forwarded.
+    /// The number of forwarded requests of the user is at its limit.
     TooManyForwarded(u64),
-    /// So many reviews are being answered that this one has had no turn in its time.
+    /// The limit of reviews: this one had no turn in its time.
     TooManyReviews(u64),
     /// There is as much as there may be of something.
     Limited(Limited),
     /// The resource's data is still being read.
     Loading(String),
-    /// What is needed for the answer cannot be had from the source now.
+    /// The source cannot provide what the response needs now.
     Unavailable(String),
     /// A defect of ours.
     Internal(String),
@@ -137,7 +137,7 @@ pub struct OptionFault {
 /// What is wrong with an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionProblem {
-    /// It must not be there; the text says why.
+    /// The option is forbidden here, for this reason.
     Forbidden(String),
     /// Its value is none of the known ones.
     NotSupported {

@@ -1,4 +1,4 @@
-//! The body of an answer: whole, in chunks made on demand, a stream that waits, or one that is forwarded.
+//! The body of a response: whole, in chunks created on demand, a stream that waits, or one that is forwarded.
 //!
 //! Bodies are pulled by hyper when the connection can take more; nothing is queued here. A body waits while too much of
 //! what it has given is unread (`limits::unread`). Compression follows apiserver `handlers/responsewriters`: above 131072 bytes, only for a token that is
@@ -369,7 +369,7 @@ impl HttpBody for Body {
     }
 }
 
-/// How the chunks of an answer are finished.
+/// How the chunks of a response are finished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Finish {
     /// Indented by two spaces.
@@ -386,7 +386,7 @@ pub fn finish(pieces: Pieces, finish: Finish) -> (Body, bool) {
     let mut pieces: Pieces = if finish.pretty { Box::new(Pretty::new(pieces)) } else { pieces };
     let mut first = Vec::new();
     let mut size = 0;
-    // A second chunk means that the answer is not small; how it is compressed shows when it is longer than a buffer.
+    // A second chunk means that the response is not small; its compression is chosen when it is longer than a buffer.
     let is_long = |size: usize, count: usize| if finish.gzip { size > gzip::WHOLE } else { count > 1 };
     // Of a response that is always streamed too: whether there is room for it must be known before it begins.
     while if finish.streams { first.is_empty() } else { !is_long(size, first.len()) } {

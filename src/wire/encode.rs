@@ -21,7 +21,7 @@ pub const CHUNK: usize = 64 * 1024;
 /// What a list envelope usually takes on either side, in bytes; with room for a whole empty list.
 const ENVELOPE: usize = 256;
 
-/// An object at the version that an answer shows it with: its own, or that of the change that took it away.
+/// An object with the version that a response shows: its own, or that of the change that removed it.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a> {
     /// The object.
@@ -207,7 +207,8 @@ pub fn begin(mut text: impl Unfinished + 'static, out: &mut Vec<u8>) -> Left {
 /// What is longer is written through a buffer of its own, in parts.
 pub const LONG: usize = CHUNK / 8;
 
-/// So many bytes of objects are read for one chunk. A chunk that shows little of each object would otherwise take long.
+/// The maximum bytes of objects that are read for one chunk. A chunk that shows little of each object would otherwise
+/// take long.
 pub const MOST_READ: usize = 1 << 20;
 
 /// Makes of an object what is shown of it; `None` where nothing can be.

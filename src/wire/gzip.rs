@@ -35,9 +35,10 @@ pub const WHOLE: usize = 512 * 1024;
 /// than what a client can write.
 const LONGEST_DEFLATED: usize = 4 << 20;
 
-/// A watch compresses so much text together where it has as much: initial events, and what it has missed. In 64 KiB that are compressed
-/// alone, half of the text has little in front of it that it could refer to: then the whole is a fifth longer, and longer than what
-/// kube-apiserver sends. A turn takes some 4 ms, and what it sends is a tenth as long.
+/// The amount of text that a watch compresses together if it has as much: initial events, and what it has missed. In
+/// 64 KiB that are compressed alone, half of the text has little before it that it could refer to: then the whole is
+/// a fifth longer, and longer than what kube-apiserver sends. A turn takes some 4 ms, and what it sends is a tenth as
+/// long.
 pub const TOGETHER: usize = 256 << 10;
 
 /// Longest stored block (RFC 1951), in bytes.

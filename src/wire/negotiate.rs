@@ -48,7 +48,7 @@ impl Messages {
 pub struct Protobuf {
     /// Here. Messages of the source's version may not be known, or an object may not fit its message.
     pub here: Messages,
-    /// By kube-apiserver.
+    /// What kube-apiserver sends in protobuf.
     pub upstream: Messages,
 }
 

@@ -13,8 +13,8 @@ use crate::selector::{FieldSelector, LabelSelector};
 use super::api_error::{ApiError, OptionFault, OptionProblem};
 use crate::model::quote;
 
-/// Most requirements of a label selector, and most terms of a field selector. The work of a list or of an event is so many times that of a
-/// usual one. A set may name any number of values.
+/// Most requirements of a label selector, and most terms of a field selector. They multiply the work of a list or of
+/// an event. A set may have any number of values.
 const MOST_REQUIREMENTS: usize = 1024;
 
 /// An integer parameter.

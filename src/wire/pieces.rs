@@ -2,5 +2,6 @@
 
 use bytes::Bytes;
 
-/// Chunks of an answer, made one by one. An empty one is not sent: it ends a turn of work that has made nothing to send yet.
+/// Chunks of a response, created one by one. An empty one is not sent: it ends a turn of work that has created
+/// nothing to send yet.
 pub type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;

@@ -33,7 +33,7 @@ const WARNING: &str =
 /// How often it is logged that an object has no protobuf form.
 const LOG_EVERY: Duration = Duration::from_secs(1);
 
-/// So many characters of a name or a cause are logged.
+/// The number of characters of a name or a cause that are logged.
 const LONGEST_LOGGED: usize = 512;
 
 /// The messages of the source's version.

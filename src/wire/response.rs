@@ -40,7 +40,7 @@ pub(crate) fn failed(failure: &ApiError, format: Format, pretty: bool) -> Respon
     let mut response = match failure.plain_text() {
         Some(text) => {
             let mut response = with_type(Response::new(Body::whole(text)), "text/plain; charset=utf-8");
-            // Go's http.Error says so of every plain text.
+            // Go's http.Error adds this to every plain text.
             response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
             response
         }
@@ -61,7 +61,7 @@ pub(crate) fn failed(failure: &ApiError, format: Format, pretty: bool) -> Respon
             with_type(Response::new(Body::whole(text)), media_type(format))
         }
     };
-    // Upstream says so where a message quotes what a client has sent, too.
+    // Upstream adds this where a message quotes what a client has sent, too.
     if matches!(failure, ApiError::Access(AccessError::Forbidden(_))) {
         response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     }

@@ -27,7 +27,7 @@ pub(crate) enum Cell {
     Found {
         /// The type of its column.
         kind: ColumnKind,
-        /// Where it is.
+        /// The range of the value in the JSON.
         range: Range<usize>,
     },
     /// The cell itself.
@@ -182,7 +182,7 @@ impl Unfinished for JsonRow {
                 Part::Rest => b"],",
             };
             out.extend_from_slice(separator);
-            // The members behind the cells go on where these end.
+            // The members after the cells continue where these end.
             let skipped = usize::from(part == Part::Rest);
             let length = self.row.part_length(&part);
             if length > LONG {

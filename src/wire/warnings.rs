@@ -1,4 +1,4 @@
-//! `Warning` headers: what a client shows to people beside an answer, kubectl as `Warning: ...`.
+//! `Warning` headers: messages for the user beside a response, which kubectl prints as `Warning: ...`.
 //!
 //! In the form and within the limits of kube-apiserver (`endpoints/filters/warning.go`, apimachinery `NewWarningHeader`). What is
 //! warned of is decided elsewhere.

@@ -20,11 +20,11 @@ pub(crate) struct Search<'t, 'b> {
 /// A value that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum FoundValue<'p> {
-    /// Of the object.
+    /// A value of the object.
     Node(NodeId),
-    /// Of the template.
+    /// A literal of the template.
     Literal(&'p Literal),
-    /// Of a text.
+    /// A byte of a text.
     Byte(u8),
 }
 

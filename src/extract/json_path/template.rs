@@ -88,7 +88,7 @@ pub(in crate::extract) struct Filter {
 /// The condition of a filter on its left side.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::extract) enum Test {
-    /// That it has results.
+    /// Tests that the path has results.
     Exists,
     /// That its only result compares so with the only result of another list.
     Compares(ComparisonOperator, Steps),
@@ -125,13 +125,13 @@ pub enum InvalidTemplate {
     /// No second quote on the line.
     #[error("a quote is not closed")]
     Quote,
-    /// In quotes.
+    /// An invalid escape in quotes.
     #[error("an escape in quotes is not valid")]
     Escape,
     /// Digits, dots and a sign that are no number.
     #[error("{0} is no number")]
     Number(String),
-    /// In a bracket.
+    /// An invalid index in brackets.
     #[error("[{0}] is no index, no slice and no name in single quotes")]
     Index(String),
     /// `....`

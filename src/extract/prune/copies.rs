@@ -44,11 +44,11 @@ pub(super) static FIELDS: LazyLock<Prune> = LazyLock::new(|| {
 /// Which copies a value can hold. `Prune` is what is pruned of the object at the same place.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum DataCopy<'p> {
-    /// None.
+    /// No copy.
     None,
-    /// It is the object.
+    /// The value is the object.
     Object(&'p Prune),
-    /// It is metadata.
+    /// The value is metadata.
     Metadata(&'p Prune),
     /// It is metadata.managedFields, or an entry of it.
     ManagedFields(&'p Prune),

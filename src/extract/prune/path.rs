@@ -6,7 +6,7 @@
 /// A path that names nothing which can be pruned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidPath {
-    /// It starts with something else.
+    /// The path does not start with a dot.
     #[error("must start with a dot and a name, such as .spec.secret")]
     NoDot,
     /// Nothing follows a dot, or is between quotes.

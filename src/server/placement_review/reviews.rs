@@ -10,7 +10,7 @@ use crate::registry::Memory;
 /// Reviews that are parsed and answered at a time: each takes a processor while it lasts, and memory for its values.
 pub(super) const MOST_AT_ONCE: u64 = 4;
 
-/// See the module.
+/// The index and the limit of reviews; see the module.
 #[derive(Debug)]
 pub(in crate::server) struct Reviews {
     pub(in crate::server) index: Arc<PlacementIndex>,

@@ -23,7 +23,7 @@ pub(super) enum Right {
     Event,
 }
 
-/// What a caller may review, as far as it is known before the body is read.
+/// What a caller may review, before the body is read.
 #[derive(Debug)]
 pub(super) enum Caller {
     /// The caller may list nodes and Pods everywhere, or there is no authentication.

@@ -1,5 +1,5 @@
-//! Whether a request would be permitted and served, in the same two steps and the same order as the request itself: the answer says no
-//! more than the request would.
+//! Whether a request would be permitted and served, in the same two steps and the same order as the request itself:
+//! the result reveals no more than the request would.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ const ANY: &str = "*";
 /// The documents of OpenAPI below their index, as a rule has it.
 const DOCUMENTS: &str = "/openapi/v3/*";
 
-/// What is decided about a request.
+/// The decision about a request.
 pub(super) struct AccessDecision {
     pub(super) is_allowed: bool,
     pub(super) reason: String,
@@ -86,8 +86,8 @@ impl<'a> Deciding<'a> {
         let mut wanted = vec![about.clone()];
         if let Some(served) = &served {
             let requested = served.as_requested(about.clone());
-            // A namespace that the request would not have is looked at all the same: the answer must not depend on whether the View
-            // serves the resource before it is known that the caller is permitted.
+            // A namespace that the request would not have is checked all the same: the result must not depend on
+            // whether the View serves the resource before it is known that the caller is permitted.
             if requested.namespace == about.namespace {
                 wanted.clear();
             }

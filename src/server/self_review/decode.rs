@@ -87,7 +87,7 @@ pub(super) enum Question {
         spec: Value,
         /// The request.
         request: Box<Wanted>,
-        /// What of its selectors is ignored.
+        /// Messages about ignored parts of its selectors.
         ignored: Vec<&'static str>,
     },
     /// What is permitted and served in this namespace.

@@ -20,12 +20,12 @@ use crate::wire::api_error::ApiError;
 pub(super) const SELECTORS: &str = "its selectors take";
 const INITIAL_EVENTS: &str = "its initial events take";
 
-/// What initial events are made of.
+/// The parts of initial events that have not begun.
 pub(super) struct Initial {
     selection: Box<Selection>,
     large: Box<LargeEvents>,
     limits: Arc<Limits>,
-    /// Of the selection.
+    /// The share for the memory of the selection.
     _share: UserShare,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct RemainingInitialEvents {
     /// Where the changes after it begin.
     pub(super) then: HistoryCursor,
     pub(super) large: Box<LargeEvents>,
-    /// Of what the listing holds.
+    /// The share for the memory of the listing.
     _share: UserShare,
 }
 

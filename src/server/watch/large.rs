@@ -22,8 +22,8 @@ impl LargeEvents {
         LargeEvents { limits, user, held: None }
     }
 
-    /// Waits for a place if the next object is large, of so many bytes ([`large_object`]). The last one's place is free: its event has
-    /// been taken.
+    /// Waits for a permit if the next object is large ([`large_object`]). That of the previous one is free: its event
+    /// has been taken.
     ///
     /// # Errors
     /// 429 when there is no place in time.

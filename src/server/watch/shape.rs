@@ -30,7 +30,7 @@ use crate::wire::negotiate::Representation;
 use crate::wire::protobuf;
 use crate::wire::table::{Columns, Include, MOST_IN_EVENT, TooLongRow};
 
-/// What an event is called.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WatchEventType {
     Added,
@@ -60,7 +60,7 @@ impl WatchEventType {
     }
 }
 
-/// What a bookmark says.
+/// The content of a bookmark.
 pub(super) struct Mark {
     pub(super) at: Version,
     pub(super) ends_initial_events: bool,
@@ -98,7 +98,7 @@ impl Mark {
 /// Forms of lines; those of frames are numbered after them.
 const FORMS: usize = 3;
 
-/// How events are written.
+/// Encodes the events of a watch.
 pub(super) struct EventEncoder {
     form: ShapeForm,
     /// Column definitions are sent with the first event only.

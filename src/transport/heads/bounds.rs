@@ -8,13 +8,13 @@ use crate::transport::head_error::HeadError;
 /// The longest head in bytes: Go's `DefaultMaxHeaderBytes`, with the same allowance for its buffer.
 pub(crate) const MOST_HEAD: usize = (1 << 20) + 4096;
 
-/// Heads up to so many bytes are handed to hyper whole. Each connection may hold one, without credentials too.
+/// Heads up to this many bytes are passed to hyper whole. Each connection may hold one, without credentials too.
 pub(crate) const USUAL_HEAD: usize = (64 << 10) + (14 << 10);
 
 /// The most headers of a request. In memory each takes about a quarter of a kilobyte beside its text.
 pub(crate) const MOST_FIELDS: usize = 4096;
 
-/// Takes the share of a long head of so many bytes.
+/// Takes the share of a long head of this many bytes.
 pub(super) type TakeShare<'t> = &'t mut dyn FnMut(u64) -> Result<UserShare, HeadError>;
 
 /// The memory of a long head, with its headers in a map.

@@ -172,10 +172,10 @@ fn decode_text(text: &[u8], decoded: &mut Vec<u8>) -> Result<(), Broken> {
 /// A text with more bytes than this as it is sent has more than [`MOST_TABLE`] when it is decoded: no code has more than thirty bits.
 const LONG_TEXT: usize = 16 << 10;
 
-/// A block that is skipped, as far as it was read.
+/// A block that is being skipped.
 #[derive(Debug, Default)]
 pub(super) struct Skipped {
-    /// What is not complete.
+    /// The incomplete part.
     held: Vec<u8>,
     /// Bytes of a long text that come next.
     left: usize,
@@ -193,7 +193,7 @@ impl Skipped {
 /// A text that may be incomplete.
 enum Begun {
     Part,
-    /// A text of more than [`LONG_TEXT`] bytes; so many come next.
+    /// A text of more than [`LONG_TEXT`] bytes, with the number of bytes that follow.
     Long(usize),
     Whole(Vec<u8>),
 }

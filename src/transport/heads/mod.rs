@@ -53,8 +53,8 @@ const HEAD_TIME: Duration = Duration::from_secs(30);
 /// Bytes read at a time.
 const CHUNK: usize = 2 << 10;
 
-/// After a rejected request so many bytes are read and dropped, for so long. To close with something unread would reset the
-/// connection, and the client might not see the answer.
+/// After a rejected request this many bytes are read and dropped, for this time. Closing with unread bytes would
+/// reset the connection, and the client might not see the response.
 const MOST_DRAINED: usize = 4 << 20;
 const DRAIN_TIME: Duration = Duration::from_secs(1);
 
@@ -65,11 +65,11 @@ enum Next {
     Preface,
     /// A head of HTTP/1.1.
     Head,
-    /// So many bytes of a body.
+    /// This many bytes of a body.
     Body(u64),
     /// A frame of HTTP/2.
     Frame,
-    /// All the rest is handed over as it comes.
+    /// The whole rest is passed on as it comes.
     Rest,
     /// Nothing more is read: a request was rejected.
     Nothing,
@@ -80,17 +80,17 @@ enum Next {
 pub(super) struct Heads<Io> {
     io: Io,
     next: Next,
-    /// Bytes that were read and are not handed over.
+    /// Bytes that were read and not passed on.
     held: Vec<u8>,
-    /// So many of them have no end of a head.
+    /// The number of them that contain no end of a head.
     searched: usize,
-    /// What is handed over instead of a head, and how much of it already is.
+    /// The bytes that replace a head, and how many of them are passed on already.
     instead: (Vec<u8>, usize),
-    /// So many of the held bytes are a head that is handed over.
+    /// The number of stored bytes that are a head to pass on.
     passing: usize,
     /// For a long head that is being read.
     share: Option<UserShare>,
-    /// Of HTTP/2.
+    /// The state of HTTP/2 frames.
     frames: Option<Box<Frames>>,
     slots: Arc<Slots>,
     link: Arc<Link>,
@@ -313,7 +313,7 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Heads<Io> {
                 return Poll::Ready(Ok(()));
             }
             match heads.next {
-                // The rest of what is handed over has to be read.
+                // The rest of the head has to be read.
                 _ if heads.passing > 0 => {}
                 Next::Frame => {
                     if !heads.slots.has_room(heads.link.poll()) {

@@ -1,7 +1,7 @@
 //! Heads of HTTP/1.1 requests: where one ends, what follows it, and the head that hyper gets instead if it could not read this one.
 //!
-//! The parser is httparse, as in hyper, so both find the same end and the same headers in the same bytes. A head that hyper can read
-//! is handed over as it came. What hyper would reject, or could read in two ways, is rejected here.
+//! The parser is httparse, as in hyper, so both find the same end and the same headers in the same bytes. A head that
+//! hyper can read is passed on as it came. What hyper would reject, or could read in two ways, is rejected here.
 
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
@@ -12,7 +12,7 @@ use super::slots::{Kept, SLOT_HEADER, Slots};
 use super::target::Target;
 use crate::transport::head_error::HeadError;
 
-/// hyper reads so many headers without more memory for each request.
+/// hyper reads this many headers without more memory for each request.
 const USUAL_FIELDS: usize = 90;
 
 /// The longest method, in bytes. hyper gets it whole.
@@ -25,7 +25,7 @@ const READ_BY_HYPER: [(&str, &str); 3] =
 /// What follows a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Following {
-    /// A body of so many bytes, then the next head.
+    /// A body of this many bytes, then the next head.
     Body(u64),
     /// A body in chunks. The connection ends with this request, so the end of the body need not be known.
     Chunks,

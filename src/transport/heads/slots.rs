@@ -178,7 +178,7 @@ fn with_query(uri: &Uri, query: &str) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// About what a task for a request takes until it is looked at, in bytes.
+/// The approximate memory of a task for a request until it is processed, in bytes.
 const TASK_BYTES: u64 = 2 << 10;
 
 /// The approximate memory of a request until it is processed, in bytes.

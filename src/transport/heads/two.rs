@@ -23,7 +23,7 @@ const FRAME_HEAD: usize = 9;
 /// The longest payload of a frame, where no other one is announced.
 const MOST_PAYLOAD: usize = 16 << 10;
 
-/// Fields up to so many bytes are handed over whole. A block can be much shorter than its fields.
+/// Fields up to this many bytes are passed on whole. A block can be much shorter than its fields.
 const USUAL_LIST: usize = 16 << 10;
 
 /// Frames of one block, at most. A peer can send empty ones.
@@ -53,11 +53,11 @@ const READ_BY_HYPER: [&[u8]; 3] = [b"content-length", b"expect", b"te"];
 pub(super) enum FrameAction {
     /// More has to be read first.
     More,
-    /// So many bytes are handed over as they are.
+    /// This many bytes are passed on unchanged.
     Pass(usize),
-    /// So many bytes are taken, and these handed over instead.
+    /// This many bytes are replaced by these.
     Instead(usize, Vec<u8>),
-    /// The connection cannot go on.
+    /// The connection cannot continue.
     Broken,
 }
 
@@ -81,7 +81,7 @@ struct Block {
     rejected: Option<Rejected>,
 }
 
-/// A block for which there is no room. Other requests of the connection can be those of other users, so it goes on.
+/// A block that does not fit. Other requests of the connection can be those of other users, so it continues.
 #[derive(Debug)]
 struct Rejected {
     skipped: Skipped,
@@ -112,7 +112,7 @@ struct Fields {
     text: Vec<u8>,
     /// Where each begins, and the lengths of its name and value.
     places: Vec<(usize, usize, usize)>,
-    /// By the rule of SETTINGS_MAX_HEADER_LIST_SIZE.
+    /// The size by the rule of SETTINGS_MAX_HEADER_LIST_SIZE.
     size: usize,
     is_over: bool,
 }
