@@ -56,9 +56,9 @@ pub struct QueuedPermit<User: Clone + Eq + Hash + Ord> {
 #[derive(Debug)]
 pub enum Admission<User: Clone + Eq + Hash + Ord> {
     /// Go on.
-    Now(Permit<User>),
+    Granted(Permit<User>),
     /// Wait.
-    Later(QueuedPermit<User>),
+    Queued(QueuedPermit<User>),
 }
 
 impl<User: Clone + Eq + Hash + Ord> FairSemaphore<User> {
@@ -84,8 +84,8 @@ impl<User: Clone + Eq + Hash + Ord> FairSemaphore<User> {
     /// Waits for one permit, however long that takes; for [`FairSemaphore::of_places`].
     pub async fn acquire_one(self: &Arc<Self>, user: &User) -> Option<Permit<User>> {
         match self.acquire(user, Cost { places: 1, bytes: 0 }) {
-            Ok(Admission::Now(place)) => Some(place),
-            Ok(Admission::Later(waiting)) => Some(waiting.turn().await),
+            Ok(Admission::Granted(place)) => Some(place),
+            Ok(Admission::Queued(waiting)) => Some(waiting.turn().await),
             Err(_) => None,
         }
     }
@@ -102,11 +102,11 @@ impl<User: Clone + Eq + Hash + Ord> FairSemaphore<User> {
         let place = || Permit { turns: self.clone(), user: user.clone(), ticket, cost };
         match entered {
             Entered::Rejected(scarce) => Err(scarce),
-            Entered::Now => Ok(Admission::Now(place())),
+            Entered::Granted => Ok(Admission::Granted(place())),
             Entered::Queued => {
                 let (wake, granted) = oneshot::channel();
                 shared.sleeping.insert(ticket, wake);
-                Ok(Admission::Later(QueuedPermit { place: place(), granted }))
+                Ok(Admission::Queued(QueuedPermit { place: place(), granted }))
             }
         }
     }

@@ -53,9 +53,9 @@ pub struct QueuedList {
 #[derive(Debug)]
 pub enum ListAdmission {
     /// Go on.
-    Now(ListPermit),
+    Granted(ListPermit),
     /// Release the snapshot, wait, and begin again.
-    Later(QueuedList),
+    Queued(QueuedList),
 }
 
 impl Lists {
@@ -77,10 +77,10 @@ impl Lists {
     /// 429 when too many of this user wait already.
     pub fn acquire(&self, user: &User, bytes: u64) -> Result<ListAdmission, Limited> {
         match self.0.acquire(user, Cost { places: 1, bytes }) {
-            Err(scarce) => Err(refused(&self.0, user, scarce)),
-            Ok(fair_semaphore::Admission::Now(place)) => Ok(ListAdmission::Now(place)),
-            Ok(fair_semaphore::Admission::Later(waiting)) => {
-                Ok(ListAdmission::Later(QueuedList { lists: self.0.clone(), user: user.clone(), waiting }))
+            Err(scarce) => Err(limit_error(&self.0, user, scarce)),
+            Ok(fair_semaphore::Admission::Granted(place)) => Ok(ListAdmission::Granted(place)),
+            Ok(fair_semaphore::Admission::Queued(waiting)) => {
+                Ok(ListAdmission::Queued(QueuedList { lists: self.0.clone(), user: user.clone(), waiting }))
             }
         }
     }
@@ -101,12 +101,12 @@ impl QueuedList {
         let QueuedList { lists, user, waiting } = self;
         let mut turn = std::pin::pin!(waiting.turn());
         // Until the message is made it counts among those that wait.
-        timeout(QUEUE_PATIENCE, &mut turn).await.map_err(|_| refused(&lists, &user, lists.scarce()))
+        timeout(QUEUE_PATIENCE, &mut turn).await.map_err(|_| limit_error(&lists, &user, lists.scarce()))
     }
 }
 
 /// The error of a list that cannot wait, or waited too long.
-fn refused(lists: &FairSemaphore<User>, user: &User, scarce: Scarce) -> Limited {
+fn limit_error(lists: &FairSemaphore<User>, user: &User, scarce: Scarce) -> Limited {
     let (bounds, (in_flight, waiting)) = (lists.bounds(), lists.of(user));
     let (limit, used) = match scarce {
         Scarce::Places => (Limit::Lists, format!("--max-lists={} large lists", bounds.places)),

@@ -58,7 +58,7 @@ pub struct Cost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entered {
     /// The request has its place.
-    Now,
+    Granted,
     /// The request waits, until [`FairQueue::leave`], [`FairQueue::give_up`] or [`FairQueue::next_round`] returns its ticket.
     Queued,
     /// Too many requests wait already.
@@ -162,7 +162,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         let is_first = places == 0 && waiting == 0 && self.has_first_place();
         if is_first || (self.waiting == 0 && self.fits(cost)) {
             self.grant(user, cost);
-            return Entered::Now;
+            return Entered::Granted;
         }
         self.wait(user, ticket, cost)
     }

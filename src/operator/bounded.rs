@@ -81,7 +81,7 @@ pub(super) fn bounded<K: Replaceable + Send + 'static>(
                     state.listing.clear();
                 }
                 Ok(Event::InitApply(object)) => {
-                    let BudgetChange { kept, gone } = state.budget.admit(shorten(object));
+                    let BudgetChange { retained: kept, gone } = state.budget.admit(shorten(object));
                     state.listing.extend(kept.into_iter().map(|object| (name(&object), object)));
                     gone.iter().for_each(|object| drop(state.listing.remove(&name(object))));
                 }
@@ -91,7 +91,7 @@ pub(super) fn bounded<K: Replaceable + Send + 'static>(
                     state.ready.extend([Event::Init].into_iter().chain(listed).chain([Event::InitDone]));
                 }
                 Ok(Event::Apply(object)) => {
-                    let BudgetChange { kept, gone } = state.budget.admit(shorten(object));
+                    let BudgetChange { retained: kept, gone } = state.budget.admit(shorten(object));
                     state.ready.extend(kept.into_iter().map(Event::Apply));
                     state.ready.extend(gone.into_iter().map(Event::Delete));
                 }

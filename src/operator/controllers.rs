@@ -35,7 +35,7 @@ pub struct Controllers {
     /// How the leader is elected.
     pub election: Election,
     /// Resources with a store whatever FieldCaches define.
-    pub kept: BTreeSet<Gvr>,
+    pub always_cached: BTreeSet<Gvr>,
     /// The resources that have a store.
     pub wanted: watch::Sender<Arc<BTreeSet<Gvr>>>,
     /// Extra fields and scopes of the stores.
@@ -50,8 +50,18 @@ pub struct Controllers {
 
 /// Runs the controllers until the future is dropped. Each is a task of its own.
 pub async fn run(operator: Controllers) {
-    let Controllers { client, registry, definitions, election, kept, wanted, store_options, synced, address, reported } =
-        operator;
+    let Controllers {
+        client,
+        registry,
+        definitions,
+        election,
+        always_cached: kept,
+        wanted,
+        store_options,
+        synced,
+        address,
+        reported,
+    } = operator;
     let (field_caches, field_cache_changes) = reflector::follow::<FieldCache>(client.clone(), Config::default());
     let (views, view_changes) = views::follow(client.clone());
     let view_results = watch::Sender::default();
@@ -72,7 +82,7 @@ pub async fn run(operator: Controllers) {
         reported,
     };
     let (leads, identity) = (leading.subscribe(), election.identity.clone());
-    let told = DesiredStores { kept, wanted, store_options, synced: synced.clone() };
+    let told = DesiredStores { always_cached: kept, wanted, store_options, synced: synced.clone() };
     let mut tasks = ControllerTasks::default();
     let electing = client.clone();
     tasks.start(async move { election::run(electing, election, &leading).await });

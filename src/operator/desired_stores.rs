@@ -19,7 +19,7 @@ use crate::source::store_options::{StoreOption, StoreOptions};
 #[derive(Debug)]
 pub struct DesiredStores {
     /// Resources with a store whatever FieldCaches define.
-    pub kept: BTreeSet<Gvr>,
+    pub always_cached: BTreeSet<Gvr>,
     /// The resources that have a store, for the source.
     pub wanted: watch::Sender<Arc<BTreeSet<Gvr>>>,
     /// Extra fields and scopes of the stores, for the source.
@@ -34,7 +34,7 @@ pub async fn run(
     field_caches: Store<FieldCache>,
     mut definitions: watch::Receiver<Arc<Definitions>>,
     results: watch::Sender<Arc<FieldCacheResults>>,
-    DesiredStores { kept, wanted, store_options, synced }: DesiredStores,
+    DesiredStores { always_cached: kept, wanted, store_options, synced }: DesiredStores,
 ) {
     let mut changes = std::pin::pin!(changes);
     // Until the FieldCaches are listed, they are unknown, which is not the same as none.

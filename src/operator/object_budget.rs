@@ -60,7 +60,7 @@ fn age(metadata: &ObjectMeta) -> Age {
 #[derive(Debug)]
 pub struct BudgetChange<K> {
     /// The object as it is stored, and then other objects that lost their specs.
-    pub kept: Vec<K>,
+    pub retained: Vec<K>,
     /// Objects that are removed, with their names alone.
     pub gone: Vec<K>,
 }
@@ -120,18 +120,18 @@ impl ObjectBudget {
         if !self.placed.contains_key(&age) || self.waiting.contains_key(&age) {
             object.drop_spec(Absence::CrowdedOut);
         }
-        let mut admitted = BudgetChange { kept: vec![object], gone: Vec::new() };
+        let mut admitted = BudgetChange { retained: vec![object], gone: Vec::new() };
         for metadata in lost.into_iter().filter(|metadata| metadata.name.as_ref() != Some(&name)) {
             let mut other = K::default();
             *other.meta_mut() = metadata;
             other.drop_spec(Absence::CrowdedOut);
-            admitted.kept.push(other);
+            admitted.retained.push(other);
         }
         while self.ages.len() > self.limits.names {
             let Some((_, _, youngest)) = self.named.pop_last() else { break };
             self.has_more = true;
             self.ages.remove(&youngest);
-            admitted.kept.retain(|kept| kept.meta().name.as_ref() != Some(&youngest));
+            admitted.retained.retain(|kept| kept.meta().name.as_ref() != Some(&youngest));
             if youngest != name || was_known {
                 let mut gone = K::default();
                 gone.meta_mut().name = Some(youngest);
@@ -234,7 +234,7 @@ mod tests {
         let (mut budget, mut whole) = (ObjectBudget::new(LIMITS), BTreeSet::new());
         for view in views {
             let admitted = budget.admit(view.clone());
-            for view in admitted.kept {
+            for view in admitted.retained {
                 match view.spec.absent {
                     None => whole.insert(view.name_any()),
                     Some(_) => whole.remove(&view.name_any()),
@@ -277,7 +277,7 @@ mod tests {
     fn an_object_that_changes_or_goes_makes_room_for_those_that_wait() {
         let mut budget = ObjectBudget::new(LIMITS);
         let is_whole = |budget: &mut ObjectBudget, second, excess| {
-            budget.admit(view(second, excess)).kept[0].spec.absent.is_none()
+            budget.admit(view(second, excess)).retained[0].spec.absent.is_none()
         };
         for (second, excess) in [(0, 6), (1, 4), (2, 0)] {
             assert!(is_whole(&mut budget, second, excess), "{second}");

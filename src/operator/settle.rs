@@ -92,7 +92,7 @@ mod tests {
         list_none(&mut writer);
         let (results, definitions) = (watch::Sender::default(), watch::Sender::new(Arc::new(Definitions::default())));
         let wanted = DesiredStores {
-            kept: BTreeSet::new(),
+            always_cached: BTreeSet::new(),
             wanted: watch::Sender::default(),
             store_options: watch::Sender::default(),
             synced: Arc::default(),

@@ -39,7 +39,7 @@ pub struct Freshness {
 /// The newest version of a source, at some moment after it was requested.
 #[derive(Clone, Copy, Debug)]
 struct SourceVersion {
-    asked: Instant,
+    requested_at: Instant,
     version: Version,
 }
 
@@ -140,9 +140,9 @@ impl Freshness {
     /// Records the newest version of the source, which was requested at this moment.
     pub fn note_source_version(&self, asked: Instant, version: Version) {
         self.source_version.send_if_modified(|held| {
-            let is_newer = held.is_none_or(|held| held.asked <= asked);
+            let is_newer = held.is_none_or(|held| held.requested_at <= asked);
             if is_newer {
-                *held = Some(SourceVersion { asked, version });
+                *held = Some(SourceVersion { requested_at: asked, version });
             }
             is_newer
         });
@@ -155,7 +155,7 @@ impl Freshness {
         let now = Instant::now();
         let source_version = *self.source_version.borrow();
         let is_far = source_version.is_some_and(|source_version| {
-            source_version.asked + SOURCE_VERSION_VALID > now
+            source_version.requested_at + SOURCE_VERSION_VALID > now
                 && version.number().saturating_sub(source_version.version.number()) > FAR
         });
         if is_far {
@@ -174,8 +174,9 @@ impl Freshness {
     /// Then no client can have seen that version there before. Safe to drop at any point.
     pub async fn lacks(&self, version: Version, since: Instant) {
         let mut statements = self.source_version.subscribe();
-        let lacks =
-            |held: &Option<SourceVersion>| held.is_some_and(|held| held.asked >= since && held.version < version);
+        let lacks = |held: &Option<SourceVersion>| {
+            held.is_some_and(|held| held.requested_at >= since && held.version < version)
+        };
         if statements.wait_for(lacks).await.is_err() {
             std::future::pending().await
         }
@@ -185,7 +186,7 @@ impl Freshness {
     fn is_answered(&self, awaited: &AwaitedVersion) -> bool {
         let source_version = *self.source_version.borrow();
         source_version.is_some_and(|source_version| {
-            source_version.asked >= awaited.since && source_version.version < awaited.version
+            source_version.requested_at >= awaited.since && source_version.version < awaited.version
         })
     }
 

@@ -183,7 +183,7 @@ pub async fn open(options: OperatorOptions) -> anyhow::Result<Service> {
         registry: source.registry.clone(),
         definitions: source.definitions.clone(),
         election: election.clone(),
-        kept,
+        always_cached: kept,
         wanted,
         store_options,
         synced: synced.clone(),

@@ -70,7 +70,7 @@ impl ReadFrom {
 /// 400 for a header that says neither.
 pub(super) fn consistency(server: &ServerState, context: &RequestContext<'_>) -> Result<ReadConsistency, ApiError> {
     match context.headers.get(CONSISTENCY_HEADER).map(HeaderValue::as_bytes) {
-        None if context.through.as_ref().is_some_and(|through| through.view.definition().is_strong) => {
+        None if context.view.as_ref().is_some_and(|through| through.view.definition().is_strong) => {
             Ok(ReadConsistency::Strong)
         }
         None => Ok(server.settings.consistency),

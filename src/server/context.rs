@@ -30,9 +30,9 @@ pub(super) struct RequestContext<'a> {
     /// How long the request may still take, unless it is a watch.
     pub(super) timeout: Duration,
     /// The View through which the request came.
-    pub(super) through: Option<ViewRequest>,
+    pub(super) view: Option<ViewRequest>,
     /// What metrics and the audit log record about it.
-    pub(super) noted: &'a RequestRecord,
+    pub(super) record: &'a RequestRecord,
     /// The authenticated user; `None` without authentication.
     pub(super) authorized: Option<AuthorizedRequest>,
     /// The user or address whose limits apply.
@@ -53,7 +53,7 @@ impl RequestContext<'_> {
     /// How discovery shows fieldcache's own group: not inside of a View, and without Views if there is no authentication.
     pub(super) fn own_group(&self) -> BuiltinGroupVisibility {
         match &self.authorized {
-            _ if self.through.is_some() => BuiltinGroupVisibility::Hidden,
+            _ if self.view.is_some() => BuiltinGroupVisibility::Hidden,
             Some(admitted) => BuiltinGroupVisibility::of(&admitted.identity.user),
             None => BuiltinGroupVisibility::WithoutViews,
         }
@@ -61,7 +61,7 @@ impl RequestContext<'_> {
 
     /// Whether the request wants its plan, and may see it.
     pub(super) fn explains(&self) -> bool {
-        self.through.is_none() && self.info.query.flag("explain")
+        self.view.is_none() && self.info.query.flag("explain")
     }
 
     pub(super) fn is_read(&self) -> bool {

@@ -50,9 +50,9 @@ pub(super) async fn answer(
     if let Some(address) = address
         && let Some(resource) = server.registry.catalog().resource(&address.gvr)
     {
-        context.noted.served(context.info, context.headers, address, resource);
+        context.record.served(context.info, context.headers, address, resource);
     }
-    context.noted.found(AnswerPath::Forwarded);
+    context.record.found(AnswerPath::Forwarded);
     if context.is_long {
         let message = "the URL is too long to be forwarded to the API server, which up to 65,534 bytes are: shorten the selectors, or have \
                        the resource cached";

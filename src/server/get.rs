@@ -92,7 +92,7 @@ async fn answer_in(
         let shown = resource.restrict(Selection::default());
         let found = snapshot.get(&key).filter(|object| shown.matches(object)).cloned();
         let took = begun.elapsed();
-        context.noted.accessed(AccessPath::Index);
+        context.record.accessed(AccessPath::Index);
         let object = found.and_then(|object| resource.show(object)).ok_or_else(not_found)?;
         let content = form(server, context, resource, &agreed.form, &object)?;
         // A response that is as large as a large list takes its place among them, however it came to be so large.
@@ -105,11 +105,11 @@ async fn answer_in(
             break (content, object, took, from);
         }
         match server.limits.lists().acquire(context.user, length).map_err(ApiError::Limited)? {
-            ListAdmission::Now(free) => {
+            ListAdmission::Granted(free) => {
                 place = Some(free);
                 break (content, object, took, from);
             }
-            ListAdmission::Later(waiting) => {
+            ListAdmission::Queued(waiting) => {
                 // Nothing is held in the queue, and what is read after it is the newest.
                 drop((content, object, snapshot));
                 place = Some(Box::pin(waiting.turn()).await.map_err(ApiError::Limited)?);
@@ -172,7 +172,7 @@ async fn newest_enough(
         read::at_most_behind(&resource.state, server.settings.max_lag).await?;
     }
     match version {
-        None => Box::pin(consistency::newest(server, context, resource, snapshot, context.through.is_none())).await,
+        None => Box::pin(consistency::newest(server, context, resource, snapshot, context.view.is_none())).await,
         named => consistency::reach(&resource.state, snapshot, named).await,
     }
 }

@@ -103,8 +103,8 @@ async fn answer_in(
     let bytes = page.bytes.saturating_mul(if is_indented { INDENTED } else { 1 });
     if bytes > LARGE {
         place = Some(match server.limits.lists().acquire(context.user, bytes).map_err(ApiError::Limited)? {
-            ListAdmission::Now(place) => place,
-            ListAdmission::Later(waiting) => {
+            ListAdmission::Granted(place) => place,
+            ListAdmission::Queued(waiting) => {
                 // The state is released while the request is queued, and the list shows a newer one afterwards.
                 drop((page, state));
                 let place = Box::pin(waiting.turn()).await.map_err(ApiError::Limited)?;
@@ -116,7 +116,7 @@ async fn answer_in(
         });
     }
     let took = begun.elapsed();
-    context.noted.accessed(selection.access());
+    context.record.accessed(selection.access());
     let explanation = match context.explains() {
         true => Some(Box::pin(explain::explanation(context, resource, selection, &state)).await),
         false => None,

@@ -20,7 +20,7 @@ use crate::wire::{encode, indent, negotiate};
 pub(super) async fn shows_checks(server: &ServerState, context: &RequestContext<'_>, endpoint: &str) -> bool {
     let Some(access) = &server.settings.access else { return true };
     // A View has no checks to hide.
-    if context.through.is_some() {
+    if context.view.is_some() {
         return true;
     }
     let Some(admitted) = context.authorized.as_ref().filter(|admitted| !admitted.identity.is_anonymous()) else {
@@ -39,14 +39,14 @@ pub(super) fn is_well(server: &ServerState, endpoint: &str) -> bool {
 /// Responds to a request that is for no resource.
 pub(super) fn answer(server: &ServerState, context: &RequestContext<'_>) -> Result<Response<Body>, ApiError> {
     let catalog = server.catalog(context);
-    let passes = if context.through.is_some() { PassThrough::Off } else { server.passes() };
+    let passes = if context.view.is_some() { PassThrough::Off } else { server.passes() };
     match context.info.route() {
         Route::Unknown => Err(ApiError::PageNotFound),
         Route::UnknownBuiltIn => Err(ApiError::UnknownResource),
         Route::Health { endpoint, check } => {
             let draining = *server.draining.borrow();
             // The state of other stores is hidden from users of a View.
-            let checks = if context.through.is_some() { &[] } else { &*server.settings.checks };
+            let checks = if context.view.is_some() { &[] } else { &*server.settings.checks };
             Ok(health::answer(endpoint, check.as_deref(), &context.info.query, checks, draining))
         }
         Route::Version => {

@@ -53,7 +53,7 @@ pub(super) async fn answer(
     };
     let (method, headers, now) = (context.info.method.clone(), context.headers.clone(), (server.settings.clock)());
     let (document, query) = (path.to_owned(), query.map(str::to_owned));
-    let prefix = context.through.as_ref().map(|through| through.prefix.clone()).unwrap_or_default();
+    let prefix = context.view.as_ref().map(|through| through.prefix.clone()).unwrap_or_default();
     let answer = move |needed: &Needed, is_made_only: bool| {
         let request = documents::Request {
             method: &method,

@@ -206,8 +206,8 @@ impl Server {
             authority,
             is_long: parts.extensions.get::<LongQuery>().is_some(),
             timeout: REQUEST_TIMEOUT,
-            through,
-            noted: record,
+            view: through,
+            record,
             authorized: None,
             user: named.as_ref().unwrap_or(connection.user()),
             limits: &self.state.limits,
@@ -309,14 +309,14 @@ impl Server {
             Some(worker) => Turn((!is_exempt).then_some(worker)),
             None => self.turn(user, is_exempt).await.map_err(ApiError::Limited)?,
         };
-        let audited = context.noted.audited().map_or(0, AuditContext::held_bytes);
+        let audited = context.record.audited().map_or(0, AuditContext::held_bytes);
         let response = turn.work_through(pin!(self.dispatch(context, uri, body))).await?;
         self.admit_response(user, audited, response)
     }
 
     /// Finds what a View takes from its caller, which can be the caller's own Pod: work, because the caller can make a Pod long.
     async fn resolve_consumer(&self, context: &mut RequestContext<'_>, turn: &mut Turn) -> Result<(), ApiError> {
-        let Some(through) = &mut context.through else { return Ok(()) };
+        let Some(through) = &mut context.view else { return Ok(()) };
         let catalog = self.state.registry.catalog();
         let meeting = Box::pin(through.resolve_consumer(context.authorized.as_ref(), &catalog));
         turn.work_through(meeting).await.map_err(|error| context.reduced(error))
@@ -398,7 +398,7 @@ impl Server {
         }
         let (info, route) = (context.info, context.info.route());
         // A review stores nothing, and `kubectl create --raw` sends no media type.
-        let is_review = match context.through {
+        let is_review = match context.view {
             Some(_) => self_review::kind::is_self_review(route),
             None => placement_review::kind::review_path(route).is_some(),
         };
@@ -412,7 +412,7 @@ impl Server {
     /// The review that a request creates here: placement outside of Views, reviews of the caller's own permissions inside of them.
     fn review<'c>(&self, context: &RequestContext<'c>) -> Option<Review<'c>> {
         let route = context.info.route();
-        match context.through {
+        match context.view {
             None => placement_review::kind::review_path(route).map(Review::Placement),
             Some(_) => self_review::kind::reviewed_path(route, &self.state.catalog(context)).map(Review::Caller),
         }
@@ -425,7 +425,7 @@ impl Server {
         uri: &Uri,
         body: Option<UpstreamBody>,
     ) -> Result<Option<Response<Body>>, ApiError> {
-        let Some((upstream, body)) = self.state.upstream().zip(body).filter(|_| context.through.is_none()) else {
+        let Some((upstream, body)) = self.state.upstream().zip(body).filter(|_| context.view.is_none()) else {
             return Ok(None);
         };
         forward_policy::check_impersonation(context.headers)?;
@@ -462,7 +462,7 @@ impl Server {
                 Err(unanswered) => unanswered,
             };
             let upstream = match &unanswered {
-                _ if context.through.is_some() => None,
+                _ if context.view.is_some() => None,
                 // A caller that may not list the whole resource may still see a part of it, which has no store.
                 NoResponse::Error(ApiError::Forbidden(_)) if context.is_read() && self.is_refused(address) => {
                     self.state.upstream()
@@ -493,10 +493,10 @@ impl Server {
     ) -> Result<Response<Body>, NoResponse> {
         let catalog = self.state.catalog(context);
         let mut resource = read::find(&catalog, address)?;
-        if let Some(through) = &context.through {
+        if let Some(through) = &context.view {
             resource = through.as_seen(resource);
         }
-        context.noted.served(context.info, context.headers, address, &resource);
+        context.record.served(context.info, context.headers, address, &resource);
         refuse_method(&context.info.method, address, &resource)?;
         let answered = if address.legacy_watch || (address.name.is_none() && context.info.query.flag("watch")) {
             watch::answer(&self.state, context, address, &resource).await

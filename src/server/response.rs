@@ -68,7 +68,7 @@ impl RequestContext<'_> {
         if let ApiError::Limited(limited) = failure {
             self.limits.count(limited.limit);
         }
-        if let Some(audited) = self.noted.audited() {
+        if let Some(audited) = self.record.audited() {
             audited.failed(failure);
         }
         // An error has only its own form. If the client does not accept that, it gets indented JSON, as upstream.

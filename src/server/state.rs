@@ -80,7 +80,7 @@ impl ServerState {
     /// The catalog that a request sees: the whole one, or that of its View.
     pub(super) fn catalog(&self, context: &RequestContext<'_>) -> Arc<Catalog> {
         let whole = self.registry.catalog();
-        match &context.through {
+        match &context.view {
             Some(through) => through.catalog(&whole),
             None => whole,
         }

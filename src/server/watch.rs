@@ -126,7 +126,7 @@ pub(super) async fn answer(
         (None, None) => Start::Initial { not_older_than: None },
     };
     if matches!(start, Start::Initial { .. }) {
-        context.noted.accessed(selection.access());
+        context.record.accessed(selection.access());
     }
     let explanation = explanation(context, start, &snapshot, &selection, resource).await;
     let length = match options.timeout_seconds {
@@ -142,7 +142,7 @@ pub(super) async fn answer(
     let proofs = if bookmarks { ProgressForwarding::requested(context, resource).await } else { None };
     let lease = context.authorized.as_ref().map_or_else(AuthorizationLease::forever, AuthorizedRequest::lease);
     let subscription = resource.state.dispatcher().subscribe(&selection, proofs.is_some());
-    let head_bytes = context.noted.audited().map_or(0, AuditContext::held_bytes);
+    let head_bytes = context.record.audited().map_or(0, AuditContext::held_bytes);
     let held_bytes = subscription.held_bytes() + lease.held_bytes() + head_bytes;
     shape.count(server.limits.watches(), context.user).map_err(ApiError::Limited)?;
     let counted = server.limits.watches().open(context.user, held_bytes).map_err(ApiError::Limited)?;
@@ -155,7 +155,7 @@ pub(super) async fn answer(
         subscription,
         draining: server.draining.subscribe(),
         view_ended: resource.view_restriction.as_ref().map(Restriction::ended),
-        pod: context.through.as_ref().and_then(|through| through.consumer.as_ref()?.pod.clone()),
+        pod: context.view.as_ref().and_then(|through| through.consumer.as_ref()?.pod.clone()),
         _open: open,
         counted,
         unpaid: Unpaid::new(server.limits.seats(), context.user),
@@ -165,7 +165,7 @@ pub(super) async fn answer(
         place: Place::Before { start, snapshot: snapshot.hold(snapshot.clone()), initial },
         bookmarks: bookmarks.then(|| Bookmarks::new(now, deadline)),
         ends_within_jump: false,
-        proofs,
+        progress_forwarding: proofs,
         marks_initial_end,
         gzip: is_compressed.then(GzipMember::default),
         deadline,
@@ -292,7 +292,7 @@ impl ProgressForwarding {
     /// the whole resource: they get the bookmarks of every client.
     async fn requested(context: &RequestContext<'_>, resource: &Resource) -> Option<ProgressForwarding> {
         let wanted = Version::parse(context.info.query.get(PROGRESS_PARAMETER)?)?;
-        if context.through.is_some() || !context.may_list_all(&resource.gvr).await {
+        if context.view.is_some() || !context.may_list_all(&resource.gvr).await {
             return None;
         }
         let live = &resource.state;
@@ -325,7 +325,7 @@ struct Watch {
     place: Place,
     bookmarks: Option<Bookmarks>,
     /// For another fieldcache that reads this one.
-    proofs: Option<ProgressForwarding>,
+    progress_forwarding: Option<ProgressForwarding>,
     /// Whether the last event lies in what a relist jumped over: a client that resumed from there would be refused.
     ends_within_jump: bool,
     marks_initial_end: bool,
@@ -411,7 +411,7 @@ impl Watch {
             };
             // Only when all events up to its version have been sent; in a backlog it would point back.
             if is_waiting {
-                self.hand_on_proof(&mut batch);
+                self.forward_progress(&mut batch);
                 self.bookmark_if_due(&mut batch);
             }
             if !batch.is_empty() {
@@ -729,9 +729,9 @@ impl Watch {
 
     /// An event confirms progress by itself. Without one, a bookmark reports how far the store has advanced, and
     /// since when.
-    fn hand_on_proof(&mut self, batch: &mut Batch) {
+    fn forward_progress(&mut self, batch: &mut Batch) {
         let Place::Following(Following { after, seen, .. }) = self.place else { return };
-        let (Some(proofs), true) = (&mut self.proofs, seen >= after) else { return };
+        let (Some(proofs), true) = (&mut self.progress_forwarding, seen >= after) else { return };
         let made = self.resource.state.freshness().last_progress();
         if proofs.last_forwarded.replace(made) != Some(made) && batch.is_empty() {
             self.write_bookmark(seen, false, &mut batch.rest);
@@ -740,7 +740,7 @@ impl Watch {
 
     /// Writes a bookmark.
     fn write_bookmark(&mut self, at: Version, ends_initial_events: bool, batch: &mut Vec<u8>) {
-        let lag = self.proofs.is_some().then(|| self.resource.state.freshness().lag());
+        let lag = self.progress_forwarding.is_some().then(|| self.resource.state.freshness().lag());
         let mark = Mark { at, ends_initial_events, lag };
         if let Err(failure) = self.shape.write_bookmark(&self.resource, &mark, batch) {
             self.shape.write_error(&failure, batch);

@@ -592,12 +592,12 @@ impl Source<'_> {
     /// Applies the result of a comparison with the newest version.
     fn take_comparison(&self, feed: &mut Feed, newest: NewestComparison) {
         let asked = match newest {
-            NewestComparison::Held { asked, version } => {
+            NewestComparison::Held { requested_at: asked, version } => {
                 feed.take(SourceEvent::Compared(version));
                 self.live.freshness().note_source_version(asked, version);
                 asked
             }
-            NewestComparison::Alike { asked } => asked,
+            NewestComparison::Alike { requested_at: asked } => asked,
             NewestComparison::Differs => return,
         };
         self.live.freshness().note_progress(asked);

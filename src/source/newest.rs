@@ -28,14 +28,14 @@ pub(super) enum NewestComparison {
     /// The store has the same objects at the same versions: every change up to this version is in the store.
     Held {
         /// Before the request.
-        asked: Instant,
+        requested_at: Instant,
         /// Of the source's newest state, after that moment.
         version: Version,
     },
     /// The store has as many objects as the source, and the source has not gone back. Events may be on their way.
     Alike {
         /// Before the request.
-        asked: Instant,
+        requested_at: Instant,
     },
     /// They differ, because an event is on its way for example, or cannot be compared.
     Differs,
@@ -66,7 +66,7 @@ pub(super) async fn compare_with_newest(
         let held = unreadable.are_all.then(|| (snapshot.len() + unreadable.names.len()) as u64);
         let is_alike =
             page.version >= snapshot.version() && listed.is_none_or(|listed| held.is_none_or(|held| held == listed));
-        return Ok(if is_alike { NewestComparison::Alike { asked } } else { NewestComparison::Differs });
+        return Ok(if is_alike { NewestComparison::Alike { requested_at: asked } } else { NewestComparison::Differs });
     }
     let unreadable = live.unreadable();
     let mut listed = Sum::default();
@@ -89,7 +89,7 @@ pub(super) async fn compare_with_newest(
     let LoadState::Ready(snapshot) = live.load_state() else { return Ok(NewestComparison::Differs) };
     let is_same = unreadable.are_all && sum_of(&snapshot, &unreadable.names).await == listed;
     Ok(if is_same && newest >= snapshot.version() {
-        NewestComparison::Held { asked, version: newest }
+        NewestComparison::Held { requested_at: asked, version: newest }
     } else {
         NewestComparison::Differs
     })

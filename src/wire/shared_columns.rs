@@ -14,11 +14,11 @@ use super::table::{Columns, Include};
 /// Columns in use.
 #[derive(Debug, Default)]
 pub(crate) struct SharedColumns {
-    kept: Mutex<Kept>,
+    cache: Mutex<Cache>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Cache {
     columns: HashMap<Key, Weak<Columns>>,
     /// At this number, unused ones are removed.
     removal: usize,
@@ -71,7 +71,7 @@ impl SharedColumns {
         self.lock().columns.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

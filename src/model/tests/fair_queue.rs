@@ -83,7 +83,7 @@ impl Naive {
         self.entries.push(Entry { ticket, user, bytes, turn: None });
         if goes {
             self.grant(ticket);
-            return Entered::Now;
+            return Entered::Granted;
         }
         if is_new {
             self.last.push((user, self.turns));
@@ -186,9 +186,9 @@ fn a_flood_leaves_every_other_user_a_place_at_once() {
     let mut turns = FairQueue::new(Places::UntilLeft, BOUNDS);
     let flood: Vec<Entered> = (0..10_000).map(|ticket| turns.enter(&user(0), ticket, list(10))).collect();
     let count = |what: Entered| flood.iter().filter(|entered| **entered == what).count();
-    assert_eq!((count(Entered::Now), count(Entered::Queued)), (3, 2));
+    assert_eq!((count(Entered::Granted), count(Entered::Queued)), (3, 2));
     assert_eq!(count(Entered::Rejected(Scarce::Places)), 9_995);
-    assert_eq!(turns.enter(&user(1), 10_000, list(10)), Entered::Now, "the first of another user");
+    assert_eq!(turns.enter(&user(1), 10_000, list(10)), Entered::Granted, "the first of another user");
     assert_eq!(turns.enter(&user(1), 10_001, list(10)), Entered::Queued, "not the second");
     assert_eq!(
         turns.release(&user(0), list(10)),
@@ -203,7 +203,7 @@ fn a_flood_leaves_every_other_user_a_place_at_once() {
 #[test]
 fn a_list_that_is_larger_than_everything_goes_when_nothing_else_does() {
     let mut turns = FairQueue::new(Places::UntilLeft, BOUNDS);
-    assert_eq!(turns.enter(&user(0), 0, list(50)), Entered::Now);
+    assert_eq!(turns.enter(&user(0), 0, list(50)), Entered::Granted);
     assert_eq!(turns.enter(&user(0), 1, list(1_000)), Entered::Queued);
     assert_eq!(turns.enter(&user(0), 2, list(1)), Entered::Queued, "it would fit, but does not overtake");
     assert_eq!(turns.enter(&user(0), 3, list(1)), Entered::Rejected(Scarce::Bytes));

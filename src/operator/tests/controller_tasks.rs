@@ -80,7 +80,7 @@ async fn the_election_and_the_policies_go_on_while_a_controller_is_busy() {
         registry: Arc::new(Registry::new(Catalog::default())),
         definitions: definitions.subscribe(),
         election,
-        kept: BTreeSet::new(),
+        always_cached: BTreeSet::new(),
         wanted: watch::Sender::default(),
         store_options: watch::Sender::default(),
         synced: Arc::default(),

@@ -63,7 +63,7 @@ pub(super) async fn answer(
     if address.name.is_some() || address.namespace.is_some() || address.legacy_watch {
         return Err(ApiError::UnknownResource);
     }
-    context.noted.reviewed(&GVR);
+    context.record.reviewed(&GVR);
     if context.info.method != Method::POST {
         return Err(ApiError::MethodNotAllowedHere);
     }

@@ -68,7 +68,7 @@ impl<'a> Deciding<'a> {
     /// # Errors
     /// 404 for a request that came through none.
     pub(super) fn of(server: &'a ServerState, context: &'a RequestContext<'a>) -> Result<Deciding<'a>, ApiError> {
-        let view = context.through.as_ref().map(|through| through.view.clone()).ok_or(ApiError::UnknownResource)?;
+        let view = context.view.as_ref().map(|through| through.view.clone()).ok_or(ApiError::UnknownResource)?;
         Ok(Deciding { server, context, view, catalog: server.catalog(context) })
     }
 
@@ -242,7 +242,7 @@ impl<'a> Deciding<'a> {
                 let inside = RequestContext {
                     info: &info,
                     headers: &HeaderMap::new(),
-                    through: Some(ViewRequest { view: self.view.clone(), prefix: String::new(), consumer: None }),
+                    view: Some(ViewRequest { view: self.view.clone(), prefix: String::new(), consumer: None }),
                     authorized: self.context.authorized.clone(),
                     ..*self.context
                 };

@@ -46,7 +46,7 @@ pub(super) async fn answer(
     if context.info.method != Method::POST {
         return Err(ApiError::MethodNotAllowedHere);
     }
-    context.noted.reviewed(kind.counted());
+    context.record.reviewed(kind.counted());
     let mut format = negotiate(context.headers, Offer::Plain, Protobuf::EVERYTHING)?.format;
     let written = decode::written(context.headers)?;
     let validation = field_validation::read(&context.info.query)?;

@@ -31,8 +31,8 @@ impl LargeEvents {
         self.held = None;
         let Some(bytes) = large else { return Ok(()) };
         let turn = match self.limits.lists().acquire(&self.user, bytes) {
-            Ok(ListAdmission::Now(place)) => Ok(place),
-            Ok(ListAdmission::Later(waiting)) => waiting.turn().await,
+            Ok(ListAdmission::Granted(place)) => Ok(place),
+            Ok(ListAdmission::Queued(waiting)) => waiting.turn().await,
             Err(limited) => Err(limited),
         };
         self.held = Some(turn.inspect_err(|limited| self.limits.count(limited.limit))?);

@@ -39,7 +39,7 @@ use tokio::time::{Sleep, sleep};
 
 use self::bounds::{MOST_HEAD, USUAL_HEAD, too_long};
 use self::one::{CompleteHead, Following};
-use self::slots::{Kept, SLOT_HEADER, Slots};
+use self::slots::{SLOT_HEADER, Slots, StoredParts};
 use self::two::{FrameAction, Frames};
 use super::head_error::HeadError;
 use super::stream_timeout::Link;
@@ -221,7 +221,7 @@ impl<Io> Heads<Io> {
     /// Passes a minimal head on to hyper, with the error for its response.
     fn reject(&mut self, failure: HeadError) {
         let method = if self.held.starts_with(b"HEAD ") { "HEAD" } else { "GET" };
-        let number = self.slots.keep(Kept::rejected(failure));
+        let number = self.slots.store(StoredParts::rejected(failure));
         let head =
             format!("{method} / HTTP/1.1\r\nhost: rejected\r\nconnection: close\r\n{SLOT_HEADER}: {number}\r\n\r\n");
         self.instead = (head.into_bytes(), 0);

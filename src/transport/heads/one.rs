@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode};
 use httparse::{EMPTY_HEADER, Error, Header, Status};
 
 use super::bounds::{MOST_FIELDS, MOST_HEAD, TakeShare, USUAL_HEAD, taken_bytes};
-use super::slots::{Kept, SLOT_HEADER, Slots};
+use super::slots::{SLOT_HEADER, Slots, StoredParts};
 use super::target::Target;
 use crate::transport::head_error::HeadError;
 
@@ -93,7 +93,7 @@ fn convert(
     let has_many = is_long || request.headers.len() >= USUAL_FIELDS;
     let kept = if target.query.is_some() || has_many {
         let headers = if has_many { Some(header_map(request.headers)?) } else { None };
-        Some(Kept {
+        Some(StoredParts {
             query: target.query.as_deref().map(Into::into),
             headers,
             rejection: None,
@@ -129,7 +129,7 @@ fn convert(
         }
     }
     if let Some(kept) = kept {
-        let number = slots.keep(kept);
+        let number = slots.store(kept);
         push(&[SLOT_HEADER.as_bytes(), b": ", number.to_string().as_bytes(), b"\r\n"]);
     }
     push(&[b"\r\n"]);

@@ -47,7 +47,7 @@ struct Held {
 
 /// The stored parts of one request.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct StoredParts {
     /// The query, where the head that hyper gets has none.
     pub(super) query: Option<Arc<str>>,
     /// All headers, where the head that hyper gets has only those about the connection and the body.
@@ -58,10 +58,10 @@ pub(super) struct Kept {
     pub(super) share: Option<UserShare>,
 }
 
-impl Kept {
+impl StoredParts {
     /// A request that is rejected.
-    pub(super) fn rejected(failure: HeadError) -> Kept {
-        Kept { rejection: Some(failure), ..Kept::default() }
+    pub(super) fn rejected(failure: HeadError) -> StoredParts {
+        StoredParts { rejection: Some(failure), ..StoredParts::default() }
     }
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Slots(Mutex<Table>);
 #[derive(Debug, Default)]
 struct Table {
     next: u64,
-    kept: BTreeMap<u64, Kept>,
+    kept: BTreeMap<u64, StoredParts>,
     /// The poll of the connection in which h2 requested more, and the first slot that was not in use then.
     asked: Option<(u64, u64)>,
     /// The reader of HTTP/1.1, while it waits until the slots are empty.
@@ -85,7 +85,7 @@ impl Slots {
     }
 
     /// Stores parts of a request and returns the number of their slot.
-    pub(super) fn keep(&self, kept: Kept) -> u64 {
+    pub(super) fn store(&self, kept: StoredParts) -> u64 {
         let mut table = self.table();
         let number = table.next;
         table.next += 1;
@@ -145,7 +145,7 @@ impl Slots {
             reader.wake();
         }
         drop(table);
-        let Some(Kept { query, headers, rejection, share }) = kept else {
+        let Some(StoredParts { query, headers, rejection, share }) = kept else {
             let message = "the server has lost a part of the request: send it again";
             return Err(HeadError::Unsupported(StatusCode::SERVICE_UNAVAILABLE, message.to_owned()));
         };

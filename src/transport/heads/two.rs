@@ -11,7 +11,7 @@ use http::{HeaderMap, StatusCode};
 use super::bounds::{MOST_FIELDS, MOST_HEAD, TakeShare, USUAL_HEAD, taken_bytes};
 use super::hpack;
 use super::hpack::{Broken, Decoder, Skipped};
-use super::slots::{Kept, SLOT_HEADER, Slots};
+use super::slots::{SLOT_HEADER, Slots, StoredParts};
 use super::target::Target;
 use crate::flow_control::connections::LONG_HEAD;
 use crate::flow_control::user::UserShare;
@@ -292,7 +292,7 @@ fn request(fields: &Fields, slots: &Slots, share: TakeShare<'_>) -> Result<Vec<u
     let number = if query.is_some() || has_many {
         let headers = if has_many { Some(fields.headers()?) } else { None };
         let share = share(taken_bytes(fields.text.len(), fields.places.len()))?;
-        Some(slots.keep(Kept { query: query.map(Into::into), headers, rejection: None, share: Some(share) }))
+        Some(slots.store(StoredParts { query: query.map(Into::into), headers, rejection: None, share: Some(share) }))
     } else {
         None
     };
@@ -314,7 +314,7 @@ fn request(fields: &Fields, slots: &Slots, share: TakeShare<'_>) -> Result<Vec<u
 
 /// A block for a request that is rejected.
 fn rejected(failure: HeadError, is_head: bool, slots: &Slots) -> Vec<u8> {
-    let number = slots.keep(Kept::rejected(failure)).to_string();
+    let number = slots.store(StoredParts::rejected(failure)).to_string();
     let method = if is_head { "HEAD" } else { "GET" };
     block(&[
         (":method", method),

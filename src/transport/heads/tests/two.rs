@@ -19,7 +19,7 @@ use crate::transport::head_error::HeadError;
 use crate::transport::heads::HEAD_TIME;
 use crate::transport::heads::bounds::{MOST_FIELDS, MOST_HEAD};
 use crate::transport::heads::hpack::{Decoder, write};
-use crate::transport::heads::slots::{Kept, SLOT_HEADER, Slots};
+use crate::transport::heads::slots::{SLOT_HEADER, Slots, StoredParts};
 use crate::transport::write_timeout::PREFACE;
 
 const DATA: u8 = 0;
@@ -341,7 +341,7 @@ async fn a_user_who_resets_requests_does_not_end_the_connection_of_a_front_proxy
 #[test]
 fn a_request_whose_slot_is_unknown_is_answered_with_an_error() {
     let slots = Slots::default();
-    let number = slots.keep(Kept { query: Some("a=b".into()), ..Kept::default() }).to_string();
+    let number = slots.store(StoredParts { query: Some("a=b".into()), ..StoredParts::default() }).to_string();
     let ask = |number: &str| {
         let mut request = Request::get("/").header(SLOT_HEADER, number).body(()).unwrap();
         slots.restore(&mut request).map(|()| request.uri().to_string())
