@@ -68,8 +68,8 @@ impl<User: Clone + Eq + Hash + Ord> FairSemaphore<User> {
         FairSemaphore { shared: Mutex::new(Shared { queue, next_ticket: 0, sleeping: HashMap::new() }) }
     }
 
-    /// The same for requests that take one place each and no bytes, of which any number may wait. Of all places, `first_places` are
-    /// for users who have none.
+    /// An empty queue for requests that take one permit each and no bytes, of which any number may wait. Of all
+    /// permits, `first_places` are for users who have none.
     pub fn of_places(places: u64, first_places: u64) -> FairSemaphore<User> {
         let (bytes, waiting) = (u64::MAX, usize::MAX);
         FairSemaphore::new(Bounds {

@@ -42,7 +42,7 @@ const EDGES: [(&str, &[&str]); 37] = [
             "manifest", "registry",
         ],
     ),
-    // What a request asks for. It looks nothing up.
+    // What a request is about. It looks nothing up.
     ("request", &["model", "selector"]),
     // Sleeping and waking around a queue of `model`.
     ("fair_semaphore", &["model"]),

@@ -31,9 +31,10 @@ pub struct ResourceAttributes {
     pub resource: String,
     pub subresource: String,
     pub namespace: String,
-    /// Of the path, or of a field selector on `metadata.name`.
+    /// The name in the path, or in a field selector on `metadata.name`.
     pub name: String,
-    /// Of the field selector. Empty if it is invalid or too long: the request is then authorized for more, not for less.
+    /// The requirements of the field selector. Empty if it is invalid or too long: the request is then authorized for
+    /// more, not for less.
     pub fields: Vec<FieldRequirement>,
     /// The requirements of the label selector; likewise.
     pub labels: Vec<LabelRequirement>,

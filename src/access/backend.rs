@@ -74,7 +74,7 @@ pub enum ReviewError {
 pub enum ReviewFlow {
     /// The flow of a user.
     User(Arc<str>),
-    /// That of the client's address, for a token whose user is not known yet; of IPv6, its /64 network.
+    /// The flow of the client's address, for a token whose user is not known yet; of IPv6, its /64 network.
     Address(Option<IpAddr>),
 }
 

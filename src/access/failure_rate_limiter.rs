@@ -18,7 +18,8 @@ pub const TRIES: u32 = 100;
 /// Tries are returned at this rate. Each costs the API server a review.
 pub const EVERY: Duration = Duration::from_millis(100);
 
-/// The same for new tokens that look like those of ServiceAccounts and OpenID Connect: valid ones are among them.
+/// Like [`TRIES`], for new tokens that look like those of ServiceAccounts and OpenID Connect: valid ones are among
+/// them.
 pub const JWT_TRIES: u32 = 200;
 /// See [`JWT_TRIES`].
 pub const JWT_EVERY: Duration = Duration::from_millis(20);

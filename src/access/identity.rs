@@ -32,7 +32,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The same user in the group of authenticated users (apiserver `authentication/group`), unless it is in that group or is anonymous.
+    /// The user in the group of authenticated users (apiserver `authentication/group`), unless it is in that group or
+    /// is anonymous.
     #[must_use]
     pub fn authenticated(mut self) -> Identity {
         let is_settled = self.groups.iter().any(|group| group == AUTHENTICATED || group == UNAUTHENTICATED);

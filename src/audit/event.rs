@@ -156,7 +156,8 @@ impl Event {
         texts.chain(addresses).chain(annotations).sum()
     }
 
-    /// The same with every text cut to a length that does not depend on the caller, so that a rejected caller cannot fill the log.
+    /// The event with every text cut to a length that does not depend on the caller, so that a rejected caller cannot
+    /// fill the log.
     pub fn shortened(mut self) -> Event {
         self.uri = cut(self.uri);
         self.verb = cut(self.verb);

@@ -22,7 +22,7 @@ pub(super) enum Resume {
     Continue,
     /// With the first byte of the line, since that part is elsewhere.
     Restart,
-    /// The same, after a line end: the file changed behind that part.
+    /// Continue after a line end: the file changed behind that part.
     RestartOnNewLine,
 }
 

@@ -95,7 +95,7 @@ fn what_is_not_known_is_left_out() {
 }
 
 #[test]
-fn failures_are_told_without_what_every_status_has() {
+fn failures_are_logged_without_the_common_members_of_a_status() {
     let document = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "reason": "NotFound", "code": 404});
     let expected = json!({"metadata": {}, "status": "Failure", "reason": "NotFound", "code": 404});
     assert_eq!(event::failure(document, 404), expected);
@@ -270,7 +270,7 @@ async fn rejections_of_one_caller_are_few_and_short_in_the_log() {
 }
 
 #[tokio::test]
-async fn a_stalled_disk_refuses_who_must_be_told_of_and_drops_and_counts_the_rest() {
+async fn a_stalled_disk_rejects_requests_that_must_be_logged_and_drops_and_counts_the_rest() {
     let output = Output::default();
     output.set(|disk| disk.is_stalled = true);
     let log = Log::to(Box::new(output.clone()), Policy::All, 2).unwrap();
@@ -298,7 +298,7 @@ async fn a_stalled_disk_refuses_who_must_be_told_of_and_drops_and_counts_the_res
 }
 
 #[tokio::test]
-async fn a_batch_is_kept_after_failed_writes_and_continued_at_its_byte() {
+async fn a_batch_is_retained_after_failed_writes_and_continued_at_its_byte() {
     let output = Output::default();
     let log = Log::to(Box::new(output.clone()), Policy::All, 8).unwrap();
     let steps = [
@@ -520,7 +520,7 @@ fn a_torn_line_goes_on_where_the_file_is_as_it_was_left() {
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_is_told_with_its_option() {
+fn a_file_that_cannot_be_opened_is_reported_with_its_option() {
     let error = Log::open("/nowhere/at/all/audit.log", Policy::All).unwrap_err().to_string();
     assert!(error.contains("--audit-log-path") && error.contains("/nowhere/at/all/audit.log"), "{error}");
 }

@@ -94,7 +94,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// A text with another form of its control characters; line ends and tabs stay.
+/// Replaces the control characters of a text with `control`; line ends and tabs stay.
 fn shown(text: &str, control: impl Fn(char, &mut String)) -> Cow<'_, str> {
     let controls = |character: char| character.is_control() && !matches!(character, '\n' | '\t');
     if !text.contains(controls) {

@@ -104,7 +104,7 @@ pub(super) struct Reached {
     pub(super) address: SocketAddr,
     /// The file of the certificate; `None` for plain HTTP.
     pub(super) certificate: Option<PathBuf>,
-    /// Of the metrics, if they are served.
+    /// The address of the metrics, if they are served.
     pub(super) metrics: Option<SocketAddr>,
 }
 

@@ -173,7 +173,7 @@ impl Extractor {
         Extractor { whole: Arc::new(Whole { labels, fields, reading, trie }), hidden: Arc::default() }
     }
 
-    /// The same extractor with a FieldCache's fields after its own. They have been accepted for this extractor: see
+    /// The extractor with a FieldCache's fields after its own. They have been accepted for this extractor: see
     /// [`super::extra::accept`].
     ///
     /// # Errors
@@ -206,7 +206,8 @@ impl Extractor {
         })
     }
 
-    /// The same extractor for pruned objects: it offers no field that is read from a pruned part. The indexes of the other fields stay.
+    /// The extractor for pruned objects: it offers no field that is read from a pruned part. The indexes of the other
+    /// fields stay.
     ///
     /// Every View has its own extractors, so these only add which fields are offered.
     pub fn pruned(&self, prune: &Prune) -> Extractor {

@@ -45,7 +45,7 @@ pub(crate) const REJECTED: Duration = Duration::from_secs(5 * 60);
 /// needed, may take to end it.
 const SHORT_GRACE: Duration = Duration::from_secs(10);
 
-/// The same for any other peer without a request in progress.
+/// How long any other peer without a request in progress may take.
 const GRACE: Duration = Duration::from_secs(120);
 
 /// Why the server ends a connection.

@@ -72,7 +72,7 @@ pub const MOST_HEADS: u64 = 64 << 20;
 /// Evicted connections that have not ended yet, at most; beyond that new ones are rejected.
 const MOST_CLOSING: usize = 64;
 
-/// Those of them that end gracefully, at most; beyond that the oldest is cut.
+/// The maximum of evicted connections that end gracefully; beyond that the oldest is cut.
 const MOST_GRACEFUL: usize = MOST_CLOSING / 2;
 
 /// An address of IPv4, or a /64 network of IPv6. Requests without a socket have none.
@@ -99,7 +99,7 @@ struct Table {
     open: usize,
     /// Numbers of connections that were evicted, but have not ended yet; they are counted in `open`.
     evicted: BTreeSet<u64>,
-    /// Those of them that end gracefully.
+    /// The evicted connections that end gracefully.
     graceful: BTreeMap<u64, Arc<ConnectionState>>,
     /// How many each origin has, without those that were evicted.
     origins: HashMap<Origin, usize>,

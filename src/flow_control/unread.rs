@@ -37,7 +37,8 @@ use crate::model::shares::Shares;
 /// Unread bytes of a watch, beyond which it makes no further piece. Users have many watches.
 const WATCH_AHEAD: u64 = 64 << 10;
 
-/// The same of another answer: two pieces, so that one is made while the other one is sent.
+/// The unread bytes from which another response is not continued: two pieces, so that one is created while the other
+/// one is sent.
 const LIST_AHEAD: u64 = 128 << 10;
 
 /// The part of the bound that the watches of one user may have unread while all watches are held back, as long as all of them hold less than
@@ -74,7 +75,7 @@ pub struct Unread {
     meters: AtomicU64,
     /// What responses other than watches may hold.
     responses: Arc<Shares<User>>,
-    /// The same of small ones: rejections are among them, so they need room when there is none for others.
+    /// The shares of small responses: rejections are among them, so they need room when there is none for others.
     small: Arc<Shares<User>>,
 }
 

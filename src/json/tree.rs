@@ -56,7 +56,7 @@ pub(crate) struct Tree<'b> {
 /// well: its kind and the end of its key are read from the bytes.
 #[derive(Clone, Copy, Debug)]
 struct Node {
-    /// Of a member: behind the first quote.
+    /// The position of a member's key, after the first quote.
     key: u32,
     start: u32,
     end: u32,

@@ -304,7 +304,7 @@ fn the_plain_format_is_made_of_the_open_one() {
 }
 
 #[test]
-fn who_names_openmetrics_gets_it() {
+fn openmetrics_is_returned_when_accept_names_it() {
     // What Prometheus 3 sends.
     let prometheus = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,application/openmetrics-text;\
         version=0.0.1;q=0.4,text/plain;version=1.0.0;q=0.3,*/*;q=0.2";

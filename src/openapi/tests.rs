@@ -388,7 +388,7 @@ fn which_schemas_are_structural() {
 }
 
 #[test]
-fn the_extension_stands_on_kind_and_list_and_nowhere_else() {
+fn the_extension_is_on_kind_and_list_and_nowhere_else() {
     let expected = json!([{"fieldPath": "spec.color"}, {"fieldPath": "spec.size"}]);
     let v3 = v3_of(&[&shirts()], "v1");
     let v2 = v2_of(&[&shirts()]);

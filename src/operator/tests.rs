@@ -113,7 +113,7 @@ fn field_cache(name: &str, spec: serde_json::Value) -> Arc<FieldCache> {
 const SHIRTS: &str = "shirts.stable.example.com";
 
 #[test]
-fn what_a_field_cache_asks_for_is_judged_by_what_the_cluster_has() {
+fn a_field_cache_is_evaluated_against_the_cluster() {
     let shirts = |more: serde_json::Value| {
         let mut spec = json!({"group": "stable.example.com", "resource": "shirts"});
         spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -646,7 +646,7 @@ fn only_permissions_that_are_not_needed_are_warned_of() {
 
 /// A client that reads a version must not lose it because another one was added.
 #[test]
-fn versions_that_were_kept_are_kept_until_they_are_not_served() {
+fn cached_versions_remain_until_they_are_not_served() {
     let kept = |versions: &[&str], spec: serde_json::Value| {
         let mut whole = json!({"group": "stable.example.com", "resource": "shirts"});
         whole.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
@@ -670,7 +670,7 @@ fn versions_that_were_kept_are_kept_until_they_are_not_served() {
 
 /// A View of that age that lists so many names of namespaces.
 #[test]
-fn nothing_is_kept_of_metadata_that_its_author_makes_long() {
+fn long_metadata_of_authors_is_not_stored() {
     let many = |number: usize| format!("example.com/{number}");
     let texts: BTreeMap<String, String> = (0..1_000).map(|number| (many(number), many(number))).collect();
     let owner =
@@ -736,7 +736,7 @@ fn views_that_did_not_change_keep_their_verdicts_until_the_cluster_does() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn objects_that_were_forbidden_are_listed_anew_because_a_watch_that_succeeds_says_nothing() {
+async fn forbidden_objects_are_listed_again_because_a_successful_watch_is_silent() {
     use kube::core::Status;
     use kube::runtime::watcher::{Error, Event};
 

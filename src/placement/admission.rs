@@ -16,7 +16,7 @@ use super::toleration::NO_EXECUTE;
 use super::validate;
 use crate::selector::FieldError;
 
-/// Of the label that is the only topology of LimitPodHardAntiAffinityTopology.
+/// The only topology key that LimitPodHardAntiAffinityTopology permits.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// `scheduling` of a RuntimeClass.

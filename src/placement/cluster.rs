@@ -20,7 +20,7 @@ use super::term::{PodTerm, selects};
 use super::topology::{Topologies, Topology};
 use crate::selector::LabelSelection;
 
-/// Of a node what rules look at.
+/// The parts of a node that rules use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NodeFacts {
     pub(super) labels: PackedLabels,
@@ -66,7 +66,7 @@ pub(super) struct PodEntry {
     is_over: bool,
     /// The slot of the node that it is bound to.
     pub(super) node: Option<u32>,
-    /// Of a pod that is bound and not over.
+    /// The group of a Pod that is bound and has not terminated.
     pub(super) group: Option<u32>,
 }
 

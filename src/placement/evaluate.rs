@@ -97,7 +97,7 @@ pub(super) struct NodeVerdict {
     pub(super) node: u32,
     /// Where its rejections begin in those of all nodes, and how many there are.
     rejections: (u32, u32),
-    /// Of a node that fits, its place among those.
+    /// The position of a node that fits among those.
     place: u32,
 }
 
@@ -391,8 +391,8 @@ pub(super) fn fewest_is_best(raws: &[i64]) -> Vec<i64> {
     }
 }
 
-/// The place between the least and the most. The order of the operations is upstream's: 29 of 100 is 28, because 0.29 times
-/// 100 is a little less than 29 and the rest is cut off.
+/// Normalizes raw scores to their position between the lowest and the highest. The order of the operations is
+/// upstream's: 29 of 100 is 28, because 0.29 times 100 is a little less than 29 and the rest is cut off.
 pub(super) fn least_to_most(raws: &[i64]) -> Vec<i64> {
     let least = raws.iter().copied().min().unwrap_or_default();
     let most = raws.iter().copied().max().unwrap_or_default();

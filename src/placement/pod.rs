@@ -45,7 +45,7 @@ pub struct Pod {
     pub status: PodStatus,
 }
 
-/// Of the metadata of a Pod, Node or Namespace.
+/// The parts of the metadata of a Pod, Node or Namespace that matter here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metadata {

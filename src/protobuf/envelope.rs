@@ -23,7 +23,7 @@ pub struct ProtobufEnvelope<'k> {
 }
 
 impl ProtobufEnvelope<'_> {
-    /// How long the whole is around a message of this length.
+    /// The length of the envelope with a message of this length.
     pub fn length(&self, message: usize) -> usize {
         MAGIC.len() + 1 + delimited_length(self.type_meta_length()) + 1 + delimited_length(message) + END.len()
     }

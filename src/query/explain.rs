@@ -61,8 +61,8 @@ impl Explanation {
         }
     }
 
-    /// The same without anything that depends on objects that are not selected: the plan has no counts, and its parts
-    /// are in the order of the selection instead of that of their sizes.
+    /// Like [`Explanation::new`], without anything that depends on objects that are not selected: the plan has no
+    /// counts, and its parts are in the order of the selection instead of that of their sizes.
     pub async fn without_counts(
         selection: &Selection,
         state: &State,

@@ -81,8 +81,8 @@ impl Selection {
 }
 
 impl Selection {
-    /// The same selection with as few requirements as possible. A client may repeat one thousands of times, and each
-    /// takes time in planning and comparison, and memory.
+    /// The selection with as few requirements as possible. A client may repeat one thousands of times, and each takes
+    /// time in planning and comparison, and memory.
     #[must_use]
     pub fn simplified(mut self) -> Selection {
         let mut bounds: HashMap<(&str, OperatorName), Operator> = HashMap::new();

@@ -125,7 +125,7 @@ pub struct DocumentSet {
 pub type Build = Box<dyn Fn() -> Value + Send + Sync>;
 
 impl DocumentSet {
-    /// From the builders of the documents by key, such as `apis/apps/v1`.
+    /// A set of documents from their builders by key, such as `apis/apps/v1`.
     pub fn new(v3: impl IntoIterator<Item = (String, Build)>) -> DocumentSet {
         DocumentSet::of_forms(v3.into_iter().map(|(key, build)| (key, Arc::new(DocumentForms::v3(build)))).collect())
     }
@@ -136,7 +136,7 @@ impl DocumentSet {
         DocumentSet { v3, index: OnceLock::new(), state: since.state(), since }
     }
 
-    /// The same documents, as a state of this counter.
+    /// The documents with the state of this counter.
     pub(super) fn a_state_of(self, since: &Arc<ServedSince>) -> DocumentSet {
         DocumentSet { state: since.state(), since: since.clone(), ..self }
     }

@@ -162,7 +162,7 @@ pub struct ResourceState {
     panics: AtomicU64,
     /// The last version that the source reported on request, and the time of the request.
     source_version: Mutex<Option<(Instant, Version)>>,
-    /// Of the snapshot that was shown last.
+    /// The epoch of the last published snapshot.
     epoch: AtomicU64,
     /// Version of the newest write that went through us, in this epoch; 0 for none.
     written: AtomicU64,

@@ -38,7 +38,7 @@ pub struct OfferedVersion {
 pub struct OfferedResource {
     /// Plural name.
     pub name: String,
-    /// Of the older discovery document; empty where that has none.
+    /// The hash of the older discovery document; empty where that has none.
     pub storage_version_hash: String,
     row: Box<str>,
 }

@@ -29,7 +29,7 @@ pub(super) const MOST_KEPT_BYTES: usize = 64 << 20;
 /// Views with cached documents, the last one at the end.
 type DocumentCache = VecDeque<Weak<Mutex<CreatedDocuments>>>;
 
-/// Those of the process, like the memory that they take.
+/// The cache of the process, like the memory that it takes.
 #[cfg(not(test))]
 static CACHE: Mutex<DocumentCache> = Mutex::new(VecDeque::new());
 

@@ -67,7 +67,7 @@ pub enum TestedValues<'a> {
     Listed(&'a [String]),
     /// All. The empty value of a field is an absent one.
     Any,
-    /// Those that [`Operator::accepts`]: they can only be found by looking at each.
+    /// The values that [`Operator::accepts`]: they can only be found by testing each.
     Accepted,
 }
 

@@ -309,7 +309,7 @@ struct Watch {
     lease: AuthorizationLease,
     subscription: Subscription,
     draining: state::Receiver<bool>,
-    /// Of the View that it goes through.
+    /// Becomes true when the View of the watch ends.
     view_ended: Option<state::Receiver<bool>>,
     /// The caller's Pod, if its labels are in the selection.
     pod: Option<Arc<FollowedPod>>,
@@ -320,7 +320,7 @@ struct Watch {
     unpaid: Unpaid,
     resource: Arc<Resource>,
     shape: EventEncoder,
-    /// Of the snapshot it started from; versions of another epoch mean nothing to it.
+    /// The epoch of the snapshot that the watch started from; versions of another epoch cannot be compared.
     epoch: u64,
     place: Place,
     bookmarks: Option<Bookmarks>,

@@ -14,7 +14,7 @@ pub(super) const MOST_BYTES: usize = 128 << 20;
 /// about six times as much as their text.
 pub(super) const MOST_MEMORY: usize = 256 << 20;
 
-/// The same of the v2 document, which has those of all kinds.
+/// The maximum memory of the v2 document, which has the definitions of all kinds.
 pub(super) const MOST_MEMORY_V2: usize = 512 << 20;
 
 /// Most cached documents.

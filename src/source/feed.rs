@@ -34,7 +34,8 @@ pub enum SourceEvent {
     Upsert(Bytes),
     /// An object was deleted; its last state with the version of the deletion.
     Remove(Bytes),
-    /// The same from a source that does not send the last state: the name, and the version of the deletion.
+    /// An object was deleted, from a source that does not send the last state: the name, and the version of the
+    /// deletion.
     RemoveKey(Key, Version),
     /// Everything up to this version has been sent: a bookmark or another progress notification.
     Mark(Version),
@@ -60,7 +61,8 @@ pub struct Feed {
     store: Store,
     /// Objects that could not be read, by what is known of them, with the reason. Bounded: see [`MAX_UNREADABLE`].
     unreadable: BTreeMap<String, String>,
-    /// Those of the list that is arriving; `unreadable` is valid for the old store until the new one is complete.
+    /// The unreadable objects of the list in progress; `unreadable` is valid for the old store until the new one is
+    /// complete.
     unreadable_in_list: BTreeMap<String, String>,
     /// Whether readers have the current `unreadable`.
     has_reported_unreadable: bool,
@@ -132,8 +134,8 @@ impl Feed {
         }
     }
 
-    /// The same with its store counted among all. With `may_be_refused`, its first list is cancelled when it takes all
-    /// of them past the limit. Later the store is unloaded when it has grown most and all are far past it.
+    /// The feed with its store counted among all. With `may_be_refused`, its first list is cancelled when it takes
+    /// all of them past the limit. Later the store is unloaded when it has grown most and all are far past it.
     /// [`Feed::refused`] reports both.
     #[must_use]
     pub fn accounted(mut self, memory: &Arc<Memory>, may_be_refused: bool) -> Feed {

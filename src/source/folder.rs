@@ -128,7 +128,7 @@ pub struct FolderState {
     /// The problems of the last update.
     problems: Vec<FolderProblem>,
     built_in: HashMap<(String, String, String), Option<Arc<BuiltInKind>>>,
-    /// Those that the update under way has needed so far.
+    /// The schemas that the current update has needed so far.
     schemas: Schemas,
 }
 
@@ -157,7 +157,7 @@ struct Served {
     generation: i64,
     /// Of everything but metadata and status, by which the generation rises.
     specification: TextDigest,
-    /// Of the object in each version in which it is served, without a resourceVersion; sorted.
+    /// The digests of the object in each version in which it is served, without a resourceVersion; sorted.
     forms: Vec<(Gvr, TextDigest)>,
     /// The file it comes from, and its place among the documents there.
     file: Arc<str>,

@@ -29,7 +29,7 @@ pub(super) enum NewestComparison {
     Held {
         /// Before the request.
         requested_at: Instant,
-        /// Of the source's newest state, after that moment.
+        /// The version of the source's newest state, after that moment.
         version: Version,
     },
     /// The store has as many objects as the source, and the source has not gone back. Events may be on their way.

@@ -41,14 +41,14 @@ use crate::registry::documents::{DocumentForms, DocumentSet, DocumentSource};
 
 /// How long a response of the cluster about its documents is valid.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
-/// The same for some time after a definition changed, when the cluster is about to publish it.
+/// How long a response is valid for some time after a definition changed, when the cluster is about to publish it.
 const BELIEVED_AFTER_CHANGE: Duration = Duration::from_millis(100);
 /// How long that time is.
 const AFTER_CHANGE: Duration = Duration::from_secs(5);
 /// Timeout of one document: an aggregated API that does not answer must not delay the documents of all others. Building
 /// the largest takes kube-apiserver some two seconds.
 const DOCUMENT_PATIENCE: Duration = Duration::from_secs(10);
-/// The same after one that timed out, until all have been requested.
+/// How long to wait for a document after one that timed out, until all have been requested.
 const SHORT_DOCUMENT_PATIENCE: Duration = Duration::from_secs(1);
 /// Time limit for all missing documents together. The rest is requested later.
 const DOCUMENTS_PATIENCE: Duration = Duration::from_secs(30);

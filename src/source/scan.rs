@@ -51,7 +51,7 @@ struct Stamp {
     size: u64,
     /// Seconds and nanoseconds.
     modified: (i64, i64),
-    /// The same of the last change of anything, which no program can set.
+    /// The time of the last change of content or metadata, which no program can set.
     changed: (i64, i64),
 }
 
@@ -82,7 +82,7 @@ impl Scanner {
         })
     }
 
-    /// The same with another clock, of seconds since 1970.
+    /// A scanner with another clock, of seconds since 1970.
     pub fn with_clock(root: &Path, clock: fn() -> i64) -> Scanner {
         Scanner { root: root.to_owned(), clock, known: BTreeMap::new() }
     }

@@ -24,13 +24,13 @@ const FEW_AGAIN: usize = FEW / 2;
 /// Posting lists of labels. Cloning shares them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LabelIndex {
-    /// Those of keys with few values, by [`prefix`] and value.
+    /// The values of keys with few values, by [`prefix`] and value.
     few: Terms,
     /// The values of keys with many, by key.
     many: OrdMap<Arc<str>, Many>,
 }
 
-/// Those of a key with many values.
+/// The values of a key with many.
 #[derive(Clone, Debug, Default)]
 struct Many {
     /// Slots that have the key.

@@ -14,7 +14,7 @@ use crate::model::Key;
 pub(super) enum Relist {
     /// The first one: objects are in the store already.
     First,
-    /// One that replaces the objects of the store.
+    /// A list that replaces the objects of the store.
     Over(Over),
 }
 

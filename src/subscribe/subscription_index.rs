@@ -155,7 +155,7 @@ pub struct StoredKeys {
 enum Map {
     Names,
     Field(FieldIndex),
-    /// Of a label by the hash of its key.
+    /// The values of a label, by the hash of its key.
     Label(u64),
     LabelPresent(u64),
     Namespaces,

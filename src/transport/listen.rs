@@ -190,7 +190,7 @@ impl Listener {
         Listener { tls: Some(Arc::new(tls)), ..self }
     }
 
-    /// The same, with its connections counted there, and as many as may be there.
+    /// The listener with its connections counted in this table, which limits them.
     #[must_use]
     pub fn with_connections(self, connections: Arc<Connections>) -> Listener {
         Listener { connections, ..self }

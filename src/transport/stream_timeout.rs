@@ -9,8 +9,8 @@
 //!
 //! Connections as a whole, and HTTP/1.1, are the matter of [`super::write_timeout`].
 //!
-//! The same task ends when its answer has to, because too much is unread: see [`crate::flow_control::unread`]. Over HTTP/1.1 the task
-//! is that of the connection ([`until_ended`]).
+//! The task also ends when its response must, because too much is unread: see [`crate::flow_control::unread`]. Over
+//! HTTP/1.1 the task is that of the connection ([`until_ended`]).
 #![expect(clippy::disallowed_methods, reason = "streams are tasks, which hyper hands here to be started")]
 
 use std::cell::Cell;

@@ -76,7 +76,7 @@ pub(crate) struct Objects {
     name: String,
     list_name: String,
     fields: ListFields,
-    /// Of the version's messages and of the form, from 1 on: see [`Object::note_length`].
+    /// The number of the version's messages and of the form, from 1 on: see [`Object::note_length`].
     note: u8,
 }
 

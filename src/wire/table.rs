@@ -75,7 +75,7 @@ pub struct Columns {
     /// Kind and apiVersion, where a single object has them and the stored one has not.
     object_type: Option<(String, String)>,
     held: u64,
-    /// Of the user whose watch was the first to hold them.
+    /// The share of the user whose watch was the first to hold them.
     counted: OnceLock<UserShare>,
     _of: Of,
 }

@@ -181,7 +181,7 @@ fn comparable(mut event: Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_are_told_as_kube_apiserver_tells_them_and_nowhere_else() -> Result<()> {
+async fn requests_are_logged_as_by_kube_apiserver_and_nowhere_else() -> Result<()> {
     let stage = Box::pin(Stage::set(RunDirectory::create("audit")?, &["--audit-policy", "all"])).await?;
     let (user, stranger) = (stage.user("telltale-user", Some("team"))?, stage.user("telltale-stranger", None)?);
     let watch = format!("{SHIRTS}?watch=true&timeoutSeconds=1&fieldSelector=spec.color%3Dtelltale-field");

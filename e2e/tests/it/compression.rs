@@ -77,7 +77,7 @@ async fn listed(client: &Client) -> Result<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_is_asked_for_gzip_unless_it_is_on_the_loopback_interface() -> Result<()> {
+async fn gzip_is_requested_of_a_source_unless_it_is_on_the_loopback_interface() -> Result<()> {
     let stage = Stage::shared().await?;
     let source = stage.control_plane.client();
     let remote = other_address()?;

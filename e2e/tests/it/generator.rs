@@ -172,7 +172,7 @@ async fn a_rate_is_kept_and_churn_deletes_and_creates_in_turn() -> Result<()> {
 }
 
 #[tokio::test]
-async fn watchers_that_were_ended_and_versions_that_are_forgotten_are_told_to_list() -> Result<()> {
+async fn watchers_that_were_ended_and_versions_that_are_forgotten_must_list() -> Result<()> {
     let (corpus, client, _) = shirts(10).await?;
     let from = client.get_json("/generator/state").await?["version"].as_u64().context("no version")?;
     let mut watch = client.watch(&format!("{}?watch=1&resourceVersion={from}", corpus.everywhere())).await?;

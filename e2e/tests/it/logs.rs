@@ -26,7 +26,7 @@ fn lines(fieldcache: &Fieldcache) -> Result<Vec<Value>> {
 }
 
 #[tokio::test]
-async fn the_log_tells_the_life_of_a_resource_and_each_request() -> Result<()> {
+async fn the_log_describes_the_life_of_a_resource_and_each_request() -> Result<()> {
     let control_plane = ControlPlane::shared().await?;
     let source = control_plane.client();
     let group = unique::group("logged");
@@ -119,7 +119,7 @@ async fn the_log_tells_the_life_of_a_resource_and_each_request() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_user_who_may_not_list_definitions_is_warned_of_it_once() -> Result<()> {
+async fn a_user_that_may_not_list_definitions_is_warned_once() -> Result<()> {
     let control_plane = ControlPlane::shared().await?;
     let (_, kubeconfig) = control_plane.as_user(&unique::name("somebody"), None)?;
     let folder = RunDirectory::create("logs")?;

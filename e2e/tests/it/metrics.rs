@@ -60,7 +60,7 @@ fn write_folder(directory: &RunDirectory) -> Result<String> {
 }
 
 #[tokio::test]
-async fn a_scrape_tells_exactly_the_requests_that_were_made() -> Result<()> {
+async fn a_scrape_counts_exactly_the_requests_that_were_made() -> Result<()> {
     let directory = RunDirectory::create("metrics")?;
     let folder = write_folder(&directory)?;
     let arguments = ["--dir", &folder, "--metrics-address", "127.0.0.1:0"].map(str::to_owned);
@@ -152,7 +152,7 @@ async fn a_scrape_tells_exactly_the_requests_that_were_made() -> Result<()> {
 }
 
 #[tokio::test]
-async fn explain_stands_beside_an_unchanged_body() -> Result<()> {
+async fn explain_leaves_the_body_unchanged() -> Result<()> {
     let directory = RunDirectory::create("explain")?;
     let folder = write_folder(&directory)?;
     let fieldcache = Box::pin(Fieldcache::serve_folder(Path::new(&folder))).await?;

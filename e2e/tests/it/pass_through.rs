@@ -470,7 +470,7 @@ async fn rights_in_one_namespace_are_enough() -> Result<()> {
 
 /// kubectl asks these, and programs that show a cluster ask them before anything else.
 #[tokio::test]
-async fn what_a_client_asks_about_itself_is_answered_unless_nothing_goes_on() -> Result<()> {
+async fn reviews_of_a_client_about_itself_are_answered_unless_nothing_is_forwarded() -> Result<()> {
     let control_plane = ControlPlane::shared().await?;
     for mode in ["read", "all", "off"] {
         let fieldcache = serve(control_plane.kubeconfig(), mode).await?;

@@ -208,7 +208,7 @@ fn judged(requests: &[String]) -> Result<Vec<Value>> {
 }
 
 #[test]
-fn requests_ask_for_what_kube_apiserver_reads() -> Result<()> {
+fn requests_use_parameters_that_kube_apiserver_reads() -> Result<()> {
     let mut dice = Dice::new(SEED);
     let mut requests = known();
     requests.extend((0..RANDOM).map(|_| random(&mut dice)));

@@ -72,7 +72,7 @@ const WRONG: (&str, &str) = ("authorization", "Bearer wrong");
 const REMOTE: (&str, &str) = ("x-remote-user", "rita");
 
 #[tokio::test(start_paused = true)]
-async fn the_first_that_knows_somebody_wins_and_one_that_fails_does_not_stop_the_next() {
+async fn the_first_authenticator_with_a_user_wins_and_a_failure_does_not_stop_the_next() {
     let (users, proxies, stranger) = (authority("users"), authority("proxies"), authority("stranger"));
     let alice = signed(&client("alice"), &users);
     let proxy = signed(&client("proxy"), &proxies);
@@ -158,7 +158,7 @@ async fn a_user_is_recognized_without_a_review_where_none_is_needed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_health_is_told_to_who_shows_nothing_and_nothing_to_who_shows_something_wrong() {
+async fn anonymous_callers_get_health_only_and_invalid_credentials_nothing() {
     let reviewer = Reviewer::new(cluster);
     let access = access(&reviewer, &config_map("", ""));
     for path in ["/livez", "/readyz", "/healthz", "/readyz?verbose"] {
@@ -174,7 +174,7 @@ async fn only_health_is_told_to_who_shows_nothing_and_nothing_to_who_shows_somet
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_acts_as_somebody_else_and_that_is_said() {
+async fn impersonation_is_rejected_with_the_reason() {
     let reviewer = Reviewer::new(cluster);
     let access = access(&reviewer, &config_map("", ""));
     for header in ["Impersonate-User", "impersonate-group", "Impersonate-Uid", "Impersonate-Extra-Scopes"] {
@@ -188,7 +188,7 @@ async fn nobody_acts_as_somebody_else_and_that_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_says_who_cannot_do_what_where_in_kube_apiservers_words() {
+async fn a_rejection_has_kube_apiservers_message() {
     let reviewer = Reviewer::new(cluster);
     let access = access(&reviewer, &config_map("", ""));
     let rows = [
@@ -229,7 +229,7 @@ async fn a_refusal_says_who_cannot_do_what_where_in_kube_apiservers_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_the_api_server_nobody_is_let_in_and_the_two_ways_are_told_apart() {
+async fn without_the_api_server_requests_are_rejected_with_two_different_errors() {
     let users = authority("users");
     let alice = signed(&client("alice"), &users);
     let reviewer = Reviewer::new(cluster);
@@ -276,7 +276,7 @@ async fn before_it_is_known_whom_the_cluster_trusts_no_certificate_is_called_wro
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_is_judged_anew_when_the_cluster_trusts_others() {
+async fn a_connection_is_verified_again_when_authorities_change() {
     let (before, after) = (authority("users"), authority("users"));
     let alice = signed(&client("alice"), &before);
     let reviewer = Reviewer::new(cluster);
@@ -289,7 +289,7 @@ async fn a_connection_is_judged_anew_when_the_cluster_trusts_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fields_of_ours_are_not_told_to_the_api_server() {
+async fn fields_of_field_caches_are_not_sent_in_reviews() {
     let reviewer = Reviewer::new(cluster);
     let settings = AccessSettings { known_field: Arc::new(|_, label| label != "size"), ..AccessSettings::default() };
     let access = AccessControl::new(reviewer.clone(), settings).unwrap();

@@ -159,7 +159,7 @@ fn a_request_is_read_as_kube_apiserver_reads_it() {
 }
 
 #[test]
-fn a_special_verb_without_anything_behind_cannot_be_asked_about() {
+fn a_special_verb_without_a_resource_is_not_reviewed() {
     for url in ["/api/v1/watch", "/apis/g/v1/watch/", "/api/v1/proxy"] {
         let error = read("GET", url).unwrap_err();
         assert_eq!(error, format!("unable to determine kind and namespace from url, {url}"), "{url}");
@@ -218,7 +218,7 @@ fn selectors_that_are_too_long_are_left_out_of_the_question() {
 }
 
 #[test]
-fn what_a_view_shows_in_some_namespaces_is_asked_for_in_each() {
+fn a_view_of_some_namespaces_needs_permission_in_each() {
     let namespaces = ["a".to_owned(), "b".to_owned()];
     let within = |url: &str| -> Vec<String> {
         let request = Arc::new(read("GET", url).unwrap());

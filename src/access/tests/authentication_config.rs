@@ -22,7 +22,7 @@ pub(super) fn config_map(clients: &str, proxies: &str) -> Value {
 }
 
 #[test]
-fn what_is_broken_in_the_config_map_is_left_out_whole_and_told() {
+fn broken_parts_of_the_config_map_are_left_out_and_reported() {
     let (one, other) = (authority("one").pem(), authority("other").pem());
     let whole = config_map(&one, &other);
     let with = |key: &str, value: Value| {
@@ -61,7 +61,7 @@ fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
 }
 
 #[test]
-fn a_front_proxy_tells_user_groups_and_the_rest() {
+fn a_front_proxy_names_user_groups_and_extra() {
     let pem = authority("a").pem();
     let proxy = AuthenticationConfig::read(&config_map(&pem, &pem)).0.front_proxy.unwrap();
     let told = described(

@@ -35,7 +35,7 @@ async fn slowly(answer: u64, asked: Arc<AtomicUsize>) -> u64 {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_asks_the_same_at_the_same_time_shares_one_question() {
+async fn equal_simultaneous_requests_share_one_review() {
     let (flights, asked) = (flights(10), Arc::new(AtomicUsize::new(0)));
     for answer in [2, 3] {
         let all = (0..50).map(|_| flights.get(key(answer as u8), || slowly(answer, asked.clone())));
@@ -48,7 +48,7 @@ async fn who_asks_the_same_at_the_same_time_shares_one_question() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_kept_for_its_time_and_another_not_at_all() {
+async fn answers_are_cached_for_their_time_or_not_at_all() {
     let (flights, asked) = (flights(10), Arc::new(AtomicUsize::new(0)));
     let rows = [
         (2, 0, CacheResult::Miss, "first"),
@@ -67,7 +67,7 @@ async fn an_answer_is_kept_for_its_time_and_another_not_at_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_goes_on_without_who_asked_first_and_ends_with_who_waits_last() {
+async fn a_review_continues_without_its_first_caller_and_ends_with_the_last() {
     let (flights, asked) = (flights(10), Arc::new(AtomicUsize::new(0)));
     let mut first = Box::pin(flights.get(key(2), || slowly(2, asked.clone())));
     assert!(is_pending(&mut first));
@@ -98,7 +98,7 @@ async fn the_least_recently_used_answer_goes_first() {
 }
 
 #[test]
-fn a_key_tells_texts_and_their_borders_apart_and_is_the_processes_own() {
+fn a_key_distinguishes_texts_and_their_boundaries_and_belongs_to_the_process() {
     let hasher = CacheKeyHasher::new().unwrap();
     let of = |texts: &[&str]| hasher.key(texts.iter().map(|text| text.as_bytes()));
     assert_eq!(of(&["ab", "c"]), of(&["ab", "c"]));
@@ -125,7 +125,7 @@ async fn an_address_has_its_tries_and_gets_them_back_with_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_many_addresses_has_one_bucket_or_none() {
+async fn a_client_with_many_addresses_has_one_bucket_or_none() {
     let buckets = TokenFailures::default();
     let take = |address: IpAddr| buckets.take(TokenClass::Failed, address, Instant::now());
     let near = |number: u16| IpAddr::from([0x2001, 0xdb8, 0, 1, 0, 0, 0, number]);

@@ -54,7 +54,7 @@ fn cluster(_: &str, review: &Value) -> Says {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permission_is_kept_for_ten_seconds_and_a_denial_for_one() {
+async fn a_permission_is_cached_for_ten_seconds_and_a_denial_for_one() {
     let reviewer = Reviewer::new(cluster);
     let (authorizer, counts) = authorizer(&reviewer);
     let rows = [
@@ -77,7 +77,7 @@ async fn a_permission_is_kept_for_ten_seconds_and_a_denial_for_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_asked_about_the_privileged_and_about_health() {
+async fn privileged_users_and_health_need_no_review() {
     let reviewer = Reviewer::new(|_, _| allowed(false));
     let (authorizer, _) = authorizer(&reviewer);
     let admin = Identity { groups: vec!["system:masters".to_owned()], ..user("admin") };
@@ -93,7 +93,7 @@ async fn nobody_is_asked_about_the_privileged_and_about_health() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_an_answer_nobody_may_and_that_is_not_remembered() {
+async fn without_a_decision_requests_are_denied_and_that_is_not_cached() {
     let reviewer = Reviewer::new(|_, _| Says::Nothing("refused"));
     let (authorizer, counts) = authorizer(&reviewer);
     assert!(matches!(authorizer.decide(&user("a"), &list("/api/v1/pods")).await, Decision::Unavailable(_)));
@@ -103,7 +103,7 @@ async fn without_an_answer_nobody_may_and_that_is_not_remembered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_says_too_much_is_asked_about_every_time() {
+async fn a_request_with_too_long_attributes_is_reviewed_every_time() {
     let reviewer = Reviewer::new(cluster);
     let (authorizer, _) = authorizer(&reviewer);
     // The name counts twice, since the path has it too.
@@ -128,7 +128,7 @@ async fn hold(permission: AuthorizationLease) -> Instant {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permission_is_renewed_once_for_all_who_have_it_about_every_five_minutes() {
+async fn a_shared_permission_is_renewed_once_about_every_five_minutes() {
     let reviewer = Reviewer::new(cluster);
     let ((leases, authorizer), counts) = leases(&reviewer);
     let (alice, pods) = (user("alice"), list("/api/v1/pods"));
@@ -186,7 +186,7 @@ async fn an_outage_is_bridged_for_a_minute_and_no_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_needs_no_permission_is_never_asked_for_it() {
+async fn the_lease_of_a_privileged_user_is_never_reviewed() {
     let reviewer = Reviewer::new(cluster);
     let ((leases, _), _) = leases(&reviewer);
     let admin = Identity { groups: vec!["system:masters".to_owned()], ..user("admin") };

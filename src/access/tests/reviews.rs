@@ -36,7 +36,7 @@ fn spec(identity: &Identity, path: &str, query: &str) -> Value {
 }
 
 #[test]
-fn a_review_asks_what_kube_apiserver_would_ask_a_webhook() {
+fn a_review_is_what_kube_apiserver_would_send_to_a_webhook() {
     let alice = Identity { user: "alice".to_owned(), ..Identity::default() };
     let full = Identity {
         user: "bob".to_owned(),
@@ -117,7 +117,7 @@ fn long_reasons_are_cut() {
 }
 
 #[test]
-fn a_token_is_somebodys_only_for_an_audience_of_ours() {
+fn a_token_is_valid_only_for_our_audiences() {
     let ours = vec!["fieldcache.dev".to_owned(), "other".to_owned()];
     let sent = token_review("t", &ours);
     assert_eq!(sent["spec"], json!({"token": "t", "audiences": ["fieldcache.dev", "other"]}));

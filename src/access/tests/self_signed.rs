@@ -49,7 +49,7 @@ fn what_is_made_is_accepted_under_each_of_its_names() {
 }
 
 #[test]
-fn what_is_of_no_use_is_made_anew() {
+fn an_unusable_certificate_is_replaced() {
     let wanted = names(&["a.example", "127.0.0.1"]);
     let held = renew(START, None, &wanted).unwrap();
     let other = renew(START, None, &wanted).unwrap();
@@ -82,7 +82,7 @@ fn what_is_of_no_use_is_made_anew() {
 }
 
 #[test]
-fn in_twenty_years_nobody_is_lost_who_reads_the_bundle_twice_a_decade() {
+fn readers_of_the_bundle_twice_a_decade_stay_connected_for_twenty_years() {
     let wanted = names(&["a.example"]);
     let mut held = None;
     let (mut bundle, mut read, mut made) = (String::new(), START, 0);

@@ -100,7 +100,7 @@ async fn tokens_for_the_api_server_are_accepted_only_where_that_is_wanted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_was_authenticated_is_in_the_group_of_those() {
+async fn authenticated_users_are_in_their_group() {
     let reviewer = Reviewer::new(cluster);
     let (tokens, _) = tokens(&reviewer, false);
     let TokenReviewResult::Authenticated(identity) = owner(&tokens, "good", None).await else { panic!("not known") };
@@ -133,7 +133,7 @@ async fn yes_and_no_are_remembered_for_ten_seconds_and_errors_are_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_server_that_is_gone_knows_nobody_and_is_asked_again() {
+async fn an_unreachable_api_server_authenticates_no_user_and_is_tried_again() {
     let reviewer = Reviewer::new(|_, _| Says::Nothing("connection refused"));
     let (tokens, _) = tokens(&reviewer, true);
     let address = Some(IpAddr::from([10, 0, 0, 1]));
@@ -148,7 +148,7 @@ async fn an_api_server_that_is_gone_knows_nobody_and_is_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_review_answers_all_who_come_with_the_same_token() {
+async fn one_review_answers_all_requests_with_the_same_token() {
     let reviewer = Reviewer::new(cluster);
     let (tokens, counts) = tokens(&reviewer, false);
     let all = futures::future::join_all((0..500).map(|_| user(&tokens, "good"))).await;

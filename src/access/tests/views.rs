@@ -67,7 +67,7 @@ fn message(refused: Result<AuthorizedRequest, AccessError>) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_nothing_is_refused_alike_by_every_view_and_by_none() {
+async fn users_without_permission_get_the_same_rejection_from_every_view() {
     let reviewer = Reviewer::new(cluster);
     let access = access(&reviewer, &config_map("", ""));
     for path in ["/api/v1/pods", "/api/v1/namespaces/a/pods", "/api/v1/namespaces/a/pods/p", "/apis", "/openapi/v3"] {

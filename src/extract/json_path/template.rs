@@ -72,7 +72,7 @@ pub(in crate::extract) struct Slice {
 pub(in crate::extract) enum SliceEnd {
     /// The end of the list.
     Open,
-    /// This one.
+    /// The element at this index.
     At(i64),
     /// The one behind the first: the slice is an index.
     Next,

@@ -135,7 +135,7 @@ fn paths_have_a_bounded_number_of_steps_together() {
 
 /// A definition may have megabytes of them, and each of 32 fields may lead there.
 #[test]
-fn an_enum_is_kept_up_to_a_length_and_once() {
+fn an_enum_is_stored_up_to_a_length_and_once() {
     let requests: Vec<FieldRequest> =
         (0..MAX_EXTRA_FIELDS).map(|index| at_path(&format!("f{index}"), "$.spec.color")).collect();
     let colors = |values: Vec<String>| {

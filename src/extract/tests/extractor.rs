@@ -218,7 +218,7 @@ fn labels_are_sorted_and_of_any_form() {
 }
 
 #[test]
-fn built_in_objects_are_kept_in_the_form_of_a_list() {
+fn built_in_objects_are_stored_in_the_form_of_a_list() {
     let plan = crate::builtin::extractor("", "v1", "Pod");
     let listed = r#"{"metadata":{"name":"p","namespace":"n","labels":{"a":"b"},"resourceVersion":"12"},"spec":{"nodeName":"x"}}"#;
     let rest = &listed[1..];
@@ -252,7 +252,7 @@ fn built_in_objects_are_kept_in_the_form_of_a_list() {
 }
 
 #[test]
-fn equality_tells_what_a_supervisor_asks() {
+fn extractors_are_equal_when_a_store_can_be_reused() {
     let field = |description: &str| json!({"type": "string", "description": description});
     let plan = |description: &str, paths: &[&str]| {
         let schema = json!({"type": "object", "properties": {"a": field(description), "b": field("")}});

@@ -282,7 +282,7 @@ fn a_search_that_takes_too_long_ends() {
 }
 
 #[test]
-fn a_path_looks_at_what_is_left_out_wherever_that_stands_in_it() {
+fn a_path_reads_pruned_parts_wherever_they_are_in_it() {
     let prune = Prune::new([".spec.secret", ".status.conditions.reason", ".deep.a.b"]).unwrap();
     for (path, expected) in [
         (".spec", false),

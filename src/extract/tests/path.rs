@@ -109,7 +109,7 @@ fn wrong_paths_are_refused_in_kube_apiservers_words() {
 }
 
 #[test]
-fn the_paths_that_crash_an_api_server_are_told_apart() {
+fn the_paths_that_crash_an_api_server_are_distinguished() {
     let schema = schema();
     let long = "x".repeat(64 * 1024);
     for (json_path, crashes) in

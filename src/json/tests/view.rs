@@ -31,7 +31,7 @@ fn compare(json: Json<'_>, value: &Value) {
 
 proptest! {
     #[test]
-    fn a_value_in_place_reads_as_a_copy_of_it(document in written()) {
+    fn a_value_in_place_equals_a_parsed_one(document in written()) {
         let tree = Tree::read(document.as_bytes()).unwrap();
         let value: Value = serde_json::from_str(&document).unwrap();
         compare(Json::of(Some(&tree)), &value);
@@ -40,7 +40,7 @@ proptest! {
 }
 
 #[test]
-fn a_tree_has_at_most_as_many_values_as_are_asked_for() {
+fn a_tree_has_at_most_the_requested_number_of_values() {
     let json = br#"{"a":[1,2,3],"b":{}}"#;
     assert!(Tree::of_at_most(json, 6).is_ok());
     assert!(Tree::of_at_most(json, 5).is_err());

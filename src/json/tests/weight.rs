@@ -23,7 +23,7 @@ fn least(value: &Value) -> usize {
 
 proptest! {
     #[test]
-    fn a_value_takes_no_more_than_its_text_tells(document in written()) {
+    fn a_value_takes_no_more_than_the_bound_of_its_text(document in written()) {
         let value: Value = serde_json::from_str(&document).unwrap();
         let told = memory_of(document.as_bytes(), usize::MAX);
         prop_assert!(told >= least(&value), "{}: {} and {}", document, told, least(&value));

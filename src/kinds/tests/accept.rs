@@ -30,7 +30,7 @@ fn versions_are_those_that_are_served() {
 }
 
 #[test]
-fn a_scope_is_what_a_list_is_asked_with() {
+fn a_scope_becomes_the_query_of_a_list() {
     let plan = crate::builtin::extractor("", "v1", "Pod");
     let scope = |scope: Value| {
         let spec: FieldCacheSpec = serde_json::from_value(json!({"resource": "pods", "scope": scope})).unwrap();
@@ -77,7 +77,7 @@ fn a_scope_is_what_a_list_is_asked_with() {
 }
 
 #[test]
-fn views_show_what_is_kept_by_fields_that_there_are() {
+fn views_select_cached_resources_by_existing_fields() {
     let shown_of = |group: &str, resource: &str| match (group, resource) {
         ("", "pods") => CacheLookup::Cached(crate::builtin::extractor("", "v1", "Pod")),
         ("", "nodes") => CacheLookup::NotCached,

@@ -182,7 +182,7 @@ fn dashboard() -> Value {
 }
 
 #[test]
-fn the_dashboard_asks_for_what_a_scrape_has() {
+fn the_dashboard_uses_only_metrics_of_a_scrape() {
     let (exposed, dashboard) = (scrape(), dashboard());
     let mut asked = BTreeSet::new();
     for panel in dashboard["panels"].as_array().unwrap() {

@@ -28,7 +28,7 @@ pub(super) fn known() -> Scrapers {
 }
 
 #[tokio::test]
-async fn the_operators_metrics_are_for_who_may_get_them() {
+async fn the_operators_metrics_require_permission() {
     let (metrics, _, _) = metrics_with(known());
     for (who, method, path, code) in [
         (None, "GET", "/metrics", 401),

@@ -367,7 +367,7 @@ proptest! {
 
     /// Max-min fairness: of users who always wait none gets more than another one by more than two of the largest requests.
     #[test]
-    fn users_who_wait_all_the_time_get_equal_shares(costs in vec(1u64..=SEATS, 2..6), rounds in 50usize..150) {
+    fn users_that_always_wait_get_equal_shares(costs in vec(1u64..=SEATS, 2..6), rounds in 50usize..150) {
         let mut queue = FairQueue::new(Places::ForOneRound, Bounds { waiting: 10_000, waiting_together: 100_000, ..ROUNDS });
         let mut used = vec![0u64; costs.len()];
         let name = |number: usize| user(number as u8);
@@ -407,7 +407,7 @@ fn a_user_whose_turns_cost_more_than_expected_gets_fewer_of_them_in_a_round() {
 }
 
 #[test]
-fn a_user_who_comes_late_is_next_however_many_wait() {
+fn a_late_user_is_next_however_many_wait() {
     let mut queue = FairQueue::new(Places::ForOneRound, ROUNDS);
     let one = Cost { places: 1, bytes: 0 };
     for ticket in 0..50 {

@@ -63,7 +63,7 @@ fn changed<T: Clone>(value: &T, change: impl FnOnce(&mut T)) -> T {
 
 /// To judge one can take a second, and each patch of a definition or change of a status leads here.
 #[test]
-fn a_verdict_is_kept_while_what_it_was_made_of_is_the_same() {
+fn a_result_is_reused_while_its_inputs_are_the_same() {
     let (first, known) = (field_cache(SHIRTS, spec(&json!({}))), definitions());
     let whole = |change: fn(&mut FieldCache)| Arc::new(changed(&*first, change));
     let mut last = EvaluatedFieldCaches::new();
@@ -140,7 +140,7 @@ fn a_verdict_is_kept_while_what_it_was_made_of_is_the_same() {
 
 /// The catalog of the cluster is another one with each patch of a definition.
 #[test]
-fn views_of_what_field_caches_keep_are_not_judged_again_when_definitions_are_read_anew() {
+fn views_of_cached_resources_are_not_evaluated_again_when_definitions_are_read() {
     let view = |name: &str, resource: &str| -> Arc<View> {
         let group = if resource == "shirts" { "stable.example.com" } else { "" };
         Arc::new(

@@ -111,7 +111,7 @@ fn an_excerpt_is_the_metadata_of_anything() {
 }
 
 #[test]
-fn what_stands_around_a_message_is_as_long_as_announced() {
+fn the_envelope_of_a_message_is_as_long_as_announced() {
     for length in [0, 1, 127, 128, 20_000] {
         let envelope = ProtobufEnvelope { api_version: "apps/v1", kind: "Deployment" };
         let mut out = Vec::new();

@@ -244,7 +244,7 @@ proptest! {
 }
 
 #[test]
-fn a_plan_tells_how_many_objects_are_compared_one_by_one() {
+fn a_plan_reports_how_many_objects_are_compared_one_by_one() {
     let mut store = Store::new(HistoryLimits::default()).indexing(LIMITS);
     store.replace(&[], Version::new(1));
     let labels = [("a", "1"), ("b", "2"), ("c", "3")];

@@ -132,7 +132,7 @@ fn only_v2_is_compressed_and_only_for_those_who_take_it() {
 }
 
 #[test]
-fn the_index_is_json_that_is_called_text_whatever_is_asked_for() {
+fn the_index_is_json_labelled_as_text_for_every_accept_header() {
     let set = documents();
     let response = get(&set, "/v3", &[("accept", "application/json")]);
     let content_type = header(&response, "content-type");
@@ -213,7 +213,7 @@ fn every_method_but_head_is_answered_like_get() {
 }
 
 #[test]
-fn a_time_is_that_of_the_first_answer_and_asked_about_only_without_a_tag() {
+fn the_time_is_that_of_the_first_response_and_used_only_without_a_tag() {
     let set = documents();
     for (url, asked, status) in [
         ("/v2", vec![("if-modified-since", "Tue, 29 Feb 2028 10:20:30 GMT")], 304),
@@ -262,7 +262,7 @@ fn a_range_is_cut_out_of_the_whole() {
 }
 
 #[test]
-fn nothing_is_built_before_it_is_asked_for() {
+fn nothing_is_built_before_it_is_requested() {
     let set = StaticDocuments::new(
         Box::new(|| panic!("built")),
         [("api/v1".to_owned(), Box::new(|| json!({"openapi": "3.0.0"})) as crate::registry::documents::Build)],

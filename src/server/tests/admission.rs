@@ -41,7 +41,7 @@ const MALLORY: (&str, &str) = ("authorization", "Bearer mallory");
 const WRONG: (&str, &str) = ("authorization", "Bearer wrong");
 
 #[tokio::test(start_paused = true)]
-async fn who_and_may_they_come_before_everything_but_the_timeout() {
+async fn authentication_and_authorization_precede_everything_but_the_timeout() {
     let (fixture, _) = fixture();
     let shirt = format!("{SHIRTS}/x");
     let missing = format!("{SHIRTS}/missing");
@@ -75,7 +75,7 @@ async fn who_and_may_they_come_before_everything_but_the_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn health_checks_are_named_only_to_callers_who_may_get_all_of_them() {
+async fn only_callers_that_may_get_all_health_checks_see_their_names() {
     // As Kubernetes' own roles: everyone may get /readyz, a monitor /readyz/*, bob a single check.
     let cluster = Cluster::new(|asked| match asked["nonResourceAttributes"]["path"].as_str() {
         Some("/readyz" | "/livez" | "/healthz") => true,

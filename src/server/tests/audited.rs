@@ -63,7 +63,7 @@ impl Told {
 }
 
 #[tokio::test]
-async fn a_request_through_a_view_is_told_with_all_that_was_asked_and_decided() {
+async fn a_request_through_a_view_is_logged_with_its_attributes_and_decision() {
     let told = Told::new("whole", Policy::Views);
     let path = format!(
         "{VIEW}/apis/stable.example.com/v1/namespaces/default/shirts?labelSelector=tone%3Dblue&fieldSelector=spec.color%3Dblue"
@@ -93,7 +93,7 @@ async fn a_request_through_a_view_is_told_with_all_that_was_asked_and_decided() 
 }
 
 #[tokio::test]
-async fn the_nearest_of_very_many_addresses_are_told() {
+async fn the_nearest_of_many_addresses_are_logged() {
     let told = Told::new("addresses", Policy::Views);
     let numbers = || (0..2_000).map(|number| format!("10.0.{}.{}", number / 250, number % 250));
     let named = numbers().collect::<Vec<_>>().join(",");
@@ -141,7 +141,7 @@ async fn events_of_one_user_do_not_delay_those_of_others() {
 }
 
 #[tokio::test]
-async fn every_end_is_told() {
+async fn every_end_is_logged() {
     let told = Told::new("ends", Policy::Views);
     let shirt = format!("{VIEW}/apis/stable.example.com/v1/namespaces/default/shirts/none");
     let list = format!("{VIEW}{ALL_SHIRTS}");
@@ -182,7 +182,7 @@ async fn every_end_is_told() {
 }
 
 #[tokio::test]
-async fn a_watch_is_told_when_it_begins_and_when_it_ends() {
+async fn a_watch_is_logged_at_its_begin_and_at_its_end() {
     let told = Told::new("watch", Policy::Views);
     let watched = told.fixture.watch_with(&format!("{VIEW}{ALL_SHIRTS}?watch=true"), &[ALICE]).await;
     let stages = |events: &[Value]| -> Vec<(Value, Value)> {
@@ -198,7 +198,7 @@ async fn a_watch_is_told_when_it_begins_and_when_it_ends() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_before_its_answer_is_told_of_too() {
+async fn a_client_that_disconnects_before_its_response_is_logged() {
     let told = Told::new("gone", Policy::Views);
     {
         let list = format!("{VIEW}{ALL_SHIRTS}");

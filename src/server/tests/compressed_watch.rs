@@ -122,7 +122,7 @@ async fn watches_with_initial_events_and_bookmarks_are_compressed_if_gzip_is_acc
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_compressed_watch_tells_the_same_in_one_member() {
+async fn a_compressed_watch_sends_the_same_in_one_member() {
     let mut fixture = Fixture::new();
     for number in 0..1000 {
         fixture.put_without_publishing("default", &format!("x{number:04}"), "blue");

@@ -114,7 +114,7 @@ async fn objects_of_other_namespaces_change_no_byte_of_what_a_tenant_gets() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_who_may_list_everything_is_told_counts_of_everything() {
+async fn only_callers_that_may_list_everything_see_total_counts() {
     let worlds = worlds();
     let query = "explain=true&fieldSelector=spec.size%3D7&labelSelector=tone%3Dblue";
     let path = format!("{OWN}?{query}");
@@ -143,7 +143,7 @@ async fn only_who_may_list_everything_is_told_counts_of_everything() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn how_far_a_load_is_stays_with_who_operates_the_server() {
+async fn the_progress_of_a_load_is_visible_to_operators_only() {
     let settings = Settings { access: Some(cluster().access()), ..Settings::default() };
     let fixture = Fixture::loading(settings, HistoryLimits::default());
     fixture.shirts.resource.state.publish(LoadState::Loading("4711 objects read".to_owned()));

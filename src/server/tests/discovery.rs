@@ -113,7 +113,7 @@ async fn version_is_indented_and_root_lists_paths() {
 }
 
 #[tokio::test]
-async fn health_asks_its_checks() {
+async fn health_runs_its_checks() {
     let check = |name, is_vital, is_well: bool| {
         Check::one(name, is_vital, move || if is_well { Ok(()) } else { Err("no".to_owned()) })
     };

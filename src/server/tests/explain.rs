@@ -15,7 +15,7 @@ fn bytes_of(fixture: &Fixture, keys: &[&str]) -> u64 {
 }
 
 #[tokio::test]
-async fn the_header_tells_how_and_the_body_stays_the_same() {
+async fn the_header_has_the_plan_and_the_body_is_the_same() {
     let fixture = Fixture::with_shirts(Settings::default());
     let everything = fixture.shirts.store.snapshot().json_bytes();
     let green = bytes_of(&fixture, &["a/x-y", "a-b/x-y", "ab/x-y"]);

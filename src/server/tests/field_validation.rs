@@ -27,7 +27,7 @@ const UNKNOWN: &str = r#"299 - "unknown field \"spec.pod.spec.nodeSelectr\"""#;
 const DEPRECATED: &str = r#"299 - "spec.pod.spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use \"kubernetes.io/os\" instead""#;
 
 #[tokio::test]
-async fn fields_that_do_not_exist_are_warned_of_refused_or_passed_over_as_is_asked() {
+async fn unknown_fields_are_reported_rejected_or_ignored_as_requested() {
     let fixture = Fixture::with(Settings::default());
     let in_status = "unknown field \"spec.nodeSelectr\"";
     for (query, headers, is_in_status) in [
@@ -119,7 +119,7 @@ async fn the_metadata_of_a_review_is_its_own_and_strict() {
 }
 
 #[test]
-fn warnings_are_told_once_and_cut_where_there_are_many() {
+fn warnings_are_sent_once_and_bounded() {
     let written = |texts: &[&str]| {
         let mut headers = http::HeaderMap::new();
         crate::wire::warnings::add(&mut headers, texts.iter().copied());

@@ -37,7 +37,7 @@ async fn built_in_objects_get_kind_and_version_in_front() {
 }
 
 #[tokio::test]
-async fn a_namespace_without_a_name_stands_for_all_of_them() {
+async fn an_empty_namespace_means_all_namespaces() {
     let mut fixture = Fixture::new();
     fixture.put("a", "x", "blue");
     fixture.put("b", "y", "red");

@@ -32,7 +32,7 @@ async fn custom_lists_have_alphabetical_keys_and_an_empty_continue() {
 }
 
 #[tokio::test]
-async fn ids_of_responses_tell_no_number_of_requests() {
+async fn ids_of_responses_reveal_no_number_of_requests() {
     let fixture = Fixture::new();
     let mut ids = Vec::new();
     for _ in 0..50 {
@@ -207,7 +207,7 @@ async fn pages_show_the_state_of_the_first_one() {
 }
 
 #[tokio::test]
-async fn what_remains_is_told_whoever_sent_the_page_before() {
+async fn the_remaining_count_is_returned_for_any_sender_of_the_previous_page() {
     let mut fixture = Fixture::with_shirts(Settings::default());
     let other = std::sync::Arc::new(crate::server::Server::new(fixture.registry.clone(), Settings::default()));
     for path in [ALL_SHIRTS, "/apis/stable.example.com/v1/namespaces/a-b/shirts"] {
@@ -304,7 +304,7 @@ async fn cluster_scoped_lists_and_warnings() {
 }
 
 #[tokio::test]
-async fn explain_tells_the_plan_in_a_header() {
+async fn explain_returns_the_plan_in_a_header() {
     let fixture = Fixture::with_shirts(Settings::default());
     let answer = fixture.get(&format!("{ALL_SHIRTS}?fieldSelector=spec.color%3Dgreen&explain=true")).await;
     assert_eq!(answer.explanation()["plan"], "spec.color=green (3)");

@@ -207,7 +207,7 @@ async fn what_goes_on_depends_on_the_mode_and_on_what_is_served() {
 }
 
 #[tokio::test]
-async fn who_asks_for_the_copy_gets_it() {
+async fn a_request_for_an_eventual_read_is_answered_from_the_store() {
     let behind = Behind::teapot();
     let mut fixture = before(&behind, PassThrough::Read);
     fixture.put("default", "a", "blue");
@@ -231,7 +231,7 @@ async fn a_refused_write_says_how_it_would_be_handed_on() {
 }
 
 #[tokio::test]
-async fn who_the_client_is_stays_here_and_the_rest_of_its_headers_goes_on() {
+async fn headers_of_identity_are_removed_and_the_others_forwarded() {
     let behind = Behind::new(|_| {
         let mut response = Response::builder().status(201);
         for (name, value) in [
@@ -299,7 +299,7 @@ async fn who_the_client_is_stays_here_and_the_rest_of_its_headers_goes_on() {
 }
 
 #[tokio::test]
-async fn what_leads_into_a_workload_or_acts_as_somebody_else_is_refused_with_the_reason() {
+async fn requests_into_workloads_and_impersonation_are_rejected_with_the_reason() {
     let pod = "/api/v1/namespaces/default/pods/p";
     let websocket = [("connection", "Upgrade"), ("upgrade", "websocket")];
     let rows: [(&str, String, &[Header], u16, &str); 19] = [
@@ -445,7 +445,7 @@ async fn so_many_requests_are_under_way_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_write_tells_the_copies_of_its_resource_the_version_it_made() {
+async fn a_write_sets_its_version_in_the_stores_of_its_resource() {
     let object = json!({"kind": "Shirt", "metadata": {"name": "a", "resourceVersion": "150"}});
     let with = |member: &str, value: Value| {
         let mut going = json!({"metadata": {"resourceVersion": "150", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
@@ -509,7 +509,7 @@ fn put_with_uid(fixture: &mut Fixture, uid: &str, version: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_is_known_by_the_copy_that_loses_the_object() {
+async fn the_version_of_a_deletion_is_when_the_store_loses_the_object() {
     // Each row: the uid that was deleted, what happens to the copy 100 ms later, and the version told.
     for (deleted, happens, told, why) in [
         ("1", "gone", 160, "the copy's own version"),
@@ -576,7 +576,7 @@ async fn a_large_answer_to_a_write_comes_whole() {
 }
 
 #[tokio::test]
-async fn who_may_not_list_everything_is_answered_by_the_api_server() {
+async fn callers_that_may_not_list_everything_are_answered_by_the_api_server() {
     let behind = Behind::teapot();
     let settings = |pass_through| Settings {
         upstream: Some(behind.clone()),

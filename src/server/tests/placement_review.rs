@@ -313,7 +313,7 @@ async fn bodies_are_decoded_strictly() {
 }
 
 #[tokio::test]
-async fn whoever_sends_an_answer_gets_another_one() {
+async fn a_status_in_the_request_is_replaced() {
     let fixture = Fixture::with(Settings::default());
     let expected = fixture.review(&asking(&on_ssd())).await.json();
     let of_old = json!({"feasible": 7, "total": -1, "nodes": [{"name": "one", "fits": "no"}], "warnings": {}});
@@ -370,7 +370,7 @@ async fn what_an_api_server_would_refuse_is_refused_with_paths_in_the_review() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_copy_that_is_missing_is_named_with_the_remedy() {
+async fn a_missing_store_is_named_with_the_remedy() {
     let fixture =
         Fixture::empty(Settings { patience: Duration::ZERO, ..Settings::default() }, HistoryLimits::default());
     let answer = fixture.review(&asking(&on_ssd())).await;
@@ -410,7 +410,7 @@ pub(super) fn cluster() -> Arc<Cluster> {
 }
 
 #[tokio::test]
-async fn who_may_not_list_nodes_and_pods_is_told_what_an_event_would_say() {
+async fn callers_that_may_not_list_nodes_and_pods_get_the_text_of_the_event() {
     let mut fixture = Fixture::with(Settings { access: Some(cluster().access()), ..Settings::default() });
     let pending = json!({"podRef": {"namespace": "default", "name": "pending"}});
     let other = json!({"podRef": {"namespace": "default", "name": "other"}});
@@ -565,7 +565,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn an_object_that_cannot_be_read_is_told_and_its_old_version_goes() {
+async fn an_unreadable_object_is_reported_and_its_previous_version_removed() {
     let mut fixture = Fixture::with(Settings::default());
     assert_eq!(fixture.review(&asking(&on_ssd())).await.json()["status"]["total"], 2);
     fixture.put("nodes", json!({"metadata": {"name": "two"}, "spec": {"taints": 7}}));
@@ -643,7 +643,7 @@ async fn long_affinity_has_a_bound_for_all_pods_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_follows_keeps_the_index_until_questions_stay_away() {
+async fn the_index_is_followed_until_there_are_no_reviews() {
     let mut fixture = Fixture::with(Settings::default());
     let index = fixture.server.placement_index();
     let following = index.clone().follow(fixture.registry.clone());

@@ -89,7 +89,7 @@ async fn it_has_the_plain_result_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn checks_run_once_a_second_however_often_they_are_asked_for() {
+async fn checks_run_once_a_second_however_many_probes_arrive() {
     let probed = probed().await;
     for _ in 0..50 {
         assert_eq!(ask(probed.address, "GET", "/readyz").await.0, 200);

@@ -340,7 +340,7 @@ async fn rules_are_what_single_reviews_allow() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_is_told_who_it_is() {
+async fn a_caller_gets_its_own_identity() {
     let fixture = fixture();
     let answer = send(&fixture, "carol", &within("own", USER), JSON, "{}").await;
     let expected = json!({

@@ -96,7 +96,7 @@ fn a_resource_for_one_consumer_takes_little_memory_whatever_the_definition_takes
 }
 
 #[tokio::test]
-async fn columns_are_shared_by_what_they_show_and_kept_while_they_are_used() {
+async fn columns_are_shared_by_content_and_cached_while_in_use() {
     let fixture = Fixture::new();
     serve(&fixture, &[("one", pruned(".spec.size")), ("two", pruned(".spec.color"))]);
     let seen = |name: &str| {

@@ -54,7 +54,7 @@ fn strong(version: u64, takes: Duration) -> (Fixture, Arc<Source>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_copy_that_lags_too_long_is_refused_with_the_cause_until_it_is_proven() {
+async fn reads_of_a_lagging_store_are_rejected_with_the_cause_until_it_progresses() {
     let settings = Settings { max_lag: Some(Duration::from_secs(90)), ..Settings::default() };
     let mut fixture = Fixture::with(settings, HistoryLimits::default());
     fixture.put("default", "a", "blue");
@@ -88,7 +88,7 @@ async fn a_copy_that_lags_too_long_is_refused_with_the_cause_until_it_is_proven(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_version_ahead_of_the_copy_is_wanted_from_the_source_for_as_long_as_somebody_waits() {
+async fn a_version_ahead_of_the_store_is_requested_while_a_reader_waits() {
     let fixture = Fixture::new();
     let live = fixture.shirts.resource.state.freshness();
     let most = Duration::from_secs(90);
@@ -108,7 +108,7 @@ async fn a_version_ahead_of_the_copy_is_wanted_from_the_source_for_as_long_as_so
 }
 
 #[tokio::test(start_paused = true)]
-async fn proofs_are_asked_for_before_the_lag_is_too_long() {
+async fn progress_is_requested_before_the_lag_is_too_long() {
     let fixture = Fixture::new();
     let live = fixture.shirts.resource.state.freshness();
     for (max_lag, expected) in [(90, 67_500), (4, 2_500), (2, 500)] {
@@ -125,7 +125,7 @@ async fn proofs_are_asked_for_before_the_lag_is_too_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_strong_read_answers_from_the_copy_once_it_has_reached_the_sources_version() {
+async fn a_strong_read_is_answered_from_the_store_at_the_sources_version() {
     let (mut fixture, source) = strong(101, Duration::from_millis(1));
     fixture.put("default", "a", "blue");
     let paths =
@@ -220,7 +220,7 @@ async fn reads_after_a_write_that_went_through_show_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_fieldcache_is_told_every_proof_and_its_age() {
+async fn another_fieldcache_gets_every_progress_notification_and_its_age() {
     let mut fixture = Fixture::new();
     let shirts = fixture.shirts.resource.clone();
     let live = shirts.state.freshness();

@@ -169,7 +169,7 @@ async fn what_is_left_out_is_in_no_answer_and_answers_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn copies_of_what_is_left_out_are_in_no_response_either() {
+async fn copies_of_pruned_data_are_in_no_response() {
     let mut fixture = Fixture::with_shirts(Settings::default());
     let put = |fixture: &mut Fixture, color: &str| {
         let version = fixture.next_version();
@@ -321,7 +321,7 @@ async fn where_a_list_is_divided_does_not_say_what_is_left_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_tell_what_enters_and_leaves_the_view() {
+async fn watches_report_what_enters_and_leaves_the_view() {
     let mut fixture = Fixture::with_shirts(Settings::default());
     serve(&fixture, ViewPart { prune: Prune::new([".spec.size"]).unwrap().into(), ..blue() });
     let start = fixture.version;
@@ -356,7 +356,7 @@ async fn watches_tell_what_enters_and_leaves_the_view() {
 }
 
 #[tokio::test]
-async fn a_view_for_consumers_shows_nothing_to_nobody_and_to_each_his_own() {
+async fn a_view_for_consumers_shows_each_caller_its_own_part_and_nothing_without_one() {
     let fixture = Fixture::with_shirts(Settings::default());
     let terms =
         ConsumerTerms { fields: vec![("spec.color".to_owned(), ConsumerClaim::NodeName)], ..ConsumerTerms::default() };

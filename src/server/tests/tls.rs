@@ -262,7 +262,7 @@ async fn wrong_files_are_refused_with_file_and_remedy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_does_not_shake_hands_loses_its_connection_and_nobody_else_does() {
+async fn only_the_peer_without_a_handshake_loses_its_connection() {
     let fixture = Fixture::new();
     let files = Files::new();
     let (certificate, key) = new_pair();

@@ -203,7 +203,7 @@ async fn the_bookmark_before_the_end_comes_late_rather_than_not_at_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watches_last_as_long_as_they_were_asked_to() {
+async fn watches_last_as_long_as_requested() {
     let fixture = Fixture::new();
     for (query, range) in [
         ("timeoutSeconds=1", 1..2),
@@ -271,7 +271,7 @@ async fn batches_are_bounded_however_much_there_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn events_and_lists_agree_whenever_a_watch_is_asked() {
+async fn events_and_lists_agree_whenever_a_watch_begins() {
     let mut fixture = Fixture::new();
     let mut watched = fixture.watch(&watch("resourceVersion=100")).await;
     for number in 0..20 {
@@ -345,7 +345,7 @@ async fn a_resource_that_the_source_does_not_serve_any_more_ends_after_its_last_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resource_without_a_copy_ends_as_soon_as_the_source_does_not_serve_it() {
+async fn a_resource_without_a_store_ends_when_the_source_stops_serving_it() {
     let fixture = Fixture::new();
     fixture.hats.resource.state.publish(LoadState::Loading("1 object read".to_owned()));
     fixture.registry.replace(catalog(&[&fixture.shirts, &fixture.pods]), |_| Some(Departure::VersionEnded));
@@ -356,7 +356,7 @@ async fn a_resource_without_a_copy_ends_as_soon_as_the_source_does_not_serve_it(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_ahead_of_the_copy_is_told_when_a_relist_jumps_over_its_version() {
+async fn a_watch_ahead_of_the_store_ends_when_its_version_is_in_a_relist_gap() {
     let mut fixture = Fixture::new();
     fixture.put("default", "kept", "blue");
     fixture.put("default", "deleted", "blue");
@@ -442,7 +442,7 @@ async fn versions_that_go_backwards_end_watches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_copy_that_was_wrong_ends_watches_with_410_and_refuses_what_was_told_before() {
+async fn an_invalidated_store_ends_watches_with_410_and_rejects_versions_already_sent() {
     let mut fixture = Fixture::new();
     fixture.put("default", "x", "blue");
     let mut quiet = fixture.watch(&watch("resourceVersion=101&fieldSelector=spec.color%3Dnone")).await;
@@ -522,7 +522,7 @@ async fn errors_before_the_stream_have_their_status() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_waits_for_the_first_load_or_is_told_to_come_again() {
+async fn a_watch_waits_for_the_first_load_or_gets_retry_after() {
     let impatient = Fixture::loading(Settings::default(), HistoryLimits::default());
     impatient.shirts.resource.state.publish(LoadState::Loading("12 objects".to_owned()));
     for path in [watch("resourceVersion=0"), SHIRTS.to_owned(), format!("{SHIRTS}/x")] {

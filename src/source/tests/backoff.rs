@@ -23,7 +23,7 @@ fn delays_double_to_a_bound_and_start_again_after_quiet() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_asked_every_other_second() {
+fn a_missing_server_is_tried_every_other_second() {
     let mut backoff = Backoff::new(3);
     for (step, (is_unreachable, base)) in
         [(true, 800), (true, 1_000), (true, 1_000), (true, 1_000), (false, 1_000), (false, 2_000), (true, 1_000)]

@@ -23,7 +23,7 @@ fn shirts(versions: &[(&str, bool)]) -> Result<Arc<Crd>, String> {
 }
 
 #[test]
-fn only_a_definition_tells_what_becomes_of_its_objects() {
+fn only_a_definition_decides_what_happens_to_its_objects() {
     let custom = Resource {
         gvr: Gvr::new("stable.example.com", "v1", "shirts"),
         origin: ResourceOrigin::Custom,

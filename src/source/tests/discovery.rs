@@ -29,7 +29,7 @@ fn resources(discovery: &Discovery) -> Vec<String> {
 }
 
 #[test]
-fn what_an_aggregated_server_serves_is_kept_while_it_does_not_answer() {
+fn the_resources_of_an_aggregated_server_remain_while_it_does_not_answer() {
     let known = group(&[("v2", "Current", &["pods"]), ("v1", "Current", &["nodes"])]);
     let mut stale = group(&[("v2", "Stale", &[]), ("v1", "Current", &["nodes"])]);
     stale.retain_stale(&known);

@@ -117,7 +117,7 @@ fn what_is_remembered_of_objects_that_cannot_be_read_is_short() {
 }
 
 #[test]
-fn an_event_of_no_object_known_asks_for_a_list() {
+fn an_event_of_an_unknown_object_causes_a_list() {
     let resource = resource();
     let cut = Bytes::from_static(b"{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"9\"}");
     for (event, why) in [
@@ -150,7 +150,7 @@ fn a_deletion_carries_its_own_version_and_a_bookmark_moves_it() {
 }
 
 #[test]
-fn changes_told_before_the_end_of_a_list_belong_to_it() {
+fn changes_before_the_end_of_a_list_belong_to_it() {
     let resource = resource();
     let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
     for version in [20, 60] {
@@ -232,7 +232,7 @@ fn a_list_that_breaks_off_is_let_go_at_once() {
 }
 
 #[test]
-fn a_retraction_lasts_until_a_list_and_tells_those_who_were_told() {
+fn an_invalidation_lasts_until_a_list_and_ends_its_watches() {
     let resource = resource();
     let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
     let list = |feed: &mut Feed, name: &str, version: u64| {
@@ -320,7 +320,7 @@ fn a_second_feed_of_a_resource_begins_another_epoch() {
 }
 
 #[test]
-fn relists_and_unreadable_objects_are_told_to_readers() {
+fn relists_and_unreadable_objects_are_visible_to_readers() {
     let resource = resource();
     let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
     let unreadable = || Bytes::from(r#"{"metadata":{"name":"x","namespace":"a","resourceVersion":"no"}}"#);

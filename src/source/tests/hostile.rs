@@ -154,7 +154,7 @@ async fn a_list_without_an_end_is_given_up() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_list_that_only_fails_is_told_how() {
+async fn a_reader_that_waits_for_a_failing_list_gets_the_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = Some(format!("http://{}", listener.local_addr().unwrap()));
     let serving = tokio::spawn(async move {
@@ -181,7 +181,7 @@ async fn who_waits_for_a_list_that_only_fails_is_told_how() {
 }
 
 #[tokio::test]
-async fn a_pause_that_a_source_asks_for_is_bounded() {
+async fn a_pause_that_a_source_requests_is_bounded() {
     let begin = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 18446744073709551615\r\n\r\n";
     let (connection, sending) = source(begin.to_owned(), Vec::new()).await;
     let Err(RequestError::Refused { retry_after, .. }) = connection.get("/api/v1/pods", "*/*").await else {
@@ -263,7 +263,7 @@ async fn dense_documents_of_discovery_take_nothing_but_their_own_version_away() 
 }
 
 #[tokio::test]
-async fn of_very_many_names_of_a_resource_that_is_read_alone_a_thousand_are_kept() {
+async fn a_thousand_of_very_many_names_of_a_resource_are_stored() {
     let (connection, serving) = answering(|path, is_aggregated| match path {
         "/api" => json!({"kind": "APIGroupDiscoveryList", "items": []}).to_string(),
         "/apis" if is_aggregated => dense(),
@@ -315,7 +315,7 @@ async fn an_older_document_that_does_not_come_is_given_up_soon() {
 }
 
 #[tokio::test]
-async fn older_documents_are_asked_for_two_at_a_time() {
+async fn older_documents_are_requested_two_at_a_time() {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let pairs = Arc::new(Barrier::new(2));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -19,7 +19,7 @@ use crate::source::list_watch::{ListWatchOptions, follow};
 use crate::store::HistoryLimits;
 
 #[tokio::test]
-async fn a_list_that_breaks_off_is_not_kept_until_the_next_one() {
+async fn a_list_that_breaks_off_is_dropped_before_the_next_one() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = Some(format!("http://{}", listener.local_addr().unwrap()));
     let (break_off, breaks_off) = oneshot::channel::<()>();
@@ -59,7 +59,7 @@ async fn a_list_that_breaks_off_is_not_kept_until_the_next_one() {
 }
 
 #[tokio::test]
-async fn a_watch_that_is_not_answered_is_asked_for_again_on_another_connection() {
+async fn an_unanswered_watch_is_repeated_on_another_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = Some(format!("http://{}", listener.local_addr().unwrap()));
     let (ask, asked) = oneshot::channel::<()>();
@@ -106,7 +106,7 @@ async fn a_watch_that_is_not_answered_is_asked_for_again_on_another_connection()
 }
 
 #[tokio::test]
-async fn a_watch_for_a_proof_whose_connection_is_lost_is_asked_for_again() {
+async fn a_watch_for_progress_is_repeated_when_its_connection_is_lost() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = Some(format!("http://{}", listener.local_addr().unwrap()));
     // Answers the list, then begins to answer every watch and says no more; the version that is asked about is ahead.
@@ -156,7 +156,7 @@ async fn a_watch_for_a_proof_whose_connection_is_lost_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_list_that_does_not_go_on_is_asked_for_again_on_another_connection() {
+async fn a_stalled_list_is_repeated_on_another_connection() {
     let object = r#"{"metadata":{"name":"x","namespace":"a","resourceVersion":"3"}}"#;
     let line = format!("{{\"type\":\"ADDED\",\"object\":{object}}}\n");
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";

@@ -24,7 +24,7 @@ async fn compared(held: &Objects, source: Listed, wanted: ComparisonGoal) -> (&'
 }
 
 #[tokio::test]
-async fn a_small_copy_is_compared_object_by_object() {
+async fn a_small_store_is_compared_object_by_object() {
     let held = objects(&[("a/b", 3), ("a/c", 4)]);
     let at = |version: u64, list: &[(&str, u64)]| Listed::at(version, 2, objects(list));
     for wanted in [ComparisonGoal::Version, ComparisonGoal::Progress] {
@@ -38,7 +38,7 @@ async fn a_small_copy_is_compared_object_by_object() {
 }
 
 #[tokio::test]
-async fn a_large_copy_is_compared_in_one_request_unless_a_reader_waits_for_a_version() {
+async fn a_large_store_is_compared_in_one_request_unless_a_reader_waits_for_a_version() {
     let held = many(501);
     let at = |version: u64, count: u64, page: usize| Listed::at(version, page, many(count));
     assert_eq!(compared(&held, at(70, 501, 1), ComparisonGoal::Progress).await, ("alike", None, 1));

@@ -235,7 +235,7 @@ fn documents_of_built_in_kinds_are_left_out_last() {
 }
 
 #[test]
-fn a_document_that_is_late_again_and_again_is_asked_for_less_often() {
+fn a_repeatedly_late_document_is_requested_less_often() {
     let mut pauses = Vec::new();
     for _ in 0..7 {
         pauses.push(next_pause(pauses.last().copied()));

@@ -35,7 +35,7 @@ fn plain() -> Value {
 }
 
 #[test]
-fn a_long_definition_is_read_and_its_schemas_are_kept_as_text() {
+fn a_long_definition_is_read_and_its_schemas_are_stored_as_text() {
     let mut document = shirts(&json!({"type": "object"}));
     document["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = plain();
     let text = document.to_string();
@@ -58,7 +58,7 @@ fn a_definition_of_dense_values_is_not_read() {
 }
 
 #[test]
-fn a_definition_is_read_anew_only_with_another_generation() {
+fn a_definition_is_read_again_only_with_another_generation() {
     let document = shirts(&json!({"type": "object", "properties": {"a": {"type": "string"}}}));
     let known = Arc::new(read(&document).unwrap());
     let again = |path: &str, value: Value| {

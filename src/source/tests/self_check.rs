@@ -157,7 +157,7 @@ async fn a_difference_is_found_and_its_first_object_named() {
 }
 
 #[tokio::test]
-async fn the_list_is_of_metadata_at_the_version_of_the_copy_in_pages() {
+async fn the_list_is_of_metadata_at_the_version_of_the_store_in_pages() {
     let held = objects(&[("a/b", 3), ("a/d", 4), ("a/f", 5)]);
     let (resource, _feed) = holding(&held);
     let pages = Listed::new([held]);
@@ -296,7 +296,7 @@ impl Pages for Replacing {
 }
 
 #[tokio::test]
-async fn a_copy_that_was_replaced_meanwhile_is_not_judged() {
+async fn a_store_that_was_replaced_meanwhile_is_not_compared() {
     let (resource, feed) = holding(&objects(&[("a/b", 3)]));
     let pages = Replacing(Listed::new([objects(&[])]), Mutex::new(feed));
     assert_eq!(check(&pages, "/x", "", &resource.state).await.outcome(), CheckOutcome::Skipped);

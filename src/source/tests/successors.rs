@@ -27,7 +27,7 @@ async fn settles(successors: &PendingReplacements) -> bool {
 }
 
 #[tokio::test]
-async fn the_old_copy_is_served_until_the_new_one_is_complete() {
+async fn the_old_store_is_served_until_the_new_one_is_complete() {
     let (mut successors, mut fresh) = (PendingReplacements::default(), Vec::new());
     let first = successors.choose(None, generation(1), &mut fresh);
     assert!(Arc::ptr_eq(&fresh[0], &first), "what nothing is served of is served at once");

@@ -90,7 +90,7 @@ fn candidates(routes: &SubscriptionIndex, change: &Change) -> BTreeSet<Subscript
 
 proptest! {
     #[test]
-    fn whoever_would_be_told_is_touched(
+    fn every_subscription_with_an_event_is_a_candidate(
         selections in vec(selection(), 1..20),
         gone in vec(select(vec![true, false]), 20),
         steps in vec(step(), 1..20),

@@ -181,7 +181,7 @@ impl Asked {
 }
 
 #[tokio::test]
-async fn what_is_asked_about_a_request_is_what_kube_apiserver_asks_its_webhook() -> Result<()> {
+async fn reviews_of_requests_are_what_kube_apiserver_sends_to_its_webhook() -> Result<()> {
     let Asked { webhook, control_plane, front_proxy, fieldcache, folder } = Asked::start().await?;
     let identity = control_plane.authority().client("asker", Some("team"))?;
     let certificate = control_plane.authority().certificate();
@@ -217,7 +217,7 @@ async fn what_is_asked_about_a_request_is_what_kube_apiserver_asks_its_webhook()
 }
 
 #[tokio::test]
-async fn what_kube_apiserver_cannot_know_is_asked_in_its_own_words() -> Result<()> {
+async fn requests_that_kube_apiserver_does_not_have_are_reviewed_in_their_own_terms() -> Result<()> {
     let Asked { webhook, control_plane, fieldcache, folder, .. } = Asked::start().await?;
     let kubectl = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
     let definitions = concat!(env!("CARGO_MANIFEST_DIR"), "/../crds");

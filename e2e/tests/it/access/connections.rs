@@ -78,7 +78,7 @@ async fn is_answered(client: &Client) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_without_credentials_end_and_keep_nobody_out() -> Result<()> {
+async fn connections_without_credentials_end_and_block_no_other() -> Result<()> {
     let stage = Box::pin(Stage::set()).await?;
     let folder = RunDirectory::create("connections")?;
     let (operator, health, reader) = Box::pin(operator(&stage, folder.path())).await?;

@@ -110,7 +110,7 @@ async fn compare(who: &str, sides: &[Client; 2], method: &str, path: &str, is_se
 }
 
 #[tokio::test]
-async fn whoever_asks_is_told_the_same_as_by_kube_apiserver() -> Result<()> {
+async fn every_caller_gets_the_same_response_as_from_kube_apiserver() -> Result<()> {
     let stage = Box::pin(Stage::set()).await?;
     let mut users: Vec<(String, [Client; 2], bool)> = Vec::new();
     let people = [

@@ -12,7 +12,7 @@ use super::stage::{GROUP, Stage, grant_trust, revoke_trust};
 const SOON: Duration = Duration::from_secs(120);
 
 #[tokio::test]
-async fn an_outage_of_the_api_server_lets_nobody_in() -> Result<()> {
+async fn requests_are_rejected_during_an_outage_of_the_api_server() -> Result<()> {
     let mut stage = Box::pin(Stage::set()).await?;
     let shirts = format!("/apis/{GROUP}/v1/shirts");
     let [_, erin] = stage.sides(Some(&stage.user("erin", Some("team"))?))?;

@@ -22,7 +22,7 @@ async fn is_listed(client: &Client) -> Result<bool> {
 }
 
 #[tokio::test]
-async fn an_aggregated_api_that_comes_and_goes_is_found_soon_by_who_reads_discovery() -> Result<()> {
+async fn readers_of_discovery_soon_see_an_aggregated_api_come_and_go() -> Result<()> {
     // An aggregated API that does not answer would be seen by other tests.
     let control_plane = Box::pin(ControlPlane::start(Settings::default())).await?;
     // What is only forwarded is listed too.

@@ -123,7 +123,7 @@ async fn quiet_events_are_served_while_the_cluster_goes_on() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_copy_that_nobody_proves_is_refused_and_comes_back() -> Result<()> {
+async fn a_store_without_progress_is_rejected_and_recovers() -> Result<()> {
     let mut control_plane = Box::pin(ControlPlane::start(Settings::default())).await?;
     let writer = control_plane.client();
     let shirts = Shirts::define(&writer).await?;

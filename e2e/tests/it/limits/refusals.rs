@@ -13,7 +13,7 @@ use super::users::User;
 use super::{SOON, Stage, is_told};
 
 #[tokio::test]
-async fn a_connection_too_many_is_told_and_closed_and_those_that_are_open_go_on() -> Result<()> {
+async fn an_excess_connection_is_rejected_and_open_ones_continue() -> Result<()> {
     let stage = Box::pin(Stage::set(&["--max-connections", "2"])).await?;
     let client = stage.fieldcache.client();
     let mut watch = client.watch(&format!("{}?watch=1", stage.collection)).await?;

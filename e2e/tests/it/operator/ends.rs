@@ -71,7 +71,7 @@ async fn ends_with(told: Told, kubectl: &Process, text: &str) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_end_of_a_watch_is_told() -> Result<()> {
+async fn each_end_of_a_watch_is_reported() -> Result<()> {
     let stage = Stage::start().await?;
     let operator = stage.operator("one").await?;
     let client = stage.administrator(&operator)?;

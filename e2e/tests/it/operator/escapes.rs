@@ -127,7 +127,7 @@ impl Tried {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_gets_out_of_a_view() -> Result<()> {
+async fn no_request_escapes_from_a_view() -> Result<()> {
     let folder = RunDirectory::create("escapes")?;
     let prison = Prison::build(&folder).await?;
     let mut tried = Tried::default();

@@ -75,7 +75,7 @@ async fn wait_for_copies(stage: &Stage) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_list_nodes_and_pods_is_told_where_a_pod_may_run_and_others_what_its_event_would_say() -> Result<()> {
+async fn users_that_may_list_nodes_and_pods_get_a_placement_and_others_the_text_of_the_event() -> Result<()> {
     let stage = Stage::start().await?;
     fill(&stage).await?;
     let operator = stage.operator("one").await?;

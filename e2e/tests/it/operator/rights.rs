@@ -75,7 +75,7 @@ pub(super) fn with_token(stage: &Stage, operator: &Fieldcache, token: &str) -> R
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_right_to_use_a_view_is_enough_while_the_policy_stands() -> Result<()> {
+async fn the_permission_to_use_a_view_suffices_while_the_policy_is_in_force() -> Result<()> {
     let mut stage = Stage::start().await?;
     stage.apply("walk-through/shirts-cache.yaml").await?;
     stage.apply_this("blue.json", &blue()).await?;
@@ -243,7 +243,7 @@ async fn as_user(stage: &Stage, name: &str) -> Result<Kubectl> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_who_may_read_it_may_write_a_view_that_is_a_right() -> Result<()> {
+async fn only_users_that_may_read_a_resource_may_write_a_view_with_authorization_view() -> Result<()> {
     let stage = Stage::start().await?;
     let all = ["list", "watch"];
     let rule = |group: &str, resource: &str, verbs: &[&str]| json!({ "apiGroups": [group], "resources": [resource], "verbs": verbs });

@@ -15,7 +15,7 @@ const PATH: &str = "/apis/view.fieldcache.dev/v1alpha1/views/";
 const PROXY: &str = "/apis/view.fieldcache.dev/v1alpha1/views/blue-shirts/proxy";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_view_shows_its_selection_to_who_may_read_it_with_any_client() -> Result<()> {
+async fn a_view_shows_its_selection_to_permitted_users_with_any_client() -> Result<()> {
     let stage = Stage::start().await?;
     let operator = stage.operator("one").await?;
     let client = stage.administrator(&operator)?;
@@ -140,7 +140,7 @@ async fn a_view_shows_its_selection_to_who_may_read_it_with_any_client() -> Resu
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copy_of_a_part_is_shown_in_views_alone() -> Result<()> {
+async fn a_partial_store_is_visible_in_views_only() -> Result<()> {
     let stage = Stage::start().await?;
     let cache = json!({
         "apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache", "metadata": { "name": "shirts.stable.example.com" },

@@ -14,7 +14,7 @@ async fn names(client: &Client, query: &str) -> Result<Vec<String>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_field_cache_is_kept_told_of_and_served_by_an_operator_with_the_rights_of_the_manifests() -> Result<()> {
+async fn an_operator_with_the_permissions_of_the_manifests_caches_reports_and_serves_a_field_cache() -> Result<()> {
     let stage = Stage::start().await?;
     let Stage { control_plane, kubectl, .. } = &stage;
     let operator = stage.operator("one").await?;

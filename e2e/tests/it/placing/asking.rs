@@ -102,7 +102,7 @@ fn shell() -> Result<Shell> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_of_a_folder_says_what_the_folder_says_and_is_asked_for_no_list() -> Result<()> {
+async fn a_server_of_a_folder_reports_the_folder_without_a_list() -> Result<()> {
     let shell = shell()?;
     shell.succeed(WRITTEN).await?;
     for (scenario, questions) in [
@@ -182,7 +182,7 @@ async fn a_server_of_a_folder_says_what_the_folder_says_and_is_asked_for_no_list
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_of_a_cluster_says_what_its_dump_says_and_is_asked_for_no_list() -> Result<()> {
+async fn a_server_of_a_cluster_reports_its_dump_without_a_list() -> Result<()> {
     let control_plane = ControlPlane::start(Settings::default()).await?;
     let base = control_plane.endpoint().base();
     let shell = Shell::with_kubeconfig(&control_plane.kubeconfig_for(base))?;

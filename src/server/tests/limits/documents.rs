@@ -62,7 +62,7 @@ impl DocumentSource for Changing {
 
 /// Documents take megabytes, and as many requests wait as a user likes.
 #[tokio::test(start_paused = true)]
-async fn who_waits_for_a_document_holds_none_meanwhile() {
+async fn a_request_that_waits_for_a_document_holds_none() {
     let fixture = Fixture::new();
     let set = |text: &'static str| {
         let build: Build = Box::new(move || json!({"info": text}));

@@ -248,7 +248,7 @@ async fn a_list_waits_a_quarter_of_a_minute_and_bytes_are_a_limit_of_their_own()
 }
 
 #[tokio::test]
-async fn a_copy_without_memory_is_refused_with_the_option_by_name_and_the_others_go_on() {
+async fn a_store_over_the_memory_limit_is_rejected_with_its_option_and_others_continue() {
     let fixture = Fixture::new();
     let over = OverMemory { limit: Bytes(1 << 30), held: Bytes(700 << 20), needed: Bytes(400 << 20) };
     fixture.hats.resource.state.publish(LoadState::OverMemory(over));

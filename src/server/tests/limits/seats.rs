@@ -214,7 +214,7 @@ async fn pieces_of_long_answers_take_turns_and_readers_that_stop_take_none() {
 }
 
 #[tokio::test]
-async fn who_does_not_wait_any_longer_leaves_nothing_behind() {
+async fn a_cancelled_request_leaves_nothing_behind() {
     let seats = Arc::new(Seats::new(1));
     let mut workers: Vec<_> = (0..100).map(|number| seats.worker(&user(&format!("user-{number}")))).collect();
     poll_fn(|context| {

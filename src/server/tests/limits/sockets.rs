@@ -54,7 +54,7 @@ async fn connected(running: &Running) -> TcpStream {
 }
 
 #[tokio::test]
-async fn a_connection_too_many_is_told_in_its_own_protocol_and_closed() {
+async fn an_excess_connection_is_rejected_in_its_own_protocol() {
     let fixture = with_limits(LimitSettings { connections: 2, ..LimitSettings::default() });
     let running = run(&fixture).await;
     let (first, _second) = (connected(&running).await, connected(&running).await);
