@@ -2,21 +2,21 @@
 //!
 //! As in kube-apiserver, TLS accepts every certificate whose key the client has ([`DeferredClientVerifier`]). Each request is then verified
 //! against the current authorities ([`CertificateAuthorities`]; apiserver `authentication/request/x509`). Authorities can therefore change
-//! while connections are open, and an unknown certificate does not prevent authentication by token. webpki verifies chains. Unlike Go, it
-//! does not support ECDSA on P-521 and RSA below 2048 bits.
+//! while connections are open, and an unknown certificate does not prevent authentication by token. webpki verifies chains; what Go
+//! requires of their issuers beyond that is in [`IssuerRules`]. Unlike Go, webpki does not support ECDSA on P-521 and RSA below 2048 bits.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, UnixTime};
-use rustls::server::WebPkiClientVerifier;
+use rustls::pki_types::{CertificateDer, TrustAnchor, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use sha2::{Digest, Sha256};
-use x509_parser::prelude::{FromDer, X509Certificate};
+use webpki::{EndEntityCert, KeyUsage, VerifiedPath, anchor_from_trusted_cert};
+use x509_parser::prelude::{FromDer, X509Certificate, X509Error, X509Version};
 
 use super::identity::Identity;
 
@@ -102,17 +102,54 @@ impl ClientCertVerifier for DeferredClientVerifier {
 /// Authorities that sign client certificates.
 #[derive(Clone, Debug)]
 pub struct CertificateAuthorities {
-    provider: Arc<CryptoProvider>,
-    anchors: Vec<TrustAnchor>,
-    /// The verifier of all anchors, used while none has expired.
-    verifier: Arc<dyn ClientCertVerifier>,
+    algorithms: WebPkiSupportedAlgorithms,
+    anchors: Vec<TrustAnchor<'static>>,
+    /// What is known of each anchor, in the same order.
+    authorities: Vec<Authority>,
 }
 
 #[derive(Clone, Debug)]
-struct TrustAnchor {
-    certificate: CertificateDer<'static>,
+struct Authority {
     /// The first and the last second of its validity, since 1970.
     valid: (i64, i64),
+    rules: IssuerRules,
+}
+
+/// What a certificate may issue, as Go reads it (`crypto/x509`, CheckSignatureFrom, isValid and checkChainForKeyUsage). webpki does not
+/// look at the key usage of issuers, and at nothing but the name and the key of an authority.
+#[derive(Clone, Copy, Debug)]
+struct IssuerRules {
+    /// It may sign certificates.
+    signs: bool,
+    /// The certificates below it may be those of clients.
+    for_clients: bool,
+    /// The most intermediate certificates below it.
+    most_below: Option<u32>,
+}
+
+impl IssuerRules {
+    fn of(certificate: &X509Certificate<'_>) -> Result<IssuerRules, String> {
+        let error = |error: X509Error| error.to_string();
+        let constraints = certificate.basic_constraints().map_err(error)?.map(|extension| extension.value);
+        let key_usage = certificate.key_usage().map_err(error)?.map(|extension| extension.value);
+        let extended = certificate.extended_key_usage().map_err(error)?.map(|extension| extension.value);
+        // Certificates had no extensions before version 3.
+        let is_authority = match constraints {
+            Some(constraints) => constraints.ca,
+            None => certificate.version() != X509Version::V3,
+        };
+        Ok(IssuerRules {
+            signs: is_authority && key_usage.is_none_or(|usage| usage.flags == 0 || usage.key_cert_sign()),
+            for_clients: extended.is_none_or(|usage| usage.any || usage.client_auth),
+            most_below: constraints.and_then(|constraints| constraints.path_len_constraint),
+        })
+    }
+
+    /// Whether it may issue a client's certificate with this many intermediate certificates below it.
+    fn permit(self, below: usize) -> bool {
+        let is_short = self.most_below.is_none_or(|most| u32::try_from(below).is_ok_and(|below| below <= most));
+        self.signs && self.for_clients && is_short
+    }
 }
 
 /// Why a bundle of authorities is invalid.
@@ -137,22 +174,22 @@ impl CertificateAuthorities {
     /// # Errors
     /// [`CertificateAuthoritiesError`]. One invalid certificate makes the whole bundle invalid, since a part of it would authenticate only some users.
     pub fn read(pem: &str) -> Result<CertificateAuthorities, CertificateAuthoritiesError> {
-        let mut anchors = Vec::new();
+        let (mut anchors, mut authorities) = (Vec::new(), Vec::new());
         for (index, certificate) in CertificateDer::pem_slice_iter(pem.as_bytes()).enumerate() {
             let broken = |problem: String| CertificateAuthoritiesError::Broken { number: index + 1, problem };
             let certificate = certificate.map_err(|error| broken(error.to_string()))?;
             let (_, parsed) = X509Certificate::from_der(&certificate).map_err(|error| broken(error.to_string()))?;
             let validity = parsed.validity();
             let valid = (validity.not_before.timestamp(), validity.not_after.timestamp());
-            anchors.push(TrustAnchor { certificate, valid });
+            let anchor = anchor_from_trusted_cert(&certificate).map_err(|error| broken(error.to_string()))?;
+            anchors.push(anchor.to_owned());
+            authorities.push(Authority { valid, rules: IssuerRules::of(&parsed).map_err(broken)? });
         }
         if anchors.is_empty() {
             return Err(CertificateAuthoritiesError::Empty);
         }
-        let provider = Arc::new(ring::default_provider());
-        let verifier = verifier(&provider, &anchors)
-            .map_err(|problem| CertificateAuthoritiesError::Broken { number: anchors.len(), problem })?;
-        Ok(CertificateAuthorities { provider, anchors, verifier })
+        let algorithms = ring::default_provider().signature_verification_algorithms;
+        Ok(CertificateAuthorities { algorithms, anchors, authorities })
     }
 
     /// Checks that a chain, the client's own certificate first, leads to one of these authorities and is valid for a client now.
@@ -162,26 +199,35 @@ impl CertificateAuthorities {
     pub fn check(&self, chain: &[CertificateDer<'static>], now: UnixTime) -> Result<(), String> {
         let Some((own, between)) = chain.split_first() else { return Err("no certificate".to_owned()) };
         let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        let is_valid = |anchor: &&TrustAnchor| (anchor.valid.0..=anchor.valid.1).contains(&seconds);
-        // Go checks the validity of the authority too, which webpki does not.
-        let verifier = if self.anchors.iter().all(|anchor| is_valid(&anchor)) {
-            self.verifier.clone()
-        } else {
-            let valid: Vec<TrustAnchor> = self.anchors.iter().filter(is_valid).cloned().collect();
-            verifier(&self.provider, &valid)?
-        };
-        verifier.verify_client_cert(own, between, now).map(|_| ()).map_err(|error| error.to_string())
+        let verify_path = |path: &VerifiedPath<'_>| self.verify_issuers(path, seconds);
+        let own = EndEntityCert::try_from(own).map_err(|error| error.to_string())?;
+        let client = KeyUsage::client_auth();
+        own.verify_for_usage(self.algorithms.all, &self.anchors, between, now, client, None, Some(&verify_path))
+            .map(|_| ())
+            .map_err(|error| error.to_string())
     }
-}
 
-/// A verifier of client certificates that trusts these anchors.
-fn verifier(provider: &Arc<CryptoProvider>, anchors: &[TrustAnchor]) -> Result<Arc<dyn ClientCertVerifier>, String> {
-    let mut roots = RootCertStore::empty();
-    for anchor in anchors {
-        roots.add(anchor.certificate.clone()).map_err(|error| error.to_string())?;
+    /// Checks what Go requires of the issuers of a path beyond webpki: the validity of the authority, and [`IssuerRules`] of each.
+    fn verify_issuers(&self, path: &VerifiedPath<'_>, now: i64) -> Result<(), webpki::Error> {
+        // The same authority can be listed twice, with other rules.
+        let is_anchor = |index: &usize| self.anchors.get(*index).is_some_and(|anchor| anchor == path.anchor());
+        let length = path.intermediate_certificates().count();
+        let permits = |authority: &Authority| {
+            (authority.valid.0..=authority.valid.1).contains(&now) && authority.rules.permit(length)
+        };
+        let mut authorities = (0..self.anchors.len()).filter(is_anchor).filter_map(|index| self.authorities.get(index));
+        if !authorities.any(permits) {
+            return Err(webpki::Error::UnknownIssuer);
+        }
+        for (below, issuer) in path.intermediate_certificates().enumerate() {
+            let issuer = issuer.der();
+            let (_, parsed) = X509Certificate::from_der(&issuer).map_err(|_| webpki::Error::BadDer)?;
+            if !IssuerRules::of(&parsed).map_err(|_| webpki::Error::BadDer)?.permit(below) {
+                return Err(webpki::Error::UnknownIssuer);
+            }
+        }
+        Ok(())
     }
-    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
-    builder.build().map_err(|error| error.to_string())
 }
 
 /// The subject of a certificate. It is not verified here.

@@ -28,6 +28,10 @@ const OF_ANY_FILE: usize = 64 << 20;
 /// Files and commands: bytes of memory for each byte of text.
 const OF_EACH_BYTE: usize = 64;
 
+/// Files and commands: no file takes more than this. Real manifests take 3 to 6 bytes for each byte of text, and the longest file that a
+/// folder may have is 256 MiB.
+const OF_LARGEST_FILE: usize = 2 << 30;
+
 /// With fewer aliased nodes or fewer nodes than this, aliases are not counted.
 const FEW_ALIASED: usize = 100;
 const FEW_DECODED: usize = 1000;
@@ -53,7 +57,7 @@ impl MemoryBudget {
 
     /// A budget for a file of this size, which the user chose to read.
     pub fn of_file(size: usize) -> MemoryBudget {
-        MemoryBudget::new(OF_ANY_FILE.saturating_add(size.saturating_mul(OF_EACH_BYTE)))
+        MemoryBudget::new(OF_ANY_FILE.saturating_add(size.saturating_mul(OF_EACH_BYTE)).min(OF_LARGEST_FILE))
     }
 
     /// Bytes charged so far.

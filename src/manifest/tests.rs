@@ -197,6 +197,17 @@ fn nested_anchors(anchors: usize, items: usize) -> String {
 }
 
 #[test]
+fn the_longest_file_takes_no_more_than_a_fixed_amount_of_memory() {
+    for (size, most, what) in [(1 << 20, 128 << 20, "a file"), (256 << 20, 2 << 30, "the longest file")] {
+        let mut budget = MemoryBudget::of_file(size);
+        // A text of this length, so that a few thousand reach the bound.
+        let text = "x".repeat(64 << 10);
+        while budget.text(&text).is_ok() {}
+        assert!(budget.used() <= most && budget.used() > most - (1 << 20), "{what}: {}", budget.used());
+    }
+}
+
+#[test]
 fn nested_anchors_cost_as_much_as_one() {
     let most = 64 << 20;
     let (plain, _) = charged(&nested_anchors(1, 5_000), Syntax::Yaml, most);

@@ -81,6 +81,67 @@ fn a_chain_is_good_when_it_leads_to_an_authority_for_a_client_now() {
     }
 }
 
+/// Go looks at these restrictions of issuers, webpki does not.
+#[test]
+fn an_issuer_signs_only_what_its_certificate_permits() {
+    let issuer = |name: &str, change: &dyn Fn(&mut CertificateParams)| {
+        let mut parameters = CertificateParams::default();
+        parameters.distinguished_name.push(DnType::CommonName, name);
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        change(&mut parameters);
+        parameters
+    };
+    let plain = |_: &mut CertificateParams| {};
+    let no_signing = |parameters: &mut CertificateParams| parameters.key_usages = vec![KeyUsagePurpose::CrlSign];
+    let any_key_usage = |parameters: &mut CertificateParams| parameters.key_usages = Vec::new();
+    let no_authority = |parameters: &mut CertificateParams| parameters.is_ca = IsCa::ExplicitNoCa;
+    let uses = |uses: &'static [ExtendedKeyUsagePurpose]| {
+        move |parameters: &mut CertificateParams| parameters.extended_key_usages = uses.to_vec()
+    };
+    let servers = uses(&[ExtendedKeyUsagePurpose::ServerAuth]);
+    let clients = uses(&[ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth]);
+    let anything = uses(&[ExtendedKeyUsagePurpose::Any]);
+    let length = |most: u8| {
+        move |parameters: &mut CertificateParams| parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(most))
+    };
+    let (none_below, one_below) = (length(0), length(1));
+    type Change<'a> = &'a dyn Fn(&mut CertificateParams);
+    let rows: [(Change<'_>, Option<Change<'_>>, bool, &str); 16] = [
+        (&plain, None, true, "an authority"),
+        (&plain, Some(&plain), true, "an intermediate certificate"),
+        (&no_signing, None, false, "an authority that may not sign"),
+        (&any_key_usage, None, true, "an authority without key usage"),
+        (&plain, Some(&no_signing), false, "an intermediate certificate that may not sign"),
+        (&no_authority, None, false, "a certificate that is no authority"),
+        (&plain, Some(&no_authority), false, "an intermediate certificate that is no authority"),
+        (&servers, None, false, "an authority for servers"),
+        (&clients, None, true, "an authority for clients too"),
+        (&anything, Some(&clients), true, "an authority for anything"),
+        (&plain, Some(&servers), false, "an intermediate certificate for servers"),
+        (&servers, Some(&clients), false, "an authority for servers above one for clients"),
+        (&none_below, None, true, "no intermediate certificates, and there are none"),
+        (&none_below, Some(&plain), false, "no intermediate certificates, and there is one"),
+        (&one_below, Some(&plain), true, "one intermediate certificate"),
+        (&plain, Some(&none_below), true, "none below the intermediate certificate"),
+    ];
+    for (root, between, expected, what) in rows {
+        let root = CertifiedIssuer::self_signed(issuer("root", root), KeyPair::generate().unwrap()).unwrap();
+        let authorities = CertificateAuthorities::read(&root.pem()).unwrap();
+        let chain = match between {
+            None => vec![signed(&client("alice"), &root)],
+            Some(between) => {
+                let key = KeyPair::generate().unwrap();
+                let between = CertifiedIssuer::signed_by(issuer("between", between), key, &root).unwrap();
+                let own = client("alice").signed_by(&KeyPair::generate().unwrap(), &between).unwrap();
+                vec![own.der().clone(), between.der().clone()]
+            }
+        };
+        let found = authorities.check(&chain, at(2026));
+        assert_eq!(found.is_ok(), expected, "{what}: {found:?}");
+    }
+}
+
 /// Whoever connects may send any certificates, and the search for a path tries their combinations.
 #[test]
 fn long_chains_are_rejected_in_the_handshake() {
