@@ -54,7 +54,7 @@ impl TokenClass {
 /// How many tries there are at first, and the time after which one is returned.
 #[derive(Clone, Copy, Debug)]
 pub struct FailureBudget {
-    /// Tries.
+    /// The number of tries.
     pub tries: u32,
     /// One is returned after this time.
     pub every: Duration,

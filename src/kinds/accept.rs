@@ -164,11 +164,11 @@ fn unreadable(problems: Vec<selector::FieldError>) -> Vec<SpecError> {
     problems.into_iter().map(read).collect()
 }
 
-/// A scope as query parameters of a list request: labelSelector and fieldSelector, empty without a restriction. `plan` is the resource's own, without extra fields: the API server knows no others.
+/// A scope as query parameters of a list request: labelSelector and fieldSelector, empty without a restriction. `extractor` is the resource's own, without extra fields: the API server knows no others.
 ///
 /// # Errors
 /// The first parts that the API server cannot select by.
-pub fn scope(spec: &FieldCacheSpec, plan: &Extractor) -> Result<(String, String), Vec<SpecError>> {
+pub fn scope(spec: &FieldCacheSpec, extractor: &Extractor) -> Result<(String, String), Vec<SpecError>> {
     let Some(scope) = &spec.scope else { return Ok(Default::default()) };
     let mut problems = Vec::new();
     let labels = label_selector(scope.label_selector.as_ref(), "spec.scope.labelSelector").unwrap_or_else(|found| {
@@ -183,7 +183,7 @@ pub fn scope(spec: &FieldCacheSpec, plan: &Extractor) -> Result<(String, String)
             break;
         }
         let place = format!("{place}.matchExpressions[{index}]");
-        if plan.resolve(&requirement.key).is_err() {
+        if extractor.resolve(&requirement.key).is_err() {
             let message = format!(
                 "the API server cannot select this resource by {}: only by fields that `kubectl get selectableresources` shows \
                  with another origin than FieldCache",
@@ -217,10 +217,10 @@ pub enum CacheLookup {
 }
 
 /// A hint: the fields of a resource, and how to add others.
-fn offered(plan: &Extractor, name: &str) -> String {
+fn offered(extractor: &Extractor, name: &str) -> String {
     const MOST: usize = 8;
-    let namespace = plan.accepts_namespace().then_some("metadata.namespace");
-    let own = plan.fields().iter().map(|field| &*field.label);
+    let namespace = extractor.accepts_namespace().then_some("metadata.namespace");
+    let own = extractor.fields().iter().map(|field| &*field.label);
     let all: Vec<&str> = std::iter::once("metadata.name").chain(namespace).chain(own).collect();
     let more = match all.len().saturating_sub(MOST) {
         0 => String::new(),
@@ -278,8 +278,8 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
             problems.push(problem(format!("{place}.prune"), SpecErrorReason::InvalidPath, message));
         }
         let name = super::field_cache::object_name(&shown.group, &shown.resource);
-        let plan = match shown_of(&shown.group, &shown.resource) {
-            CacheLookup::Cached(plan) => plan,
+        let extractor = match shown_of(&shown.group, &shown.resource) {
+            CacheLookup::Cached(extractor) => extractor,
             CacheLookup::NotCached => {
                 let message = format!("{name} is not cached: create a FieldCache of that name");
                 problems.push(problem(place, SpecErrorReason::NotCached, message));
@@ -304,9 +304,9 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
             if is_enough(&problems) {
                 break;
             }
-            if let Err(unsupported) = plan.resolve(&requirement.key) {
+            if let Err(unsupported) = extractor.resolve(&requirement.key) {
                 let place = format!("{place}.fieldSelector.matchExpressions[{number}].key");
-                let message = format!("{}; {}", unsupported.message, offered(&plan, &name));
+                let message = format!("{}; {}", unsupported.message, offered(&extractor, &name));
                 problems.push(problem(place, SpecErrorReason::FieldNotSelectable, message));
             }
         }
@@ -314,12 +314,12 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
             if is_enough(&problems) {
                 break;
             }
-            if let Err(unsupported) = plan.resolve(&field.key) {
+            if let Err(unsupported) = extractor.resolve(&field.key) {
                 let place = format!("spec.consumer.fields[{number}].key");
                 let message = format!(
                     "every resource of the View needs this field, but spec.resources[{index}] does not have it: {}; {}",
                     unsupported.message,
-                    offered(&plan, &name)
+                    offered(&extractor, &name)
                 );
                 problems.push(problem(place, SpecErrorReason::FieldNotSelectable, message));
             }

@@ -31,7 +31,7 @@ impl Restriction {
     /// The first field that the version does not offer.
     pub fn new(
         part: &ViewPart,
-        plan: &Extractor,
+        extractor: &Extractor,
         ended: watch::Receiver<bool>,
     ) -> Result<Restriction, UnsupportedLabel> {
         let mut fields = Vec::with_capacity(part.fields.len() + 1);
@@ -42,8 +42,8 @@ impl Restriction {
             fields.push(FieldTerm { field: FieldRef::Namespace, operator });
         }
         for expression in &part.fields {
-            let field = plan.resolve(&expression.key)?;
-            fields.push(FieldTerm { field, operator: for_field(plan, field, &expression.operator) });
+            let field = extractor.resolve(&expression.key)?;
+            fields.push(FieldTerm { field, operator: for_field(extractor, field, &expression.operator) });
         }
         Ok(Restriction {
             labels: Arc::new(part.labels.clone()),
@@ -59,8 +59,12 @@ impl Restriction {
     ///
     /// # Errors
     /// The first field that the version does not offer.
-    pub(super) fn with_open(self, terms: &ConsumerTerms, plan: &Extractor) -> Result<Restriction, UnsupportedLabel> {
-        let open = terms.fields.iter().map(|(label, value)| Ok((plan.resolve(label)?, *value)));
+    pub(super) fn with_open(
+        self,
+        terms: &ConsumerTerms,
+        extractor: &Extractor,
+    ) -> Result<Restriction, UnsupportedLabel> {
+        let open = terms.fields.iter().map(|(label, value)| Ok((extractor.resolve(label)?, *value)));
         Ok(Restriction { open: open.collect::<Result<_, _>>()?, ..self })
     }
 
@@ -116,8 +120,8 @@ impl Restriction {
 
 /// The operator for a field with one value, empty when missing. Exists becomes "not empty": the lists of values
 /// answer that without a union of all of them.
-fn for_field(plan: &Extractor, field: FieldRef, operator: &Operator) -> Operator {
-    let is_many = matches!(field, FieldRef::Field(index) if plan.is_many(index));
+fn for_field(extractor: &Extractor, field: FieldRef, operator: &Operator) -> Operator {
+    let is_many = matches!(field, FieldRef::Field(index) if extractor.is_many(index));
     match operator.values() {
         TestedValues::Any if !is_many && operator.is_negative() => Operator::equal_to(""),
         TestedValues::Any if !is_many => Operator::not_equal_to(""),

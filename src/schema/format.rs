@@ -16,7 +16,7 @@ pub fn is_known(format: &str) -> bool {
     check_of(format).is_some()
 }
 
-/// Whether a text has a format; every text has an unknown format.
+/// Whether a text has a format; every text matches an unknown format.
 pub fn matches(format: &str, text: &str) -> bool {
     check_of(format).is_none_or(|check| check(text))
 }

@@ -1,6 +1,6 @@
 //! One request as the audit log describes it, from its head to the end of its response.
 //!
-//! [`Policy`](crate::audit::Policy) decides which requests are audited. The first event of an admitted request is written before its
+//! [`Policy`](crate::audit::Policy) decides which requests are audited. The first event of an authorized request is written before its
 //! response is sent: ResponseStarted for a stream, ResponseComplete for anything else. The response's body holds what is gathered here.
 //! When a stream, a rejected request or an abandoned one ends, ResponseComplete is put into the queue. A request through a View that
 //! is rejected is audited whatever there is of that name. The event describes the request
@@ -108,9 +108,9 @@ impl AuditContext {
     ///
     /// # Errors
     /// 503 where they cannot.
-    pub(super) fn decided(&self, admitted: &Result<Option<AuthorizedRequest>, ApiError>) -> Result<(), ApiError> {
+    pub(super) fn decided(&self, authorized: &Result<Option<AuthorizedRequest>, ApiError>) -> Result<(), ApiError> {
         let decided = |decision, reason: &str| Decided { decision, reason: reason.to_owned() };
-        let decided = match admitted {
+        let decided = match authorized {
             Ok(Some(_)) => Some(decided(Some("allow"), "")),
             Err(ApiError::Access(AccessError::Forbidden(forbidden))) => {
                 Some(decided(Some("forbid"), &forbidden.reason))
@@ -123,8 +123,8 @@ impl AuditContext {
         if let Some(decided) = decided {
             let _ = self.decided.set(decided);
         }
-        if !matches!(admitted, Ok(Some(_))) {
-            self.is_rejected.store(admitted.is_err(), Ordering::Relaxed);
+        if !matches!(authorized, Ok(Some(_))) {
+            self.is_rejected.store(authorized.is_err(), Ordering::Relaxed);
             return Ok(());
         }
         let is_writable = self.log.is_writable();

@@ -52,11 +52,11 @@ pub(super) async fn admit(
             None => AuthorizationScope::Request,
         },
     };
-    let admitted = access.authorize_with(&arrived, recognized).await;
+    let authorized = access.authorize_with(&arrived, recognized).await;
     front_proxy::strip(&mut parts.headers, access.authentication_config().front_proxy.as_ref());
-    match admitted {
+    match authorized {
         Ok(_) if through.is_some() && view.is_none() => Ok(None),
-        Ok(admitted) => Ok(Some(admitted)),
+        Ok(authorized) => Ok(Some(authorized)),
         Err(refusal) => Err(ApiError::Access(refusal)),
     }
 }

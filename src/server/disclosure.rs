@@ -15,7 +15,7 @@ impl RequestContext<'_> {
     pub(super) async fn may_list_all(&self, gvr: &Gvr) -> bool {
         match &self.authorized {
             None => true,
-            Some(admitted) => Box::pin(admitted.may(&Attributes::listing(gvr))).await,
+            Some(authorized) => Box::pin(authorized.may(&Attributes::listing(gvr))).await,
         }
     }
 

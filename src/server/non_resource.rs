@@ -23,12 +23,12 @@ pub(super) async fn shows_checks(server: &ServerState, context: &RequestContext<
     if context.view.is_some() {
         return true;
     }
-    let Some(admitted) = context.authorized.as_ref().filter(|admitted| !admitted.identity.is_anonymous()) else {
+    let Some(authorized) = context.authorized.as_ref().filter(|authorized| !authorized.identity.is_anonymous()) else {
         return false;
     };
     // Only then, so that plain health checks never wait for the API server.
     health::wants_details(&context.info.query)
-        && access.may(&admitted.identity, &Attributes::every_check(endpoint)).await == Decision::Allowed
+        && access.may(&authorized.identity, &Attributes::every_check(endpoint)).await == Decision::Allowed
 }
 
 /// Whether all checks of a health endpoint succeed.

@@ -183,17 +183,17 @@ impl Server {
         turn.work(|| audit.begin(parts, view.as_ref(), None));
         let known = caller.user;
         let recognized = invalid.map_or(Ok(caller.recognized), Err);
-        let admitted = self.authorize(&audit, parts, view.as_ref(), recognized, connection, &mut turn).await;
+        let authorized = self.authorize(&audit, parts, view.as_ref(), recognized, connection, &mut turn).await;
         if let Some(head) = &mut head {
             head.authorized();
         }
         // Limits are per authenticated user, across connections.
-        let named = match &admitted {
-            Ok(Some(admitted)) => Some(known.unwrap_or_else(|| User::named(&admitted.identity.user))),
+        let named = match &authorized {
+            Ok(Some(authorized)) => Some(known.unwrap_or_else(|| User::named(&authorized.identity.user))),
             Ok(None) | Err(_) => None,
         };
-        let (authority, admitted) = match guards::authority(&parts.uri, &parts.headers) {
-            Ok(authority) => (authority, admitted),
+        let (authority, authorized) = match guards::authority(&parts.uri, &parts.headers) {
+            Ok(authority) => (authority, authorized),
             Err(error) => ("", Err(error)),
         };
         let (through, missing) = match view.transpose() {
@@ -213,9 +213,9 @@ impl Server {
             limits: &self.state.limits,
         };
         record.set_user(context.user);
-        let admitted = admitted.and_then(|admitted| missing.map_or(Ok(admitted), Err));
+        let authorized = authorized.and_then(|authorized| missing.map_or(Ok(authorized), Err));
         let is_exempt = is_exempt(&info.path, query_length, named.as_ref());
-        let handled = self.handle(&mut context, admitted, (turn, is_exempt), (&parts.uri, body)).await;
+        let handled = self.handle(&mut context, authorized, (turn, is_exempt), (&parts.uri, body)).await;
         handled.unwrap_or_else(|error| context.failed(&self.unless_incomplete(error)))
     }
 
@@ -266,14 +266,14 @@ impl Server {
     ) -> Result<Option<AuthorizedRequest>, ApiError> {
         let unaudited = OnceLock::new();
         let recognized = recognized.map(|recognized| self.state.settings.access.as_ref().zip(recognized));
-        let admitted = match recognized {
+        let authorized = match recognized {
             Err(invalid) => Err(invalid),
             Ok(None) => Ok(None),
             Ok(Some((access, recognized))) => {
                 let peer = parts.extensions.get::<Arc<Peer>>().cloned();
                 let known = audit.noted.audited().map_or(&unaudited, AuditContext::known);
                 let admission = Box::pin(authorize::admit(access, parts, audit.info, view, (recognized, Some(known))));
-                let admitted = turn.work_through(admission).await;
+                let authorized = turn.work_through(admission).await;
                 // Also if the request is not allowed: the client has shown valid credentials.
                 let placed = match known.get().filter(|identity| !identity.is_anonymous()) {
                     Some(identity) => {
@@ -281,15 +281,15 @@ impl Server {
                     }
                     None => Ok(()),
                 };
-                placed.map_err(ApiError::Limited).and(admitted)
+                placed.map_err(ApiError::Limited).and(authorized)
             }
         };
-        if admitted.is_err() {
+        if authorized.is_err() {
             audit.begin(parts, view, Some(unaudited.get().cloned()));
         }
-        match audit.noted.audited().map(|audited| audited.decided(&admitted)) {
+        match audit.noted.audited().map(|audited| audited.decided(&authorized)) {
             Some(Err(unwritten)) => Err(unwritten),
-            Some(Ok(())) | None => admitted,
+            Some(Ok(())) | None => authorized,
         }
     }
 
@@ -297,11 +297,11 @@ impl Server {
     async fn handle(
         &self,
         context: &mut RequestContext<'_>,
-        admitted: Result<Option<AuthorizedRequest>, ApiError>,
+        authorized: Result<Option<AuthorizedRequest>, ApiError>,
         (mut turn, is_exempt): (Turn, bool),
         (uri, body): (&Uri, Option<UpstreamBody>),
     ) -> Result<Response<Body>, ApiError> {
-        context.authorized = admitted?;
+        context.authorized = authorized?;
         self.resolve_consumer(context, &mut turn).await?;
         // For the user from here on, if authentication has identified one; else still for the address.
         let user = context.user;

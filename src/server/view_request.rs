@@ -79,10 +79,10 @@ impl ViewRequest {
     /// the Pods.
     pub(super) async fn resolve_consumer(
         &mut self,
-        admitted: Option<&AuthorizedRequest>,
+        authorized: Option<&AuthorizedRequest>,
         whole: &Catalog,
     ) -> Result<(), ApiError> {
-        let identity = admitted.map(|admitted| &*admitted.identity);
+        let identity = authorized.map(|authorized| &*authorized.identity);
         let terms = &self.view.definition().consumer;
         if terms.is_empty() {
             return Ok(());
@@ -120,7 +120,7 @@ impl ViewRequest {
             consumer.labels = followed.labels().clone();
             pod = Some(Arc::new(followed));
         } else if terms.needs_claims_of_pod() {
-            pod = followed_pod(admitted, terms, whole).await?;
+            pod = followed_pod(authorized, terms, whole).await?;
         }
         self.consumer = Some(ResolvedConsumer { consumer, pod });
         Ok(())
@@ -133,12 +133,12 @@ impl ViewRequest {
 /// A Pod that is missing in its store may be newer than the store, or gone: then the API server decides, whatever was cached. 401 for a
 /// token that is not valid any more, 503 while that is not known.
 async fn followed_pod(
-    admitted: Option<&AuthorizedRequest>,
+    authorized: Option<&AuthorizedRequest>,
     terms: &ConsumerTerms,
     whole: &Catalog,
 ) -> Result<Option<Arc<FollowedPod>>, ApiError> {
-    let Some(admitted) = admitted else { return Ok(None) };
-    let claim = |wanted| claimed(&admitted.identity, wanted);
+    let Some(authorized) = authorized else { return Ok(None) };
+    let claim = |wanted| claimed(&authorized.identity, wanted);
     let claims = [ConsumerClaim::Namespace, ConsumerClaim::PodName, ConsumerClaim::PodUid].map(claim);
     let [Some(namespace), Some(name), Some(uid)] = claims else { return Ok(None) };
     // A Pod can leave a partial store without being deleted.
@@ -148,9 +148,9 @@ async fn followed_pod(
     if let Some(followed) = FollowedPod::new(&pods.state, &snapshot, (namespace, name, uid), &terms) {
         return Ok(Some(Arc::new(followed)));
     }
-    match admitted.confirm().await {
+    match authorized.confirm().await {
         Some(true) => Ok(None),
-        Some(false) => Err(ApiError::Access(admitted.unauthorized())),
+        Some(false) => Err(ApiError::Access(authorized.unauthorized())),
         None => Err(ApiError::Access(AccessError::AuthenticatorUnavailable)),
     }
 }

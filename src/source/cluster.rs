@@ -148,8 +148,8 @@ impl Cluster {
                 let changed = tokio::select! {
                     changed = changed => changed,
                     Some(ended) = self.supervisor.next_ended() => {
-                        if let Some(fallen) = ended {
-                            self.restart_sync(fallen);
+                        if let Some(panicked) = ended {
+                            self.restart_sync(panicked);
                         }
                         continue;
                     }
@@ -419,15 +419,15 @@ impl Cluster {
 
     /// Starts the sync of a resource.
     fn start_sync(&mut self, resource: Arc<Resource>) {
-        let keeper = self.sync_task(resource.clone(), Duration::ZERO);
-        self.supervisor.start(resource, keeper);
+        let sync = self.sync_task(resource.clone(), Duration::ZERO);
+        self.supervisor.start(resource, sync);
     }
 
     /// Restarts a sync that panicked.
-    fn restart_sync(&mut self, fallen: PanickedTask) {
+    fn restart_sync(&mut self, panicked: PanickedTask) {
         self.registry.panics().count(PanicOrigin::Feed);
-        let keeper = self.sync_task(fallen.resource.clone(), fallen.delay);
-        self.supervisor.replace(fallen, keeper);
+        let sync = self.sync_task(panicked.resource.clone(), panicked.delay);
+        self.supervisor.replace(panicked, sync);
     }
 
     /// The task that syncs a resource, after a delay.

@@ -112,6 +112,6 @@ fn accept_in(spec: &FieldCacheSpec, version: &str, crds: &[&Crd]) -> AcceptedFie
         .find(|kind| kind.row.group == spec.group && kind.row.plural == spec.resource && kind.version == version);
     let Some(kind) = kind else { return AcceptedFields::default() };
     let schema: Option<Value> = schemas::structural_schema(kind.row.group, kind.version, kind.row.kind);
-    let plan = builtin::extractor(kind.row.group, kind.version, kind.row.kind);
-    accept(&requests, &TargetResource { extractor: &plan, schema: schema.as_ref(), columns: &[] })
+    let extractor = builtin::extractor(kind.row.group, kind.version, kind.row.kind);
+    accept(&requests, &TargetResource { extractor: &extractor, schema: schema.as_ref(), columns: &[] })
 }

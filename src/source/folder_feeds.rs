@@ -218,7 +218,7 @@ impl FolderFeeds {
         let mut kept = Vec::new();
         for mut resource in resources {
             let gvr = resource.gvr.clone();
-            resource.extractor = self.extra.plan(&gvr, resource.extractor);
+            resource.extractor = self.extra.extractor(&gvr, resource.extractor);
             let held = previous.resource(&gvr).filter(|held| held.same_definition(&resource));
             match (held, self.feeds.remove(&gvr)) {
                 (Some(held), Some(feed)) => {

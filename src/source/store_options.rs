@@ -41,16 +41,16 @@ impl StoreOptions {
 
     /// Applies the options to a resource.
     pub fn apply(&self, resource: &mut Resource) {
-        resource.extractor = self.plan(&resource.gvr, resource.extractor.clone());
+        resource.extractor = self.extractor(&resource.gvr, resource.extractor.clone());
         resource.partial_store = self.0.get(&resource.gvr).and_then(|option| option.partial_store.clone());
     }
 
-    /// The plan of a resource with its extra fields: see [`ExtraFields::extend`].
-    pub fn plan(&self, gvr: &Gvr, plan: Extractor) -> Extractor {
-        let Some(option) = self.0.get(gvr) else { return plan };
-        option.fields.extend(&plan).unwrap_or_else(|error| {
+    /// The extractor of a resource with its extra fields: see [`ExtraFields::extend`].
+    pub fn extractor(&self, gvr: &Gvr, extractor: Extractor) -> Extractor {
+        let Some(option) = self.0.get(gvr) else { return extractor };
+        option.fields.extend(&extractor).unwrap_or_else(|error| {
             tracing::error!(resource = %gvr, error = %error, "extra fields are left out");
-            plan
+            extractor
         })
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::backoff::Backoff;
 use crate::registry::{LoadState, Resource};
 
-/// Runs keepers. Dropping it ends them all.
+/// Runs sync tasks. Dropping it ends them all.
 #[derive(Debug, Default)]
 pub struct SyncSupervisor {
     tasks: JoinSet<()>,
@@ -40,20 +40,20 @@ pub struct PanickedTask {
 
 impl SyncSupervisor {
     /// Starts the first sync task of a resource.
-    pub fn start(&mut self, resource: Arc<Resource>, keeper: impl Future<Output = ()> + Send + 'static) {
+    pub fn start(&mut self, resource: Arc<Resource>, sync: impl Future<Output = ()> + Send + 'static) {
         let seed =
             resource.gvr.to_string().bytes().fold(7u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
-        self.spawn(resource, keeper, Backoff::new(seed));
+        self.spawn(resource, sync, Backoff::new(seed));
     }
 
     /// Starts a sync task in place of one that panicked; the new one waits for the delay itself.
-    pub fn replace(&mut self, fallen: PanickedTask, keeper: impl Future<Output = ()> + Send + 'static) {
-        self.spawn(fallen.resource, keeper, fallen.backoff);
+    pub fn replace(&mut self, panicked: PanickedTask, sync: impl Future<Output = ()> + Send + 'static) {
+        self.spawn(panicked.resource, sync, panicked.backoff);
     }
 
     /// Starts a task with the backoff of its resource.
-    fn spawn(&mut self, resource: Arc<Resource>, keeper: impl Future<Output = ()> + Send + 'static, backoff: Backoff) {
-        let task = self.tasks.spawn(keeper);
+    fn spawn(&mut self, resource: Arc<Resource>, sync: impl Future<Output = ()> + Send + 'static, backoff: Backoff) {
+        let task = self.tasks.spawn(sync);
         self.running.insert(task.id(), RunningSync { resource, since: Instant::now(), backoff });
     }
 

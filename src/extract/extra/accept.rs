@@ -105,14 +105,14 @@ pub fn accept(requests: &[FieldRequest], subject: &TargetResource<'_>) -> Accept
 
 /// The number of fields that an extractor can take, from the first on, and the extractor with them. Each field makes it
 /// larger, so a few sizes are tried.
-fn fitting(plan: &Extractor, fields: &[CompiledField]) -> (usize, Extractor) {
-    if let Ok(whole) = plan.with_extra(fields) {
+fn fitting(extractor: &Extractor, fields: &[CompiledField]) -> (usize, Extractor) {
+    if let Ok(whole) = extractor.with_extra(fields) {
         return (fields.len(), whole);
     }
-    let (mut fitting, mut whole, mut too_many) = (0, plan.clone(), fields.len());
+    let (mut fitting, mut whole, mut too_many) = (0, extractor.clone(), fields.len());
     while too_many - fitting > 1 {
         let middle = (fitting + too_many) / 2;
-        match plan.with_extra(&fields[..middle]) {
+        match extractor.with_extra(&fields[..middle]) {
             Ok(larger) => (fitting, whole) = (middle, larger),
             Err(TooComplex) => too_many = middle,
         }
@@ -121,7 +121,7 @@ fn fitting(plan: &Extractor, fields: &[CompiledField]) -> (usize, Extractor) {
 }
 
 /// Validates the name of an extra field, which must be new.
-fn name(name: &str, plan: &Extractor, names: &mut BTreeSet<String>) -> Result<(), Violation> {
+fn name(name: &str, extractor: &Extractor, names: &mut BTreeSet<String>) -> Result<(), Violation> {
     let is_inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let is_label = !name.is_empty()
         && name.len() <= MAX_NAME
@@ -138,7 +138,7 @@ fn name(name: &str, plan: &Extractor, names: &mut BTreeSet<String>) -> Result<()
             ),
         ));
     }
-    if plan.resolve(name).is_ok() {
+    if extractor.resolve(name).is_ok() {
         return Err(Violation::new(
             ExtraFieldReason::NameTaken,
             format!("{} is a field label of the API server for this resource; choose another name", quote(name)),

@@ -32,13 +32,13 @@ impl ExtraFields {
     ///
     /// # Errors
     /// [`TooComplex`], if the extractor is another one than the one for which they were accepted.
-    pub fn extend(&self, plan: &Extractor) -> Result<Extractor, TooComplex> {
-        let Some(extended) = &self.0 else { return Ok(plan.clone()) };
-        if extended.own == *plan {
+    pub fn extend(&self, extractor: &Extractor) -> Result<Extractor, TooComplex> {
+        let Some(extended) = &self.0 else { return Ok(extractor.clone()) };
+        if extended.own == *extractor {
             return Ok(extended.whole.clone());
         }
-        let is_free = |field: &&CompiledField| plan.resolve(field.name()).is_err();
-        plan.with_extra(&extended.fields.iter().filter(is_free).cloned().collect::<Vec<CompiledField>>())
+        let is_free = |field: &&CompiledField| extractor.resolve(field.name()).is_err();
+        extractor.with_extra(&extended.fields.iter().filter(is_free).cloned().collect::<Vec<CompiledField>>())
     }
 }
 

@@ -38,8 +38,10 @@ pub(super) enum Caller {
 /// 500 without an authorization decision.
 pub(super) async fn caller(server: &ServerState, context: &RequestContext<'_>) -> Result<Caller, ApiError> {
     let Some(access) = &server.settings.access else { return Ok(Caller::Whole) };
-    let Some(admitted) = &context.authorized else { return Err(ApiError::Access(AccessError::AuthorizerUnavailable)) };
-    let identity = &admitted.identity;
+    let Some(authorized) = &context.authorized else {
+        return Err(ApiError::Access(AccessError::AuthorizerUnavailable));
+    };
+    let identity = &authorized.identity;
     for resource in ["nodes", "pods"] {
         let attributes = on("list", resource, "", "");
         match access.may(identity, &attributes).await {
@@ -71,10 +73,10 @@ impl Caller {
         };
         let asks_for_event = spec.pod.is_none() && spec.template.is_none() && spec.node_names.is_empty();
         if let Some(reference) = spec.pod_ref.as_ref().filter(|_| asks_for_event && spec.what_if.is_none())
-            && let Some((access, admitted)) = server.settings.access.as_ref().zip(context.authorized.as_ref())
+            && let Some((access, authorized)) = server.settings.access.as_ref().zip(context.authorized.as_ref())
         {
             let attributes = on("get", "pods", &reference.namespace, &reference.name);
-            match access.may(&admitted.identity, &attributes).await {
+            match access.may(&authorized.identity, &attributes).await {
                 Decision::Allowed => return Ok(Right::Event),
                 Decision::Denied(_) => {}
                 Decision::Unavailable(why) => return Err(ApiError::Access(AccessError::without_decision(&why))),

@@ -198,10 +198,10 @@ impl<'a> Deciding<'a> {
     /// The reason why the caller may not send a request; `None`: the caller may.
     async fn refused(&self, attributes: Attributes) -> Result<Option<String>, ApiError> {
         let Some(access) = &self.server.settings.access else { return Ok(None) };
-        let Some(admitted) = &self.context.authorized else {
+        let Some(authorized) = &self.context.authorized else {
             return Err(ApiError::Access(AccessError::AuthorizerUnavailable));
         };
-        authorize::denied(access, &admitted.identity, &self.view, attributes).await.map_err(ApiError::Access)
+        authorize::denied(access, &authorized.identity, &self.view, attributes).await.map_err(ApiError::Access)
     }
 
     /// The resource that the View serves under a name. A review without a version means any version.

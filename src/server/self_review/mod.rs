@@ -93,7 +93,7 @@ pub(super) async fn answer(
 fn user(context: &RequestContext<'_>, now: Timestamp) -> Value {
     let nobody = Identity::anonymous();
     let Identity { user, uid, groups, extra } =
-        context.authorized.as_ref().map_or(&nobody, |admitted| &*admitted.identity);
+        context.authorized.as_ref().map_or(&nobody, |authorized| &*authorized.identity);
     let mut info = json!({ "username": user });
     if !uid.is_empty() {
         info["uid"] = json!(uid);
