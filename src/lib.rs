@@ -60,6 +60,8 @@
 //!   `source::feed` writes to a store.
 //! - The core cannot fail on a valid object.
 
+#![cfg_attr(test, expect(clippy::wildcard_enum_match_arm, reason = "a test names the case that it expects"))]
+
 pub mod advise;
 pub mod builtin;
 pub mod crd;

@@ -9,6 +9,7 @@
 //! same program started as `bench generator`); [`formats`] JSON and protobuf; [`idle`]; [`definitions`] how soon a change of one is followed; [`watches`] those of open watches;
 //! [`routing`] what of them is no socket; [`consumer`] what reads cost the client; [`placement`] where pods may run; [`hold`] for profiles; [`report`] the table.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test names the case that it expects")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to a person")]
 
 mod beside;

@@ -49,6 +49,8 @@
 //! - A process dies with the test that started it, however the test ends.
 //! - Nothing is fetched while tests run; `cargo run -p e2e --bin components` did that before.
 
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test names the case that it expects")]
+
 pub mod accounting;
 pub mod calm;
 pub mod certificates;

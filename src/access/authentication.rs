@@ -204,7 +204,7 @@ pub(super) fn authenticate_locally(
                 CachedReview::Hit(TokenReviewResult::Authenticated(identity)) => {
                     By::Known(AuthenticationMethod::Token, identity, Credential::Token(HeldToken::new(token)))
                 }
-                looked_up => By::Token(looked_up),
+                looked_up @ (CachedReview::Hit(_) | CachedReview::Miss(_)) => By::Token(looked_up),
             }
         } else {
             By::Nothing

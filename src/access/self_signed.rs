@@ -120,15 +120,13 @@ impl Facts {
             names: Vec::new(),
         };
         for extension in parsed.extensions() {
-            match extension.parsed_extension() {
-                ParsedExtension::SubjectKeyIdentifier(identifier) => facts.key_identifier = Some(identifier.0.to_vec()),
-                ParsedExtension::AuthorityKeyIdentifier(identifier) => {
-                    facts.authority_key_identifier = identifier.key_identifier.as_ref().map(|held| held.0.to_vec());
-                }
-                ParsedExtension::SubjectAlternativeName(names) => {
-                    facts.names = names.general_names.iter().filter_map(name).collect();
-                }
-                _ => {}
+            let extension = extension.parsed_extension();
+            if let ParsedExtension::SubjectKeyIdentifier(identifier) = extension {
+                facts.key_identifier = Some(identifier.0.to_vec());
+            } else if let ParsedExtension::AuthorityKeyIdentifier(identifier) = extension {
+                facts.authority_key_identifier = identifier.key_identifier.as_ref().map(|held| held.0.to_vec());
+            } else if let ParsedExtension::SubjectAlternativeName(names) = extension {
+                facts.names = names.general_names.iter().filter_map(name).collect();
             }
         }
         Some(facts)
@@ -154,17 +152,15 @@ impl Facts {
 
 /// A DNS name or an IP address as text; `None` for other names.
 fn name(name: &GeneralName<'_>) -> Option<String> {
-    match name {
-        GeneralName::DNSName(name) => Some((*name).to_owned()),
-        GeneralName::IPAddress(bytes) => {
-            let address: IpAddr = match bytes.len() {
-                4 => <[u8; 4]>::try_from(*bytes).ok()?.into(),
-                _ => <[u8; 16]>::try_from(*bytes).ok()?.into(),
-            };
-            Some(address.to_string())
-        }
-        _ => None,
+    if let GeneralName::DNSName(name) = name {
+        return Some((*name).to_owned());
     }
+    let GeneralName::IPAddress(bytes) = name else { return None };
+    let address: IpAddr = match bytes.len() {
+        4 => <[u8; 4]>::try_from(*bytes).ok()?.into(),
+        _ => <[u8; 16]>::try_from(*bytes).ok()?.into(),
+    };
+    Some(address.to_string())
 }
 
 /// What is due at `now`, in seconds since 1970, for a server with these `names` (DNS names and addresses).

@@ -71,7 +71,7 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
         let mut entries = self.entries();
         match entries.look(key)? {
             State::Known(answer, until) if *until > Instant::now() => Some(answer.clone()),
-            _ => None,
+            State::Asking(_) | State::Known(..) => None,
         }
     }
 

@@ -286,7 +286,7 @@ fn cut_texts(value: &mut Value, depth: usize) {
         Value::String(text) => *text = cut(std::mem::take(text)),
         Value::Object(members) if depth > 0 => members.values_mut().for_each(|member| cut_texts(member, depth - 1)),
         Value::Array(items) if depth > 0 => items.iter_mut().for_each(|item| cut_texts(item, depth - 1)),
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {}
     }
 }
 

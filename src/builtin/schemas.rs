@@ -247,7 +247,7 @@ fn publish(value: &Value) -> Value {
             Value::Object(published)
         }
         Value::Array(items) => items.iter().map(publish).collect(),
-        other => other.clone(),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => other.clone(),
     }
 }
 
@@ -294,6 +294,6 @@ fn resolve(value: &Value, open: &mut Vec<String>) -> Value {
             Value::Object(resolved)
         }
         Value::Array(items) => items.iter().map(|item| resolve(item, open)).collect(),
-        other => other.clone(),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => other.clone(),
     }
 }

@@ -164,7 +164,9 @@ pub(super) async fn first_loaded(catalog: &Catalog, pinned: &[Gvr]) -> Option<(A
             let is_wanted = match resource.state.load_state() {
                 LoadState::Gone(_) => false,
                 LoadState::Idle => pinned.contains(&resource.gvr),
-                _ => pinned.is_empty() || pinned.contains(&resource.gvr),
+                LoadState::Loading(_) | LoadState::Refused { .. } | LoadState::OverMemory(_) | LoadState::Ready(_) => {
+                    pinned.is_empty() || pinned.contains(&resource.gvr)
+                }
             };
             is_wanted && !resource.extractor.fields().is_empty()
         })

@@ -89,7 +89,9 @@ fn version(node: &Node<'_>) -> Result<CrdVersion, Malformed> {
             .iter()
             .map(|entry| match entry.value {
                 Value::Object(_) | Value::Null => Ok(entry.child("jsonPath").string()?.unwrap_or_default()),
-                _ => Err(entry.malformed("an object")),
+                Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                    Err(entry.malformed("an object"))
+                }
             })
             .collect::<Result<_, _>>()?,
         name,
@@ -182,7 +184,7 @@ impl<'a> Node<'a> {
                 .enumerate()
                 .map(|(index, value)| Node { value, path: format!("{}[{index}]", self.path) })
                 .collect()),
-            _ => Err(self.malformed("a list")),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => Err(self.malformed("a list")),
         }
     }
 
@@ -194,7 +196,7 @@ impl<'a> Node<'a> {
         match self.value {
             Value::Null => Ok(None),
             Value::String(text) => Ok(Some(text.clone())),
-            _ => Err(self.malformed("a string")),
+            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => Err(self.malformed("a string")),
         }
     }
 
@@ -209,7 +211,9 @@ impl<'a> Node<'a> {
         match self.value {
             Value::Null => Ok(false),
             Value::Bool(value) => Ok(*value),
-            _ => Err(self.malformed("a boolean")),
+            Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+                Err(self.malformed("a boolean"))
+            }
         }
     }
 
@@ -217,7 +221,7 @@ impl<'a> Node<'a> {
         match self.value {
             Value::Null => Ok(None),
             Value::Object(object) => Ok(Some(object)),
-            _ => Err(self.malformed("an object")),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Err(self.malformed("an object")),
         }
     }
 

@@ -384,7 +384,10 @@ fn crash_warning(error: &PathError) -> Option<String> {
     let why = match error {
         PathError::NotAField { crashes_upstream: true, .. } => "a path that goes below `additionalProperties: true`",
         PathError::ExpectedDelimiter { crashes_upstream: true, .. } => "a path whose first part is longer than 64 KiB",
-        _ => return None,
+        PathError::ArrayNotation
+        | PathError::NotAField { .. }
+        | PathError::UnexpectedEnd
+        | PathError::ExpectedDelimiter { .. } => return None,
     };
     Some(format!("Current API servers crash on {why} and close the connection instead of answering."))
 }

@@ -90,7 +90,7 @@ fn go_print(raw: &[u8]) -> Option<String> {
                 [b'"', inside @ .., b'"'] => text.push_str(&unescape(inside)?),
                 raw => text.push_str(&scalar(raw)?),
             },
-            kind => {
+            kind @ (NodeKind::List | NodeKind::Map) => {
                 text.push_str(if kind == NodeKind::Map { "map[" } else { "[" });
                 open.push((kind, false, tree.first(at)));
             }

@@ -63,10 +63,8 @@ impl Bodies {
     /// The error of a body that does not fit into the limit.
     fn refused(&self, limit: Limit, user: &User) -> Limited {
         let InMemory { bodies, bytes } = self.in_memory();
-        let maximum = match limit {
-            Limit::Bodies => self.bodies.most().to_string(),
-            _ => Bytes(self.bytes.most()).to_string(),
-        };
+        let maximum =
+            if limit == Limit::Bodies { self.bodies.most().to_string() } else { Bytes(self.bytes.most()).to_string() };
         let message = format!(
             "too many requests, please try again later: {bodies} request bodies with {bytes} bytes are in memory, {} of them with \
              {} bytes for user {user}, who may have as much as is free of {}={maximum}. Send fewer at a time, or raise {}",

@@ -192,7 +192,13 @@ impl Limits {
             Limit::ConnectionsPerUser => self.connections.refused_by_user(),
             Limit::UnstartedRequests => self.connections.refused_streams(),
             Limit::UnreadBytes => self.unread.ended(),
-            _ => self.refused[limit as usize].load(Ordering::Relaxed),
+            Limit::WatchesPerUser
+            | Limit::Seats
+            | Limit::Lists
+            | Limit::ListBytes
+            | Limit::Bodies
+            | Limit::BodyBytes
+            | Limit::Memory => self.refused[limit as usize].load(Ordering::Relaxed),
         }
     }
 }

@@ -17,7 +17,7 @@ pub fn normalize_numbers(value: &mut Value) {
         }
         Value::Array(items) => items.iter_mut().for_each(normalize_numbers),
         Value::Object(members) => members.values_mut().for_each(normalize_numbers),
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

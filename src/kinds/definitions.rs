@@ -71,7 +71,7 @@ fn is_empty(member: &Value) -> bool {
         Value::Object(members) => members.is_empty(),
         Value::Array(items) => items.is_empty(),
         Value::Null => true,
-        _ => false,
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 

@@ -224,7 +224,7 @@ impl Builder {
             match scalar::resolve(text)? {
                 Value::String(key) => key,
                 Value::Null => return Err("a key is null".to_owned()),
-                mut other => {
+                mut other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
                     normalize_numbers(&mut other);
                     to_text(&other)
                 }

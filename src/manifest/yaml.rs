@@ -235,19 +235,17 @@ fn yaml(text: &str, first_line: usize, budget: &mut MemoryBudget) -> (Vec<Parsed
             }
         };
         let line = first_line + span.start.line().saturating_sub(1);
-        let taken = match event {
-            Event::DocumentStart(_) => {
-                builder = Builder::new(line);
-                Ok(())
+        let taken = if let Event::DocumentStart(_) = event {
+            builder = Builder::new(line);
+            Ok(())
+        } else if let Event::DocumentEnd = event {
+            let builder = std::mem::take(&mut builder);
+            if let Some(value) = builder.root {
+                trees.push(ParsedDocument { value, line: builder.line, item_lines: builder.item_lines });
             }
-            Event::DocumentEnd => {
-                let builder = std::mem::take(&mut builder);
-                if let Some(value) = builder.root {
-                    trees.push(ParsedDocument { value, line: builder.line, item_lines: builder.item_lines });
-                }
-                budget.document()
-            }
-            event => builder.take(event, line, budget),
+            budget.document()
+        } else {
+            builder.take(event, line, budget)
         };
         if let Err(cause) = taken {
             return (trees, Some(InvalidDocument { line, cause }));

@@ -141,12 +141,17 @@ fn references(value: &Value, names: &mut Vec<String>) {
                         let prefixes = [OpenApiVersion::V2.reference_prefix(), OpenApiVersion::V3.reference_prefix()];
                         names.extend(prefixes.iter().find_map(|prefix| reference.strip_prefix(prefix)).map(unescape));
                     }
-                    _ => references(member, names),
+                    Value::Null
+                    | Value::Bool(_)
+                    | Value::Number(_)
+                    | Value::String(_)
+                    | Value::Array(_)
+                    | Value::Object(_) => references(member, names),
                 }
             }
         }
         Value::Array(items) => items.iter().for_each(|item| references(item, names)),
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

@@ -120,12 +120,17 @@ fn rename(value: &mut Value, renamed: &BTreeMap<String, String>) {
                             *member = OpenApiVersion::V2.reference(new_name);
                         }
                     }
-                    _ => rename(member, renamed),
+                    Value::Null
+                    | Value::Bool(_)
+                    | Value::Number(_)
+                    | Value::String(_)
+                    | Value::Array(_)
+                    | Value::Object(_) => rename(member, renamed),
                 }
             }
         }
         Value::Array(items) => items.iter_mut().for_each(|item| rename(item, renamed)),
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -170,7 +175,7 @@ pub fn from_v3(definition: &Value) -> Value {
             Value::Object(written)
         }
         Value::Array(items) => items.iter().map(from_v3).collect(),
-        other => other.clone(),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => other.clone(),
     }
 }
 

@@ -4,10 +4,7 @@ use kube::runtime::watcher;
 
 /// The message of an error response; other errors with their causes.
 pub fn described(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        error => with_causes(error),
-    }
+    if let kube::Error::Api(status) = error { status.message.clone() } else { with_causes(error) }
 }
 
 /// Describes the error of a watch.

@@ -176,10 +176,11 @@ pub(super) struct NotPermitted;
 /// Whether the API server denied the request.
 fn is_forbidden(error: &watcher::Error) -> bool {
     use kube::Error::Api;
-    let code = match error {
-        watcher::Error::InitialListFailed(Api(status)) | watcher::Error::WatchStartFailed(Api(status)) => status.code,
-        watcher::Error::WatchError(status) => status.code,
-        _ => return false,
+    let (watcher::Error::InitialListFailed(Api(status))
+    | watcher::Error::WatchStartFailed(Api(status))
+    | watcher::Error::WatchError(status)) = error
+    else {
+        return false;
     };
-    matches!(code, 401 | 403)
+    matches!(status.code, 401 | 403)
 }

@@ -100,7 +100,7 @@ impl Synced {
             let readiness = match catalog.readiness(gvr) {
                 Readiness::NotReady(progress) if gates => return (gvr.clone(), Readiness::NotReady(progress)),
                 Readiness::NotReady(progress) => Readiness::Loading(progress),
-                other => other,
+                other @ (Readiness::Ready | Readiness::Unavailable(_) | Readiness::Loading(_)) => other,
             };
             gating.remove(gvr);
             (gvr.clone(), readiness)

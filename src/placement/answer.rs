@@ -145,9 +145,10 @@ impl PlacementResult {
 
     /// A rejection in the words of the scheduler.
     pub(super) fn message_of(&self, verdict: &NodeVerdict, rejection: &NodeRejection) -> Cow<'static, str> {
-        let taint = match rejection.cause {
-            Cause::Taint(index) => self.facts(verdict).and_then(|facts| facts.taints.get(index as usize)),
-            _ => None,
+        let taint = if let Cause::Taint(index) = rejection.cause {
+            self.facts(verdict).and_then(|facts| facts.taints.get(index as usize))
+        } else {
+            None
         };
         match (&rejection.cause, taint) {
             (Cause::Enforced, _) => ENFORCED_MESSAGE.into(),

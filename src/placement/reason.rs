@@ -99,7 +99,14 @@ impl RejectionReason {
             RejectionReason::PodAntiAffinityMismatch | RejectionReason::ExistingPodAntiAffinity => {
                 RejectionKind::Unschedulable
             }
-            _ => RejectionKind::Unresolvable,
+            RejectionReason::SchedulingGated
+            | RejectionReason::AffinityTermsConflict
+            | RejectionReason::NodeNotNamed
+            | RejectionReason::NodeUnschedulable
+            | RejectionReason::NodeNameMismatch
+            | RejectionReason::UntoleratedTaint
+            | RejectionReason::NodeAffinityMismatch
+            | RejectionReason::PodAffinityMismatch => RejectionKind::Unresolvable,
         }
     }
 

@@ -370,7 +370,11 @@ impl PlacementIndex {
 fn ready(resource: &Arc<Resource>) -> Option<StoreSnapshot> {
     match resource.state.load_state() {
         LoadState::Ready(snapshot) => Some(StoreSnapshot { resource: resource.clone(), snapshot }),
-        _ => None,
+        LoadState::Idle
+        | LoadState::Loading(_)
+        | LoadState::Refused { .. }
+        | LoadState::OverMemory(_)
+        | LoadState::Gone(_) => None,
     }
 }
 

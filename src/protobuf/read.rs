@@ -314,7 +314,7 @@ impl<'r> Reader<'r> {
                 self.cursor.step(json);
                 return Ok((Slot::in_memo(entry, length), length));
             }
-            known => known,
+            known @ (Known::Seen(_) | Known::New(_) | Known::Nothing) => known,
         };
         let found = self.field(field)?;
         let json = &self.json[start..self.cursor.position()];

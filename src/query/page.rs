@@ -163,7 +163,7 @@ impl Listing {
                 objects.sort_unstable_by(|left, right| left.key().cmp(right.key()));
                 Walk::Sorted(objects.into_iter())
             }
-            other => {
+            other @ (Hits::Everything | Hits::Namespace(_) | Hits::Slots(_)) => {
                 let first = match (&namespace_prefix, start) {
                     (Some(prefix), Some(start)) if start < prefix.as_str() => Some(prefix.as_str()),
                     (_, Some(start)) => Some(start),

@@ -75,7 +75,7 @@ impl ContinueToken {
         let wrong = match &document["rv"] {
             Value::String(_) => Some("string".to_owned()),
             Value::Number(number) if number.as_i64().is_none() => Some(format!("number {number}")),
-            _ => None,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
         };
         if let Some(wrong) = wrong {
             let problem = format!("json: cannot unmarshal {wrong} into Go struct field continueToken.rv of type int64");

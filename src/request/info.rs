@@ -122,10 +122,8 @@ impl RequestInfo {
     /// The resource that the path names after a proxy has cleaned it: without empty and `.` parts, and with backslashes as slashes.
     pub fn cleaned_resource(&self) -> Option<ResourcePath> {
         let parts: Vec<&str> = self.path.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".").collect();
-        match ReadPath::of(&format!("/{}", parts.join("/"))).route {
-            Route::Resource(resource) => Some(resource),
-            _ => None,
-        }
+        let route = ReadPath::of(&format!("/{}", parts.join("/"))).route;
+        if let Route::Resource(resource) = route { Some(resource) } else { None }
     }
 
     /// Whether the name comes from the field selector: only lists and watches by method do that.

@@ -29,7 +29,7 @@ fn take_away_nulls(value: &mut Value, schema: Option<SchemaNode<'_>>) {
             let schema = schema.and_then(|schema| schema.items());
             items.iter_mut().for_each(|item| take_away_nulls(item, schema));
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -51,7 +51,7 @@ fn fill_in(value: &mut Value, schema: SchemaNode<'_>) {
                 fill_in(item, schema);
             }
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 

@@ -57,7 +57,7 @@ pub fn validate(object: &Value, scope: Scope, name_rule: NameRule) -> Vec<FieldE
     match generation {
         Value::Null => {}
         Value::Number(number) if number.as_i64().is_some_and(|number| number >= 0) => {}
-        other => {
+        other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_)) => {
             let detail = "must be greater than or equal to 0";
             problems.push(FieldError::with_value(FieldErrorType::Invalid, "metadata.generation", other, detail));
         }
@@ -219,7 +219,7 @@ fn texts<'a>(
     for (key, value) in pairs {
         match value {
             Value::String(text) => texts.push((key, text)),
-            other => {
+            other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
                 let field = format!("metadata.{name}[{key}]");
                 let detail = "must be a string; quote it in YAML";
                 problems.push(FieldError::with_value(FieldErrorType::TypeInvalid, field, other, detail));

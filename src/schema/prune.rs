@@ -44,7 +44,7 @@ pub fn decode_built_in(object: &mut Value, schema: SchemaNode<'_>) {
         {
             *object = Value::String(number.to_string());
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -87,7 +87,7 @@ fn prune_at(value: &mut Value, schema: Option<SchemaNode<'_>>, is_resource: IsRe
                 }
             }
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -115,6 +115,6 @@ fn skip_prune(value: &mut Value, schema: SchemaNode<'_>) {
                 items.iter_mut().for_each(|item| skip_prune(item, schema));
             }
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

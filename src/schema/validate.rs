@@ -321,7 +321,9 @@ fn field(path: &str) -> String {
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),
-        value => Numeral::of(value).map_or_else(|| json::to_text(value), Numeral::text),
+        value @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            Numeral::of(value).map_or_else(|| json::to_text(value), Numeral::text)
+        }
     }
 }
 
@@ -450,7 +452,9 @@ fn enumeration(value: &Value, schema: SchemaNode<'_>, path: &str) -> Option<Fiel
         .iter()
         .map(|one| match one {
             Value::String(text) => quote(text),
-            other => quote(&json::to_text(other)),
+            other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                quote(&json::to_text(other))
+            }
         })
         .collect();
     let detail = format!("supported values: {}", texts.join(", "));
@@ -552,7 +556,7 @@ fn lists(value: &Value, schema: SchemaNode<'_>, path: &str, problems: &mut Vec<F
                 }
             }
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -603,7 +607,7 @@ fn embedded(value: &Value, schema: SchemaNode<'_>, path: &str, problems: &mut Ve
                 }
             }
         }
-        _ => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -623,7 +627,9 @@ fn type_field(value: Option<&Value>, name: &str, field: String) -> Option<FieldE
             format!("unexpected GroupVersion string: {text}")
         }
         Value::String(_) => return None,
-        _ => "must be a string".to_owned(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            "must be a string".to_owned()
+        }
     };
     Some(FieldError::with_text(FieldErrorType::Invalid, field, &shown(value), detail))
 }

@@ -107,6 +107,8 @@ impl FieldError {
 pub fn display_value(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),
-        other => other.to_string(),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            other.to_string()
+        }
     }
 }

@@ -221,7 +221,7 @@ fn list<'a>(value: &'a Value, path: &str, problems: &mut Vec<FieldError>) -> &'a
     match value {
         Value::Null => &[],
         Value::Array(items) => items,
-        _ => {
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
             problems.push(FieldError::with_value(FieldErrorType::TypeInvalid, path, value, "must be a list"));
             &[]
         }
@@ -233,7 +233,7 @@ fn text(value: &Value, path: &str, problems: &mut Vec<FieldError>) -> Option<Str
     match value {
         Value::Null => Some(String::new()),
         Value::String(text) => Some(text.clone()),
-        _ => {
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
             problems.push(FieldError::with_value(FieldErrorType::TypeInvalid, path, value, "must be a string"));
             None
         }

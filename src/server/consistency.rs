@@ -139,7 +139,12 @@ pub(super) async fn newest(
     // Progress during the request to the source counts.
     let held = match resource.state.load_state() {
         LoadState::Ready(newest) if is_strong => newest,
-        _ => held,
+        LoadState::Idle
+        | LoadState::Loading(_)
+        | LoadState::Refused { .. }
+        | LoadState::OverMemory(_)
+        | LoadState::Ready(_)
+        | LoadState::Gone(_) => held,
     };
     let may_hand_on = is_strong && is_known_behind && server.upstream().is_some();
     if may_hand_on && needed.is_some_and(|version| held.version() < version) {

@@ -28,14 +28,14 @@ impl RequestContext<'_> {
 impl ApiError {
     /// The error without figures of a whole store.
     pub(super) fn without_figures(self) -> ApiError {
-        match self {
-            ApiError::Loading(_) => ApiError::Loading("its objects are being read".to_owned()),
-            ApiError::Limited(Limited { limit: Limit::Memory, retry_after, .. }) => {
-                let message =
-                    "memory limit: this resource is not loaded; the conditions of its FieldCache give the reason";
-                ApiError::Limited(Limited { limit: Limit::Memory, message: message.to_owned(), retry_after })
-            }
-            other => other,
+        if let ApiError::Loading(_) = self {
+            return ApiError::Loading("its objects are being read".to_owned());
         }
+        if let ApiError::Limited(Limited { limit: Limit::Memory, retry_after, .. }) = self {
+            let message = "memory limit: this resource is not loaded; the conditions of its FieldCache give the reason"
+                .to_owned();
+            return ApiError::Limited(Limited { limit: Limit::Memory, message, retry_after });
+        }
+        self
     }
 }

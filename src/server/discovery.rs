@@ -57,7 +57,13 @@ pub(super) fn answer(
             }
             resources
         }
-        _ => json!({ "paths": path_list(&groups) }),
+        Route::Root
+        | Route::Health { .. }
+        | Route::Version
+        | Route::OpenApi
+        | Route::Resource(_)
+        | Route::Unknown
+        | Route::UnknownBuiltIn => json!({ "paths": path_list(&groups) }),
     };
     // Not all of these documents are objects.
     let agreed = negotiate(context.headers, Offer::Plain, Protobuf::EVERYTHING)?;

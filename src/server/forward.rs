@@ -43,10 +43,7 @@ pub(super) async fn answer(
     uri: &Uri,
     body: UpstreamBody,
 ) -> Result<Response<Body>, ApiError> {
-    let address = match context.info.route() {
-        Route::Resource(address) => Some(address),
-        _ => None,
-    };
+    let address = if let Route::Resource(address) = context.info.route() { Some(address) } else { None };
     if let Some(address) = address
         && let Some(resource) = server.registry.catalog().resource(&address.gvr)
     {

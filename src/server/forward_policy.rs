@@ -58,10 +58,12 @@ impl PassThrough {
             return Ok(true);
         }
         // A write of an unknown resource is answered here, as not found.
-        match route {
-            Route::Resource(address) if is_known(address, catalog) => Err(refuse_write(&context.info.method, address)),
-            _ => Ok(false),
+        if let Route::Resource(address) = route
+            && is_known(address, catalog)
+        {
+            return Err(refuse_write(&context.info.method, address));
         }
+        Ok(false)
     }
 }
 

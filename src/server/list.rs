@@ -126,7 +126,10 @@ async fn answer_in(
     let longest = if is_rendered { page.objects.longest() } else { 0 };
     let table = match &agreed.form {
         Representation::Table(version) => Some(server.columns.of(resource, version, include)),
-        _ => None,
+        Representation::Whole
+        | Representation::Partial(_)
+        | Representation::PartialList(_)
+        | Representation::AggregatedDiscovery => None,
     };
     let (pieces, revocation) = if agreed.format == Format::Protobuf {
         let catalog = server.catalog(context);

@@ -53,7 +53,13 @@ pub(super) fn answer(server: &ServerState, context: &RequestContext<'_>) -> Resu
             context.is_routed(&negotiate::VERSION)?;
             Ok(version(&catalog))
         }
-        other => {
+        other @ (Route::Root
+        | Route::OpenApi
+        | Route::CoreVersions
+        | Route::Groups
+        | Route::Group(_)
+        | Route::GroupVersion(_)
+        | Route::Resource(_)) => {
             server.registry.rediscovery().note_reader();
             discovery::answer(&catalog, passes, other, context)
         }
@@ -64,7 +70,9 @@ pub(super) fn answer(server: &ServerState, context: &RequestContext<'_>) -> Resu
 fn version(catalog: &Catalog) -> Response<Body> {
     let body = match &catalog.version.body {
         Value::Null => Value::Object(serde_json::Map::new()),
-        body => body.clone(),
+        body @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_)) => {
+            body.clone()
+        }
     };
     let mut text = Vec::new();
     indent::Indenter::default().push(&encode::json_bytes(&body), &mut text);

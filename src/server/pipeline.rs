@@ -342,11 +342,8 @@ impl Server {
 
     /// The error to return: while the set of served resources is not complete, a missing one is reported as loading.
     fn unless_incomplete(&self, failure: ApiError) -> ApiError {
-        let is_missing = match &failure {
-            ApiError::PageNotFound | ApiError::UnknownResource => true,
-            ApiError::NotFound { gvr, .. } => *gvr == view_request::views(),
-            _ => false,
-        };
+        let is_missing_view = matches!(&failure, ApiError::NotFound { gvr, .. } if *gvr == view_request::views());
+        let is_missing = is_missing_view || matches!(&failure, ApiError::PageNotFound | ApiError::UnknownResource);
         match &self.state.settings.is_complete {
             Some(is_complete) if is_missing && !is_complete() => {
                 ApiError::Loading("it is not known yet what is to be served".to_owned())
@@ -386,7 +383,15 @@ impl Server {
             {
                 Ok(health::plain(endpoint, self.is_well(endpoint)))
             }
-            _ => non_resource::answer(&self.state, context),
+            Route::Root
+            | Route::Health { .. }
+            | Route::Version
+            | Route::CoreVersions
+            | Route::Groups
+            | Route::Group(_)
+            | Route::GroupVersion(_)
+            | Route::Unknown
+            | Route::UnknownBuiltIn => non_resource::answer(&self.state, context),
         }
     }
 

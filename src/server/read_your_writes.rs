@@ -175,7 +175,11 @@ impl Holder {
         });
         match &*settled.await.ok()? {
             LoadState::Ready(snapshot) => Some(snapshot.version()),
-            _ => None,
+            LoadState::Idle
+            | LoadState::Loading(_)
+            | LoadState::Refused { .. }
+            | LoadState::OverMemory(_)
+            | LoadState::Gone(_) => None,
         }
     }
 }

@@ -498,7 +498,7 @@ impl Watch {
                     Err(NoResponse::Error(failure)) => return self.shape.write_error(&failure, batch),
                 }
             }
-            _ => snapshot,
+            Start::Initial { .. } | Start::After(_) | Start::Now => snapshot,
         };
         let version = snapshot.version();
         self.place = match start {

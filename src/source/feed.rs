@@ -49,7 +49,13 @@ impl SourceEvent {
     fn length(&self) -> usize {
         match self {
             SourceEvent::Item(object) | SourceEvent::Upsert(object) => object.len(),
-            _ => 0,
+            SourceEvent::Begin
+            | SourceEvent::Commit(_)
+            | SourceEvent::Abort
+            | SourceEvent::Remove(_)
+            | SourceEvent::RemoveKey(..)
+            | SourceEvent::Mark(_)
+            | SourceEvent::Compared(_) => 0,
         }
     }
 }

@@ -94,10 +94,7 @@ enum End {
 impl End {
     /// The HTTP status of an error response.
     fn code(&self) -> Option<u16> {
-        match self {
-            End::Failed(error) => error.code(),
-            _ => None,
-        }
+        if let End::Failed(error) = self { error.code() } else { None }
     }
 }
 

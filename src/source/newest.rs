@@ -53,7 +53,11 @@ pub(super) async fn compare_with_newest(
 ) -> Result<NewestComparison, RequestError> {
     let held = match live.load_state() {
         LoadState::Ready(snapshot) => snapshot.len(),
-        _ => return Ok(NewestComparison::Differs),
+        LoadState::Idle
+        | LoadState::Loading(_)
+        | LoadState::Refused { .. }
+        | LoadState::OverMemory(_)
+        | LoadState::Gone(_) => return Ok(NewestComparison::Differs),
     };
     let asked = Instant::now();
     if held > PAGE && wanted == ComparisonGoal::Progress {

@@ -214,7 +214,9 @@ impl From<RequestError> for Unable {
             RequestError::Refused { too_large_version: true, .. } => {
                 Unable::Skipped("the source has not come to the version".to_owned())
             }
-            other => Unable::Failed(other),
+            other @ (RequestError::Unreachable { .. } | RequestError::Refused { .. } | RequestError::Broken { .. }) => {
+                Unable::Failed(other)
+            }
         }
     }
 }
@@ -259,7 +261,12 @@ async fn compare(
     // Another history began meanwhile: the difference was in the old one, which is no longer published.
     match live.load_state() {
         LoadState::Ready(snapshot) if snapshot.epoch() == epoch => {}
-        _ => return skipped("the store was replaced meanwhile"),
+        LoadState::Idle
+        | LoadState::Loading(_)
+        | LoadState::Refused { .. }
+        | LoadState::OverMemory(_)
+        | LoadState::Ready(_)
+        | LoadState::Gone(_) => return skipped("the store was replaced meanwhile"),
     }
     let first = in_step.and_then(InStep::finish);
     let difference = Difference { version, listed: listed.objects, held: held.objects, first };

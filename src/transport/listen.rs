@@ -272,6 +272,7 @@ impl Listener {
 
 /// Binds the address of an option. For port 0 the system chooses the port.
 pub(crate) async fn bind(address: SocketAddr, option: &'static str) -> Result<(TcpListener, SocketAddr), BindError> {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "std adds kinds")]
     let refused = |source: io::Error| match source.kind() {
         io::ErrorKind::AddrInUse => BindError::InUse(address, option),
         io::ErrorKind::PermissionDenied => BindError::NotAllowed(address, option),

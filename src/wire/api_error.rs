@@ -266,7 +266,28 @@ impl ApiError {
                 | AccessError::AuthenticatorUnavailable
                 | AccessError::AuthoritiesNotLoaded,
             ) => Some(LOADING_RETRY_SECONDS),
-            _ => None,
+            ApiError::PageNotFound
+            | ApiError::UnknownResource
+            | ApiError::NotFound { .. }
+            | ApiError::MethodNotAllowed { .. }
+            | ApiError::WriteNotForwarded { .. }
+            | ApiError::MethodNotAllowedHere
+            | ApiError::BadRequest(_)
+            | ApiError::Rejected(..)
+            | ApiError::Bare(_)
+            | ApiError::InvalidOptions(_)
+            | ApiError::InvalidCreateOptions(_)
+            | ApiError::InvalidReview { .. }
+            | ApiError::TooLargeBody(_)
+            | ApiError::TooLongRow { .. }
+            | ApiError::NotAcceptable(_)
+            | ApiError::NotRouted(_)
+            | ApiError::UnsupportedMediaType(_)
+            | ApiError::Forbidden(_)
+            | ApiError::Access(_)
+            | ApiError::Expired { .. }
+            | ApiError::Unavailable(_)
+            | ApiError::Internal(_) => None,
         }
     }
 
@@ -278,9 +299,10 @@ impl ApiError {
     /// The HTTP status, and the metav1 Status.
     pub fn code_and_status(&self) -> (StatusCode, Vec<u8>) {
         let parts = self.parts();
-        let token = match self {
-            ApiError::Expired { continue_token: Some(token), .. } => json!({ "continue": token }),
-            _ => json!({}),
+        let token = if let ApiError::Expired { continue_token: Some(token), .. } = self {
+            json!({ "continue": token })
+        } else {
+            json!({})
         };
         let mut text =
             format!("{{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{token},\"status\":\"Failure\"")

@@ -174,7 +174,7 @@ impl Body {
     pub(crate) fn small_length(&self) -> Option<usize> {
         match &self.kind {
             Kind::Whole(bytes) if !bytes.is_empty() && self.meter.is_none() => Some(bytes.len()),
-            _ => None,
+            Kind::Whole(_) | Kind::Pieces(_) | Kind::Stream(_) | Kind::Forwarded { .. } => None,
         }
     }
 

@@ -1,6 +1,5 @@
 //! Walks the values of a document and writes a line for each, with a stack of its own, in pieces of any size.
 
-use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::line::break_line;
@@ -128,10 +127,7 @@ fn begin(page: Page<'_>, node: usize, indent: usize, out: &mut Vec<u8>) -> Optio
             });
             let mut members: Vec<(String, usize)> = members.collect();
             // Of equal keys, the last one counts.
-            members.sort_unstable_by(|one, other| match one.0.cmp(&other.0) {
-                Ordering::Equal => other.1.cmp(&one.1),
-                order => order,
-            });
+            members.sort_unstable_by(|one, other| one.0.cmp(&other.0).then(other.1.cmp(&one.1)));
             members.dedup_by(|later, earlier| later.0 == earlier.0);
             Some(Open::Members { members: members.into_iter(), indent, is_first: true })
         }

@@ -105,7 +105,9 @@ fn review(
         Unanswered::Invalid(problems) => {
             request.invalid(problems.into_iter().map(|problem| (problem.field, problem.message)).collect())
         }
-        unanswered => anyhow!("{}{unanswered}", request.place),
+        unanswered @ (Unanswered::NoPod(_) | Unanswered::Unreadable(_) | Unanswered::Forbidden(_)) => {
+            anyhow!("{}{unanswered}", request.place)
+        }
     })?;
     status.nodes = answer.nodes(&spec.node_names);
     let about =

@@ -44,7 +44,11 @@ fn loading(registry: &Registry) -> String {
     let catalog = registry.catalog();
     let texts = catalog.resources().filter_map(|resource| match resource.state.load_state() {
         LoadState::Loading(progress) => Some(format!("{}: {progress}", resource.gvr.resource)),
-        _ => None,
+        LoadState::Idle
+        | LoadState::Refused { .. }
+        | LoadState::OverMemory(_)
+        | LoadState::Ready(_)
+        | LoadState::Gone(_) => None,
     });
     texts.collect::<Vec<_>>().join("; ")
 }

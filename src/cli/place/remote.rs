@@ -198,8 +198,10 @@ async fn runtime(connection: &Connection, name: &str) -> anyhow::Result<Option<R
     };
     match &class["scheduling"] {
         Value::Null => Ok(None),
-        scheduling => RuntimeScheduling::deserialize(scheduling)
-            .map(Some)
-            .map_err(|error| anyhow!("RuntimeClass {}: {error}", quote(name))),
+        scheduling @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_)) => {
+            RuntimeScheduling::deserialize(scheduling)
+                .map(Some)
+                .map_err(|error| anyhow!("RuntimeClass {}: {error}", quote(name)))
+        }
     }
 }

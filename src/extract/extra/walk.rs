@@ -148,7 +148,9 @@ fn take<'s>(
     let additional = match &schema["additionalProperties"] {
         Value::Bool(true) => Some(None),
         open @ Value::Object(_) => Some(Some(open)),
-        _ => is_open(schema).then_some(None),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            is_open(schema).then_some(None)
+        }
     };
     let refused = |why: String| Err(Violation::new(ExtraFieldReason::PathNotFound, why));
     match step {

@@ -176,7 +176,7 @@ impl<'t, 'b> Search<'t, 'b> {
                         child = self.tree.next(id);
                     }
                 }
-                value => {
+                value @ (FoundValue::Node(_) | FoundValue::Literal(_) | FoundValue::Byte(_)) => {
                     if let Some(Scalar::Text(text)) = scalar(self.tree, value) {
                         self.make_room(&mut found, text.len());
                         for byte in text.iter() {

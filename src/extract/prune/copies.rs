@@ -75,7 +75,7 @@ impl<'p> DataCopy<'p> {
         match self {
             // Neither is a list.
             DataCopy::Object(_) | DataCopy::Metadata(_) => DataCopy::None,
-            other => other,
+            other @ (DataCopy::None | DataCopy::ManagedFields(_) | DataCopy::Fields(_)) => other,
         }
     }
 }
@@ -100,7 +100,7 @@ fn of_field<'p>(prune: &'p Prune, name: &str) -> Option<DataCopy<'p>> {
         ("v:", value) => match serde_json::from_str(value).ok()? {
             // An element with members may have one that is pruned.
             Value::Array(_) | Value::Object(_) => None,
-            _ => inside,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => inside,
         },
         ("i:", _) => inside,
         _ => None,

@@ -68,7 +68,9 @@ impl Writer {
             ValueType::Wrapped(inner) => self.field(1, inner, value, Zero::Kept),
             ValueType::Texts => match value {
                 Value::Array(_) => self.field(1, &ValueType::List(&ValueType::Text), value, Zero::Kept),
-                _ => self.field(1, &ValueType::Text, value, Zero::Kept),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+                    self.field(1, &ValueType::Text, value, Zero::Kept)
+                }
             },
             ValueType::Yaml => self.out.put_bytes(2, go_yaml(value).as_bytes()),
             ValueType::Choice(choose) => {
@@ -146,12 +148,16 @@ impl Writer {
             ValueType::Text => match value {
                 Value::String(text) if text.is_empty() && zero == Zero::Omitted => {}
                 Value::String(text) => self.out.put_bytes(number, text.as_bytes()),
-                _ => self.skip("not a text"),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                    self.skip("not a text")
+                }
             },
             ValueType::Flag => match value {
                 Value::Bool(false) if zero == Zero::Omitted => {}
                 Value::Bool(flag) => self.out.put_varint(number, u64::from(*flag)),
-                _ => self.skip("not a boolean"),
+                Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+                    self.skip("not a boolean")
+                }
             },
             ValueType::Integer => match value.as_i64() {
                 Some(0) if zero == Zero::Omitted => {}
@@ -170,7 +176,9 @@ impl Writer {
                         self.field(number, item, value, Zero::Kept);
                     }
                 }
-                _ => self.skip("not a list"),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+                    self.skip("not a list")
+                }
             },
             ValueType::Record { .. }
             | ValueType::Named(_)

@@ -28,8 +28,6 @@ pub(in crate::server) fn row() -> Value {
 
 /// The path of a request for reviews; `None` for other requests.
 pub(in crate::server) fn review_path(target: &Route) -> Option<&ResourcePath> {
-    match target {
-        Route::Resource(address) if address.gvr == *GVR => Some(address),
-        _ => None,
-    }
+    let Route::Resource(address) = target else { return None };
+    (address.gvr == *GVR).then_some(address)
 }

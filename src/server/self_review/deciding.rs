@@ -238,7 +238,15 @@ impl<'a> Deciding<'a> {
         match info.route() {
             Route::Resource(_) => Ok(false),
             Route::OpenApi => self.has_document(path).await,
-            _ => {
+            Route::Root
+            | Route::Health { .. }
+            | Route::Version
+            | Route::CoreVersions
+            | Route::Groups
+            | Route::Group(_)
+            | Route::GroupVersion(_)
+            | Route::Unknown
+            | Route::UnknownBuiltIn => {
                 let inside = RequestContext {
                     info: &info,
                     headers: &HeaderMap::new(),
