@@ -158,9 +158,9 @@ impl AccessControl {
                 "client certificate authorities read from ConfigMap kube-system/extension-apiserver-authentication"
             );
         }
-        self.config.send_modify(|held| {
-            read.generation = held.generation + 1;
-            *held = Arc::new(read);
+        self.config.send_modify(|current| {
+            read.generation = current.generation + 1;
+            *current = Arc::new(read);
         });
     }
 
@@ -234,12 +234,12 @@ impl AccessControl {
             && ALWAYS_ALLOWED.contains(&&*arrived.info.path);
         let (identity, credential) = self.identify(arrived, recognized, is_health).await?;
         // Only now, because selectors of unauthenticated callers are not parsed.
-        let mut attributes = Attributes::of(arrived.info)?;
+        let mut attributes = Attributes::from_request(arrived.info)?;
         attributes.keep_fields(&*self.settings.known_field);
         let attributes = Arc::new(attributes);
         let decided = match arrived.scope {
             AuthorizationScope::Request => {
-                let decided = RequiredPermissions::of(attributes);
+                let decided = RequiredPermissions::for_request(attributes);
                 if let Some((denied, reason)) = self.first_denied(&identity, &decided).await? {
                     return Err(forbidden(&identity, &denied, reason));
                 }

@@ -51,7 +51,7 @@ impl Attributes {
     ///
     /// # Errors
     /// [`Incomplete`].
-    pub fn of(request: &RequestInfo) -> Result<Attributes, Incomplete> {
+    pub fn from_request(request: &RequestInfo) -> Result<Attributes, Incomplete> {
         let resource = request.resource()?.map(|named| {
             let has_selectors = !named.legacy_watch && WITH_SELECTORS.contains(&&*request.verb);
             // Watches by path have selectors in some forms only, so upstream authorizes them without selectors.
@@ -164,7 +164,7 @@ pub struct RequiredPermissions {
 
 impl RequiredPermissions {
     /// The permission for the request itself.
-    pub fn of(request: Arc<Attributes>) -> RequiredPermissions {
+    pub fn for_request(request: Arc<Attributes>) -> RequiredPermissions {
         RequiredPermissions { request, namespaces: Vec::new() }
     }
 

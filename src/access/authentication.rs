@@ -127,8 +127,8 @@ impl Peer {
     /// Verifies the chain of the peer, or returns the result of an earlier verification with the same authorities.
     fn verify(&self, config: &AuthenticationConfig) -> Option<VerifiedChain> {
         let own = self.chain.first()?;
-        let mut held = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((generation, until, verified)) = &*held
+        let mut cached = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((generation, until, verified)) = &*cached
             && *generation == config.generation
             && *until > Instant::now()
         {
@@ -143,7 +143,7 @@ impl Peer {
             Some(left) => KEEP.min(Duration::from_secs(left)),
             None => KEEP,
         };
-        *held = Some((config.generation, Instant::now() + keep, verified.clone()));
+        *cached = Some((config.generation, Instant::now() + keep, verified.clone()));
         Some(verified)
     }
 }

@@ -128,7 +128,7 @@ struct IssuerRules {
 }
 
 impl IssuerRules {
-    fn of(certificate: &X509Certificate<'_>) -> Result<IssuerRules, String> {
+    fn from_certificate(certificate: &X509Certificate<'_>) -> Result<IssuerRules, String> {
         let error = |error: X509Error| error.to_string();
         let constraints = certificate.basic_constraints().map_err(error)?.map(|extension| extension.value);
         let key_usage = certificate.key_usage().map_err(error)?.map(|extension| extension.value);
@@ -183,7 +183,7 @@ impl CertificateAuthorities {
             let valid = (validity.not_before.timestamp(), validity.not_after.timestamp());
             let anchor = anchor_from_trusted_cert(&certificate).map_err(|error| broken(error.to_string()))?;
             anchors.push(anchor.to_owned());
-            authorities.push(Authority { valid, rules: IssuerRules::of(&parsed).map_err(broken)? });
+            authorities.push(Authority { valid, rules: IssuerRules::from_certificate(&parsed).map_err(broken)? });
         }
         if anchors.is_empty() {
             return Err(CertificateAuthoritiesError::Empty);
@@ -222,7 +222,7 @@ impl CertificateAuthorities {
         for (below, issuer) in path.intermediate_certificates().enumerate() {
             let issuer = issuer.der();
             let (_, parsed) = X509Certificate::from_der(&issuer).map_err(|_| webpki::Error::BadDer)?;
-            if !IssuerRules::of(&parsed).map_err(|_| webpki::Error::BadDer)?.permit(below) {
+            if !IssuerRules::from_certificate(&parsed).map_err(|_| webpki::Error::BadDer)?.permit(below) {
                 return Err(webpki::Error::UnknownIssuer);
             }
         }

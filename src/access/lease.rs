@@ -131,9 +131,9 @@ impl fmt::Debug for Leases {
 impl Table {
     /// The lease of this key, if it is still valid and `fits`; otherwise a new one.
     fn shared(&mut self, key: CacheKey, fits: impl FnOnce(&Lease) -> bool, make: impl FnOnce() -> Lease) -> Arc<Lease> {
-        let held = self.leases.get(&key).and_then(Weak::upgrade);
-        if let Some(held) = held.filter(|held| !held.is_ended.load(Ordering::Relaxed) && fits(held)) {
-            return held;
+        let shared = self.leases.get(&key).and_then(Weak::upgrade);
+        if let Some(shared) = shared.filter(|shared| !shared.is_ended.load(Ordering::Relaxed) && fits(shared)) {
+            return shared;
         }
         if self.leases.len() >= self.clear_at {
             self.leases.retain(|_, lease| lease.strong_count() > 0);
@@ -209,7 +209,7 @@ impl Leases {
                 let key = self.tokens.key_of(token);
                 // The user of a token can change. Another user than that of the request has another lease.
                 let is_same =
-                    |lease: &Lease| matches!(&lease.check, Check::Token { identity: held, .. } if held == identity);
+                    |lease: &Lease| matches!(&lease.check, Check::Token { identity: known, .. } if known == identity);
                 let make = || Lease::new(self, check, &key, expires_in(token).map(after_now));
                 let mut table = self.of_tokens.lock().unwrap_or_else(PoisonError::into_inner);
                 Some(table.shared(key, is_same, make))
@@ -384,7 +384,7 @@ impl Check {
 
     /// Decides again: with a review, or with the current certificate authorities.
     async fn run(&self) -> Checked {
-        let held = |holds: bool| if holds { Checked::Valid } else { Checked::Invalid };
+        let checked = |holds: bool| if holds { Checked::Valid } else { Checked::Invalid };
         match self {
             Check::Permission { authorizer, request } => match authorizer.decide_request(request).await {
                 Decision::Allowed => Checked::Valid,
@@ -392,17 +392,17 @@ impl Check {
                 Decision::Unavailable(_) => Checked::Unknown,
             },
             Check::Token { tokens, token, identity } => match tokens.confirm(token, &identity.user).await {
-                TokenReviewResult::Authenticated(now) => held(now == *identity),
+                TokenReviewResult::Authenticated(now) => checked(now == *identity),
                 TokenReviewResult::Rejected { .. } => Checked::Invalid,
                 TokenReviewResult::Unavailable(_) | TokenReviewResult::RateLimited => Checked::Unknown,
             },
             Check::Certificate { peer, config, identity } => {
                 let config = config.borrow().clone();
-                held(peer.user(&config).as_ref() == Some(identity))
+                checked(peer.user(&config).as_ref() == Some(identity))
             }
             Check::FrontProxy { peer, config } => {
                 let config = config.borrow().clone();
-                held(peer.is_front_proxy(&config))
+                checked(peer.is_front_proxy(&config))
             }
         }
     }

@@ -44,8 +44,8 @@ pub fn token_review(token: &str, audiences: &[String]) -> Value {
 pub fn token_answer(review: &Value, audiences: &[String]) -> TokenAnswer {
     let status = &review["status"];
     // An API server that does not support audiences returns none. The audience of the token is not known then.
-    let told = texts(&status["audiences"]);
-    let is_ours = audiences.is_empty() || told.iter().any(|audience| audiences.contains(audience));
+    let reviewed = texts(&status["audiences"]);
+    let is_ours = audiences.is_empty() || reviewed.iter().any(|audience| audiences.contains(audience));
     if status["authenticated"] != true {
         return match status["error"].as_str() {
             Some(problem) if !problem.is_empty() => TokenAnswer::Faulty(reason(&status["error"])),

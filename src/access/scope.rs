@@ -27,7 +27,9 @@ impl ViewScope<'_> {
     pub(super) fn decided(&self, attributes: &Arc<Attributes>) -> RequiredPermissions {
         match self.permitted_by {
             ViewPermission::Caller(namespaces) => RequiredPermissions::within(attributes.clone(), namespaces),
-            ViewPermission::Use | ViewPermission::Missing => RequiredPermissions::of(Arc::new(self.using.clone())),
+            ViewPermission::Use | ViewPermission::Missing => {
+                RequiredPermissions::for_request(Arc::new(self.using.clone()))
+            }
         }
     }
 }

@@ -124,7 +124,7 @@ impl Facts {
             if let ParsedExtension::SubjectKeyIdentifier(identifier) = extension {
                 facts.key_identifier = Some(identifier.0.to_vec());
             } else if let ParsedExtension::AuthorityKeyIdentifier(identifier) = extension {
-                facts.authority_key_identifier = identifier.key_identifier.as_ref().map(|held| held.0.to_vec());
+                facts.authority_key_identifier = identifier.key_identifier.as_ref().map(|current| current.0.to_vec());
             } else if let ParsedExtension::SubjectAlternativeName(names) = extension {
                 facts.names = names.general_names.iter().filter_map(name).collect();
             }
@@ -164,9 +164,9 @@ fn name(name: &GeneralName<'_>) -> Option<String> {
 }
 
 /// What is due at `now`, in seconds since 1970, for a server with these `names` (DNS names and addresses).
-pub fn due(now: u64, held: Option<&SelfSignedCertificate>, names: &[String]) -> Due {
-    let Some(held) = held else { return Due::Everything };
-    let authorities: Option<Vec<Facts>> = held.authorities.iter().map(Facts::read).collect();
+pub fn due(now: u64, current: Option<&SelfSignedCertificate>, names: &[String]) -> Due {
+    let Some(current) = current else { return Due::Everything };
+    let authorities: Option<Vec<Facts>> = current.authorities.iter().map(Facts::read).collect();
     let Some(authorities) = authorities.filter(|authorities| !authorities.is_empty()) else { return Due::Everything };
     let youngest = authorities.len() - 1;
     if authorities[youngest].ends <= now {
@@ -177,7 +177,7 @@ pub fn due(now: u64, held: Option<&SelfSignedCertificate>, names: &[String]) -> 
     }
     // The oldest signs until a sixth of its life is left.
     let signer = authorities.iter().position(|authority| authority.left(1) > now).unwrap_or(youngest);
-    let serving = Facts::read(&held.serving);
+    let serving = Facts::read(&current.serving);
     let is_good = |serving: &Facts| {
         let has = |name: &String| serving.names.contains(name);
         authorities[signer].signed(serving) && serving.left(2) > now && serving.begins <= now && names.iter().all(has)
@@ -193,22 +193,22 @@ pub fn due(now: u64, held: Option<&SelfSignedCertificate>, names: &[String]) -> 
 /// [`SelfSignedError`].
 pub fn renew(
     now: u64,
-    held: Option<SelfSignedCertificate>,
+    current: Option<SelfSignedCertificate>,
     names: &[String],
 ) -> Result<SelfSignedCertificate, SelfSignedError> {
-    let mut held = held;
+    let mut current = current;
     // One step each for the authority and what it signs, and one to find that nothing is due.
     for _ in 0..3 {
-        held = Some(match (due(now, held.as_ref(), names), held) {
-            (Due::Nothing { .. }, Some(held)) => return Ok(held),
-            (Due::Authority, Some(mut held)) => {
-                held.authorities.retain(|pair| Facts::read(pair).is_some_and(|facts| facts.ends > now));
-                held.authorities.push(authority(now)?);
-                held
+        current = Some(match (due(now, current.as_ref(), names), current) {
+            (Due::Nothing { .. }, Some(current)) => return Ok(current),
+            (Due::Authority, Some(mut current)) => {
+                current.authorities.retain(|pair| Facts::read(pair).is_some_and(|facts| facts.ends > now));
+                current.authorities.push(authority(now)?);
+                current
             }
-            (Due::Serving { signer }, Some(mut held)) => {
-                held.serving = serving(now, &held.authorities[signer], names)?;
-                held
+            (Due::Serving { signer }, Some(mut current)) => {
+                current.serving = serving(now, &current.authorities[signer], names)?;
+                current
             }
             (_, _) => {
                 let authority = authority(now)?;

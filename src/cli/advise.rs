@@ -84,8 +84,8 @@ pub async fn run(arguments: AdviseArguments) -> anyhow::Result<Exit> {
 async fn reading(connection: &Connection) -> anyhow::Result<Scrape> {
     let url = connection.url();
     let body = match connection.bytes(METRICS, "text/plain").await {
-        Err(RequestError::Refused { code: 403, message, .. }) => bail!("{}", forbidden(url, &message)),
-        Err(RequestError::Refused { code: 404 | 405, .. }) => {
+        Err(RequestError::Status { code: 403, message, .. }) => bail!("{}", forbidden(url, &message)),
+        Err(RequestError::Status { code: 404 | 405, .. }) => {
             bail!("{url} has no {METRICS}: it is not a kube-apiserver; name one with --kubeconfig or --server")
         }
         answered => answered?,
@@ -114,7 +114,7 @@ rules:
 async fn field_caches(connection: &Connection) -> Result<BTreeSet<ResourceName>, RequestError> {
     let path = format!("/apis/{}/{}/fieldcaches", kinds::GROUP, kinds::VERSION);
     let list = match connection.json(&path, "application/json").await {
-        Err(RequestError::Refused { code: 404, .. }) => return Ok(BTreeSet::new()),
+        Err(RequestError::Status { code: 404, .. }) => return Ok(BTreeSet::new()),
         answered => answered?,
     };
     // The name of a FieldCache is that of its resource; the API server validates that.

@@ -40,7 +40,7 @@ pub async fn run(arguments: KubeconfigArguments) -> anyhow::Result<Exit> {
     } else if let Some(account) = &arguments.service_account {
         own.user = json!({ "token": token(&connection, account).await? });
     }
-    let place = ViewServer::of(endpoint, arguments.server.as_deref())?;
+    let place = ViewServer::new(endpoint, arguments.server.as_deref())?;
     if !place.encrypted {
         exit::note(&format!("{} is not encrypted, so no credentials are written for it", place.server));
     } else if arguments.token_file.is_none() && arguments.service_account.is_none() {
@@ -64,10 +64,10 @@ async fn read(connection: &Connection, name: &str) -> anyhow::Result<View> {
     }
     let path = format!("/apis/{}/{}/views/{name}", kinds::GROUP, kinds::VERSION);
     let document = match connection.json(&path, "application/json").await {
-        Err(RequestError::Refused { code: 404, message, .. }) if message.contains(&format!("{name:?}")) => {
+        Err(RequestError::Status { code: 404, message, .. }) if message.contains(&format!("{name:?}")) => {
             bail!("there is no View {name:?} in cluster {}: `kubectl get views` lists all Views", connection.url())
         }
-        Err(RequestError::Refused { code: 404, .. }) => bail!(
+        Err(RequestError::Status { code: 404, .. }) => bail!(
             "cluster {} has no Views: fieldcache is not installed there, or the kubeconfig is of another cluster",
             connection.url()
         ),
@@ -117,7 +117,7 @@ pub(super) struct ViewServer {
 impl ViewServer {
     /// The View's endpoint, or `server` instead. `server` gets the View's path unless it has a path, and is expected to present the certificate
     /// of the endpoint.
-    pub(super) fn of(endpoint: &Endpoint, server: Option<&str>) -> anyhow::Result<ViewServer> {
+    pub(super) fn new(endpoint: &Endpoint, server: Option<&str>) -> anyhow::Result<ViewServer> {
         let own: Uri = parse(&endpoint.url).with_context(|| format!("the View's endpoint {:?}", endpoint.url))?;
         let way: Uri = match server {
             Some(server) => parse(server).with_context(|| format!("--server {server:?}"))?,

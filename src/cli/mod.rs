@@ -37,7 +37,7 @@ use program::Program;
 /// `kubectl-fieldcache`, the program is a kubectl plugin with the same commands.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let program = Program::of(arguments.first().map(OsString::as_os_str));
+    let program = Program::from_name(arguments.first().map(OsString::as_os_str));
     let parsed = program.command().try_get_matches_from(arguments);
     let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,

@@ -24,7 +24,7 @@ pub enum Program {
 
 impl Program {
     /// The program by the name or path that it was started with.
-    pub fn of(first_argument: Option<&OsStr>) -> Program {
+    pub fn from_name(first_argument: Option<&OsStr>) -> Program {
         match first_argument.and_then(|path| Path::new(path).file_stem()) {
             Some(name) if name == PLUGIN_FILE => Program::Plugin,
             _ => Program::Itself,

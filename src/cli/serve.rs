@@ -164,9 +164,10 @@ pub(super) async fn first_loaded(catalog: &Catalog, pinned: &[Gvr]) -> Option<(A
             let is_wanted = match resource.state.load_state() {
                 LoadState::Gone(_) => false,
                 LoadState::Idle => pinned.contains(&resource.gvr),
-                LoadState::Loading(_) | LoadState::Refused { .. } | LoadState::OverMemory(_) | LoadState::Ready(_) => {
-                    pinned.is_empty() || pinned.contains(&resource.gvr)
-                }
+                LoadState::Loading(_)
+                | LoadState::SourceError { .. }
+                | LoadState::OverMemory(_)
+                | LoadState::Ready(_) => pinned.is_empty() || pinned.contains(&resource.gvr),
             };
             is_wanted && !resource.extractor.fields().is_empty()
         })
@@ -195,7 +196,7 @@ fn loaded(catalog: &Catalog) -> String {
                 objects += snapshot.len();
             }
             LoadState::Idle => is_on_demand = true,
-            LoadState::Loading(_) | LoadState::Refused { .. } | LoadState::OverMemory(_) | LoadState::Gone(_) => {}
+            LoadState::Loading(_) | LoadState::SourceError { .. } | LoadState::OverMemory(_) | LoadState::Gone(_) => {}
         }
     }
     let others = if is_on_demand { "; others are loaded at their first list or watch" } else { "" };
@@ -283,7 +284,7 @@ async fn show_progress(registry: &Registry) {
                         eprintln!("\r\x1b[K{name}: {} objects, {mebibytes:.1} MiB", snapshot.len());
                     }
                 }
-                LoadState::Idle | LoadState::Refused { .. } | LoadState::OverMemory(_) | LoadState::Gone(_) => {
+                LoadState::Idle | LoadState::SourceError { .. } | LoadState::OverMemory(_) | LoadState::Gone(_) => {
                     loading.remove(&name);
                 }
             }

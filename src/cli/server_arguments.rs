@@ -110,7 +110,7 @@ pub struct OperatorArguments {
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub tls_ca_file: Option<PathBuf>,
     /// The URL of this server for clients, in the status of Views; default: https://fieldcache.NAMESPACE.svc
-    #[allow(rustdoc::bare_urls, reason = "the comment is also the help of the option, as it stands")]
+    #[allow(rustdoc::bare_urls, reason = "the comment is also the help of the option, unchanged")]
     #[arg(long, value_name = "URL")]
     pub views_url: Option<String>,
     /// A name or address in the self-signed certificate besides localhost; repeatable

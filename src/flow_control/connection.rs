@@ -124,11 +124,11 @@ pub struct ConnectionState {
 impl ConnectionState {
     /// A connection from this address; `is_trusted`: clients of this server need no credentials.
     pub fn new(address: IpAddr, is_trusted: bool) -> ConnectionState {
-        ConnectionState { address: Some(address), ..ConnectionState::of(User::at(address), is_trusted) }
+        ConnectionState { address: Some(address), ..ConnectionState::for_user(User::at(address), is_trusted) }
     }
 
     /// The state for requests of a user that arrive without a socket.
-    pub fn of(user: User, is_trusted: bool) -> ConnectionState {
+    pub fn for_user(user: User, is_trusted: bool) -> ConnectionState {
         ConnectionState {
             user,
             address: None,
@@ -289,7 +289,7 @@ impl GroupMember for ConnectionState {
 
 impl Default for ConnectionState {
     fn default() -> ConnectionState {
-        ConnectionState::of(User::default(), true)
+        ConnectionState::for_user(User::default(), true)
     }
 }
 

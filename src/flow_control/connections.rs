@@ -286,7 +286,7 @@ impl Connections {
             return Ok(());
         }
         if table.authenticated.total() >= self.most_authenticated() {
-            let own = table.authenticated.of(user);
+            let own = table.authenticated.count(user);
             let victim = if table.authenticated.largest() > own + 1 {
                 table.authenticated.first_of_largest()
             } else {

@@ -50,7 +50,7 @@ impl<Key: Clone + Eq + Hash + Ord, State: GroupMember> ConnectionGroups<Key, Sta
     }
 
     /// The number of connections of a group.
-    pub(super) fn of(&self, key: &Key) -> usize {
+    pub(super) fn count(&self, key: &Key) -> usize {
         self.groups.get(key).map_or(0, BTreeMap::len)
     }
 

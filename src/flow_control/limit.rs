@@ -125,7 +125,7 @@ impl Limit {
     }
 }
 
-/// Refused for a limit.
+/// Rejected because of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limited {
     /// The limit.

@@ -2,7 +2,7 @@
 //!
 //! | limit | flag | at the most |
 //! |---|---|---|
-//! | [`connections`] | `--max-connections` | told and closed |
+//! | [`connections`] | `--max-connections` | a message, then closed |
 //! | connections without credentials | a quarter of these | one of them is closed for a new one |
 //! | connections of one address, while half of all are open | a quarter of these | likewise, else closed |
 //! | connections of one user, while all places for authenticated ones are taken | an equal part of three quarters of these | one of the user with most is closed for that of a user with fewer; else 429 |
@@ -12,10 +12,10 @@
 //! | large [`lists`] in flight, and their bytes | `--max-lists`, `--max-list-bytes` | the same, by the same queue |
 //! | bytes of watches that are [`unread`] by clients | `--max-unread-bytes` | the [`slowest`] readers' watches end |
 //! | request [`bodies`] in memory, and their bytes | `--max-bodies`, `--max-body-bytes` | 429 with Retry-After; a user may hold as much as is free |
-//! | memory of the copies | `--memory-limit` | a further copy is refused with 503; counted in `registry`, only told here |
+//! | memory of the stores | `--memory-limit` | a further store is rejected with 503; counted in `registry`, only listed here |
 //!
 //! A [`User`] is whom a limit is shared by. Without authentication it is the address of the peer: on the loopback
-//! that is one user in practice, as all who connect from 127.0.0.1 are the same person. An authenticated request is counted
+//! that is one user in practice, because all clients that connect from 127.0.0.1 are usually one person. An authenticated request is counted
 //! by the user's name instead. Connections are shared by address until a request on them was authenticated, then by user.
 //!
 //! What a request may cost otherwise is bounded where it is spent: requests forwarded (`forward`), streams of a connection

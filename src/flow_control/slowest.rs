@@ -20,17 +20,17 @@ pub struct ResponseBacklog {
 }
 
 /// The positions of the responses to end, so that at most `most` bytes stay unread.
-pub fn slowest(held: &[ResponseBacklog], most: u64) -> Vec<usize> {
-    let mut total: u64 = held.iter().map(|answer| answer.bytes).sum();
+pub fn slowest(backlogs: &[ResponseBacklog], most: u64) -> Vec<usize> {
+    let mut total: u64 = backlogs.iter().map(|answer| answer.bytes).sum();
     let mut users: HashMap<&User, (u64, Vec<usize>)> = HashMap::new();
-    for (place, answer) in held.iter().enumerate().filter(|(_, answer)| answer.bytes > 0) {
+    for (place, answer) in backlogs.iter().enumerate().filter(|(_, answer)| answer.bytes > 0) {
         let (bytes, answers) = users.entry(&answer.user).or_default();
         *bytes += answer.bytes;
         answers.push(place);
     }
     for (_, answers) in users.values_mut() {
         // The slowest last, to be taken from there.
-        answers.sort_unstable_by_key(|place| std::cmp::Reverse((held[*place].progress, *place)));
+        answers.sort_unstable_by_key(|place| std::cmp::Reverse((backlogs[*place].progress, *place)));
     }
     let mut heaviest: BinaryHeap<(u64, &User)> = users.iter().map(|(user, (bytes, _))| (*bytes, *user)).collect();
     let mut ended = Vec::new();
@@ -38,8 +38,8 @@ pub fn slowest(held: &[ResponseBacklog], most: u64) -> Vec<usize> {
         let Some((bytes, user)) = heaviest.pop() else { break };
         let Some(place) = users.get_mut(user).and_then(|(_, answers)| answers.pop()) else { continue };
         ended.push(place);
-        total -= held[place].bytes;
-        heaviest.push((bytes - held[place].bytes, user));
+        total -= backlogs[place].bytes;
+        heaviest.push((bytes - backlogs[place].bytes, user));
     }
     ended
 }

@@ -303,7 +303,7 @@ impl Unread {
         };
         let alive: Vec<Arc<UnreadResponse>> =
             known.into_iter().filter(|answer| answer.is_watch && !answer.is_ended()).collect();
-        let held: Vec<ResponseBacklog> = alive
+        let backlogs: Vec<ResponseBacklog> = alive
             .iter()
             .map(|answer| ResponseBacklog {
                 user: answer.user.clone(),
@@ -312,8 +312,8 @@ impl Unread {
             })
             .collect();
         let (mut watches, mut freed, mut user) = (0_u64, 0, None);
-        for place in slowest(&held, self.most - self.most / 8) {
-            let (answer, bytes) = (&alive[place], held[place].bytes);
+        for place in slowest(&backlogs, self.most - self.most / 8) {
+            let (answer, bytes) = (&alive[place], backlogs[place].bytes);
             if !answer.is_ended.swap(true, Ordering::Relaxed) {
                 answer.ending.store(bytes, Ordering::Relaxed);
                 self.ending.fetch_add(bytes, Ordering::Relaxed);
@@ -389,8 +389,8 @@ impl Meter {
             }
         };
         let length = bytes.len() as u64;
-        let held = answer.bytes.load(Ordering::SeqCst).saturating_add(length);
-        if !self.is_watch && !answer.raise(held) {
+        let unread_bytes = answer.bytes.load(Ordering::SeqCst).saturating_add(length);
+        if !self.is_watch && !answer.raise(unread_bytes) {
             return None;
         }
         answer.bytes.fetch_add(length, Ordering::SeqCst);

@@ -105,10 +105,10 @@ pub fn requests(spec: &FieldCacheSpec) -> Vec<FieldRequest> {
         .collect()
 }
 
-/// The served versions that a FieldCache selects: those that it names, otherwise the preferred one and those of `kept`. There is one
+/// The served versions that a FieldCache selects: those that it names, otherwise the preferred one and those of `cached`. There is one
 /// problem for each version that is not served; the others are cached nevertheless. `served` are the versions of the resource, the preferred one
-/// first; empty if there is no such resource. `kept` are the versions that are cached already.
-pub fn versions(spec: &FieldCacheSpec, kept: &[String], served: &[&str]) -> (Vec<String>, Vec<SpecError>) {
+/// first; empty if there is no such resource. `cached` are the versions that are already cached.
+pub fn versions(spec: &FieldCacheSpec, cached: &[String], served: &[&str]) -> (Vec<String>, Vec<SpecError>) {
     let name = spec.object_name();
     let Some(preferred) = served.first() else {
         let message = format!("the API server serves no resource {name} that can be listed and watched");
@@ -116,7 +116,7 @@ pub fn versions(spec: &FieldCacheSpec, kept: &[String], served: &[&str]) -> (Vec
     };
     if spec.versions.is_empty() {
         // Clients read the versions that are cached already. The others are not added, because each costs a store.
-        let others = served[1..].iter().filter(|version| kept.iter().any(|kept| kept == *version));
+        let others = served[1..].iter().filter(|version| cached.iter().any(|cached| cached == *version));
         return (std::iter::once(preferred).chain(others).map(|version| (*version).to_owned()).collect(), Vec::new());
     }
     let is_served = |version: &&String| served.contains(&version.as_str());

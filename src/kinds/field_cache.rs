@@ -22,7 +22,7 @@ use super::selectors::{FieldSelectorSpec, LabelSelectorSpec};
     status = "FieldCacheStatus",
     derive = "PartialEq",
     derive = "Default",
-    doc = "FieldCache makes fieldcache keep one indexed copy of a resource, from which it answers get, list and watch with field and label selectors. Its name is PLURAL.GROUP of the resource, or PLURAL for the core group, so that there is one for each resource.",
+    doc = "FieldCache configures the one indexed store of a resource, from which fieldcache answers get, list and watch with field and label selectors. Its name is PLURAL.GROUP of the resource, or PLURAL for the core group, so that each resource has at most one.",
     selectable = ".spec.group",
     selectable = ".spec.resource",
     printcolumn(
@@ -120,7 +120,7 @@ pub struct ExtraField {
     /// $.spec.steps[*].image. The values must be strings, booleans or integers. Up to 64 different ones are indexed for an object.
     #[allow(
         rustdoc::broken_intra_doc_links,
-        reason = "the comment is also the description in the definition, as it stands"
+        reason = "the comment is also the description in the definition, unchanged"
     )]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512), extend("x-kubernetes-validations" = [{

@@ -1,4 +1,4 @@
-//! SelectableResource: by which fields a resource can be selected, as the operator found it. Status only.
+//! SelectableResource: the fields by which a resource can be selected, as the operator found them. It has only a status.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::CustomResource;
@@ -32,7 +32,7 @@ pub const MAX_LISTED: usize = 32;
     status = "SelectableResourceStatus",
     derive = "PartialEq",
     derive = "Default",
-    doc = "SelectableResource says by which fields a resource can be selected, besides metadata.name and metadata.namespace. The operator writes one for each resource that has such fields or a FieldCache, under the name PLURAL.GROUP, or PLURAL for the core group. It goes when the resource goes.",
+    doc = "SelectableResource shows by which fields a resource can be selected, besides metadata.name and metadata.namespace. The operator writes one for each resource that has such fields or a FieldCache, under the name PLURAL.GROUP, or PLURAL for the core group. The operator deletes it when the resource is no longer served.",
     selectable = ".status.cached",
     printcolumn(
         name = "Fields",
@@ -198,7 +198,7 @@ pub struct OpenApi {
     /// The path of the OpenAPI v3 document below fieldcache's server URL, of the first version.
     #[schemars(length(max = 1024))]
     pub url: String,
-    /// The hash of the document: another one tells that the fields may be others.
+    /// The hash of the document. It changes when the fields may have changed.
     #[schemars(length(max = 128))]
     pub hash: String,
 }

@@ -79,8 +79,8 @@ pub struct FieldRequirementSpec {
     /// selectableFields. `kubectl get selectableresources` shows which there are.
     #[schemars(length(min = 1, max = 512))]
     pub key: String,
-    /// How the value relates to values: In (one of them), NotIn (none of them), Exists (not empty), DoesNotExist (empty). Of
-    /// a field with several values In and Exists ask for some of them, NotIn and DoesNotExist for none.
+    /// How the value relates to values: In (one of them), NotIn (none of them), Exists (not empty), DoesNotExist (empty). If
+    /// a field has several values, In and Exists hold if any of them matches; NotIn and DoesNotExist are the opposite.
     #[serde(with = "operator_name")]
     #[schemars(schema_with = "field_operators")]
     pub operator: OperatorName,

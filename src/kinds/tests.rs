@@ -20,7 +20,7 @@ fn assert_golden(name: &str, text: &str) {
         std::fs::write(&path, text).unwrap();
     }
     let held = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(held == text, "crds/{name} is not what the types say; `make golden` writes it anew");
+    assert!(held == text, "crds/{name} is not what the types say; `make golden` rewrites it");
 }
 
 fn file_name(definition: &Value) -> String {
@@ -180,7 +180,7 @@ fn objects_read_and_write_as_people_write_them() {
     });
     let read: FieldCache = serde_json::from_value(document.clone()).unwrap();
     assert_eq!(read.spec.object_name(), "shirts.stable.example.com");
-    assert_eq!(serde_json::to_value(&read).unwrap(), document, "nothing is added that nobody wrote");
+    assert_eq!(serde_json::to_value(&read).unwrap(), document, "nothing is added");
 
     let core: FieldCacheSpec = serde_json::from_value(json!({"resource": "pods"})).unwrap();
     assert_eq!(core.object_name(), "pods");

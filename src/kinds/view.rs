@@ -89,7 +89,7 @@ pub struct ViewSpec {
     /// older than the request, which takes up to 1.4 seconds if the store has to catch up with the API server.
     #[serde(default)]
     pub consistency: Consistency,
-    /// Paths of members that this release does not know, as the definition of a newer one permits them: what they restrict could not be kept.
+    /// Paths of members that this release does not know, as the definition of a newer one permits them: what they restrict cannot be enforced.
     #[serde(skip)]
     #[schemars(skip)]
     pub unknown: Vec<String>,
@@ -131,7 +131,7 @@ pub struct ViewResource {
     /// name with a dot is in brackets and quotes: .metadata.annotations['example.com/key']. Below a list, the path applies to each of its
     /// elements. Labels cannot be left out. With any path, the View also leaves out copies inside the object: every name under a
     /// path in metadata.managedFields, and the annotations in which kubectl apply
-    /// (kubectl.kubernetes.io/last-applied-configuration), kapp, Rancher, OpenShift and kube-apiserver keep what was applied; the condition Pruned
+    /// (kubectl.kubernetes.io/last-applied-configuration), kapp, Rancher, OpenShift and kube-apiserver store what was applied. The condition Pruned
     /// lists them. Copies in other annotations, in status or in embedded objects are shown unless they are pruned too, for example with
     /// .metadata.annotations. Other resources contain copies too: ControllerRevisions, ReplicaSets of earlier templates, Events. A
     /// path means the same in each served version of the resource. All paths together have at most 256 names. Absent or empty: whole objects are
@@ -148,7 +148,7 @@ pub struct ViewResource {
     pub prune: Vec<String>,
 }
 
-/// What the selection takes from the caller. A caller without the value gets 403.
+/// The part of the selection that comes from the caller. A caller without the value gets 403.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
@@ -168,12 +168,12 @@ pub struct Consumer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key"]))]
     pub fields: Vec<ConsumerField>,
-    /// Keys of labels that must have the same value as on the caller's own Pod; a label that the Pod does not have is ignored. Only
+    /// Keys of labels that must have the same value as on the caller's own Pod. A label that the Pod does not have is ignored. Only
     /// with authorization Caller, because it is no security boundary. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 317)))]
     pub match_label_keys: Vec<String>,
-    /// Keys of labels that must not have the same value as on the caller's own Pod; a label that the Pod does not have is ignored.
+    /// Keys of labels that must not have the same value as on the caller's own Pod. A label that the Pod does not have is ignored.
     /// Only with authorization Caller. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 317)))]

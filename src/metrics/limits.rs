@@ -29,7 +29,7 @@ impl LimitsCollector {
     }
 
     /// The current use and the maximum of a limit.
-    fn of(&self, limit: Limit) -> (u64, Option<u64>) {
+    fn usage(&self, limit: Limit) -> (u64, Option<u64>) {
         let (lists, settings) = (self.limits.lists().in_flight(), self.limits.settings());
         match limit {
             Limit::Connections => {
@@ -66,7 +66,7 @@ impl LimitsCollector {
 
 impl Collector for LimitsCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let rows = Limit::ALL.map(|limit| (limit, self.of(limit)));
+        let rows = Limit::ALL.map(|limit| (limit, self.usage(limit)));
         let label = |limit: Limit| [("limit", limit.as_str())];
         let help = "Current use of each limit: open connections, those without credentials, those of the address with the most, authenticated ones of \
                     the user with the most (more than the maximum while others are free), watches of the user with the most, seats in use while requests wait for one, large lists in progress and \

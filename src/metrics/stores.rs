@@ -66,7 +66,7 @@ impl StoresCollector {
             }
             LoadState::Idle
             | LoadState::Loading(_)
-            | LoadState::Refused { .. }
+            | LoadState::SourceError { .. }
             | LoadState::OverMemory(_)
             | LoadState::Gone(_) => None,
         });

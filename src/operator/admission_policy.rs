@@ -223,8 +223,8 @@ pub async fn follow(client: Client, state: watch::Sender<PolicyState>) {
             }
         }
         let Some(now) = together(followed.iter().map(FollowedPolicy::state)) else { continue };
-        state.send_if_modified(|held| {
-            let differs = *held != now;
+        state.send_if_modified(|current| {
+            let differs = *current != now;
             if differs {
                 if let Err(problem) = &now {
                     tracing::warn!(
@@ -232,7 +232,7 @@ pub async fn follow(client: Client, state: watch::Sender<PolicyState>) {
                         "Views with authorization View are not served until their admission policies are in place"
                     );
                 }
-                *held = now;
+                *current = now;
             }
             differs
         });

@@ -274,7 +274,7 @@ mod tests {
         events.extend([view(9_000, 9_000, 0), view(9_000, 9_000, 200), view(9_001, 9_001, 0)].map(Event::Apply));
         let (held, begun, _) = kept(vec![events.clone()]).await;
         assert_eq!(counts(&held), BTreeMap::from([("crowded out", 2), ("whole", LIMITS.objects)]));
-        assert_eq!((held["view-0"].spec.absent.clone(), begun), (None, 1), "nothing is listed anew");
+        assert_eq!((held["view-0"].spec.absent.clone(), begun), (None, 1), "nothing is listed again");
         events.push(Event::Apply(view(7, 50, 0)));
         events.push(Event::Apply(view(10_000, 50, 0)));
         let (held, _, _) = kept(vec![events]).await;
@@ -294,7 +294,7 @@ mod tests {
         let (held, begun, _) = kept(vec![events.clone()]).await;
         assert_eq!(held["view-9000"].spec.absent, None, "it is small");
         assert_eq!(held["view-9001"].spec.absent, Some(Absence::CrowdedOut), "it is the youngest that is long");
-        assert_eq!((held["view-0"].spec.absent.clone(), begun), (None, 1), "nothing is listed anew");
+        assert_eq!((held["view-0"].spec.absent.clone(), begun), (None, 1), "nothing is listed again");
         // An object that becomes short is served at once, although others wait.
         events.push(Event::Apply(view(149, 149, 1_500)));
         let (held, _, _) = kept(vec![events.clone()]).await;

@@ -82,12 +82,12 @@ pub async fn run(operator: Controllers) {
         reported,
     };
     let (leads, identity) = (leading.subscribe(), election.identity.clone());
-    let told = DesiredStores { always_cached: kept, wanted, store_options, synced: synced.clone() };
+    let desired = DesiredStores { always_cached: kept, wanted, store_options, synced: synced.clone() };
     let mut tasks = ControllerTasks::default();
     let electing = client.clone();
     tasks.start(async move { election::run(electing, election, &leading).await });
     tasks.start(admission_policy::follow(client.clone(), policy.clone()));
-    tasks.start(desired_stores::run(field_cache_changes, field_caches, definitions, results, told));
+    tasks.start(desired_stores::run(field_cache_changes, field_caches, definitions, results, desired));
     tasks.start(async move { views::serve(replica, views, view_changes, view_results, &synced).await });
     tasks.start(write_while_leading(client.clone(), written, leads, identity));
     tasks.start(phases::follow(registry, changed));

@@ -51,9 +51,9 @@ pub(super) enum LeaseAction {
 }
 
 /// The action for a Lease that has not changed for `unchanged`.
-pub(super) fn lease_action(held: &LeaseSpec, identity: &str, unchanged: Duration) -> LeaseAction {
-    let holder = held.holder_identity.as_deref().unwrap_or_default();
-    let seconds = u64::try_from(held.lease_duration_seconds.unwrap_or_default()).unwrap_or_default();
+pub(super) fn lease_action(current: &LeaseSpec, identity: &str, unchanged: Duration) -> LeaseAction {
+    let holder = current.holder_identity.as_deref().unwrap_or_default();
+    let seconds = u64::try_from(current.lease_duration_seconds.unwrap_or_default()).unwrap_or_default();
     if holder == identity {
         LeaseAction::Renew
     } else if holder.is_empty() || unchanged >= Duration::from_secs(seconds) {
@@ -64,15 +64,18 @@ pub(super) fn lease_action(held: &LeaseSpec, identity: &str, unchanged: Duration
 }
 
 /// The Lease after this replica has acquired or renewed it. Its transitions count holders.
-pub(super) fn next_lease(held: Option<&LeaseSpec>, election: &Election, now: MicroTime) -> LeaseSpec {
-    let is_ours = held.and_then(|held| held.holder_identity.as_ref()) == Some(&election.identity);
-    let transitions = held.and_then(|held| held.lease_transitions);
+pub(super) fn next_lease(current: Option<&LeaseSpec>, election: &Election, now: MicroTime) -> LeaseSpec {
+    let is_ours = current.and_then(|current| current.holder_identity.as_ref()) == Some(&election.identity);
+    let transitions = current.and_then(|current| current.lease_transitions);
     LeaseSpec {
         holder_identity: Some(election.identity.clone()),
         lease_duration_seconds: i32::try_from(election.lease_duration.as_secs()).ok(),
-        acquire_time: held.filter(|_| is_ours).and_then(|held| held.acquire_time.clone()).or(Some(now.clone())),
+        acquire_time: current
+            .filter(|_| is_ours)
+            .and_then(|current| current.acquire_time.clone())
+            .or(Some(now.clone())),
         renew_time: Some(now),
-        lease_transitions: match (held, is_ours) {
+        lease_transitions: match (current, is_ours) {
             (None, _) => Some(0),
             (Some(_), true) => transitions,
             (Some(_), false) => Some(transitions.unwrap_or_default() + 1),
@@ -169,17 +172,17 @@ async fn step(
         let lease = Lease { metadata, spec: Some(next_lease(None, election, now())) };
         return took(leases.create(&PostParams::default(), &lease).await);
     };
-    let held = lease.spec.clone().unwrap_or_default();
+    let current = lease.spec.clone().unwrap_or_default();
     let since = match seen {
-        Some((last, since)) if *last == held => *since,
+        Some((last, since)) if *last == current => *since,
         _ => Instant::now(),
     };
-    *seen = Some((held.clone(), since));
-    match lease_action(&held, &election.identity, since.elapsed()) {
+    *seen = Some((current.clone(), since));
+    match lease_action(&current, &election.identity, since.elapsed()) {
         LeaseAction::Wait => Ok(false),
         LeaseAction::Renew | LeaseAction::Take => {
             // With the version that was read: of two that take it at once, one is refused.
-            lease.spec = Some(next_lease(Some(&held), election, now()));
+            lease.spec = Some(next_lease(Some(&current), election, now()));
             took(leases.replace(&election.name, &PostParams::default(), &lease).await)
         }
     }

@@ -19,12 +19,12 @@ const MAX_NOTE: usize = 1000;
 pub(super) async fn record(
     recorder: &Recorder,
     about: &ObjectReference,
-    held: &[Condition],
+    current: &[Condition],
     finding: Option<&Finding>,
     action: &str,
 ) {
     let Some(finding) = finding.filter(|finding| !PASSING.contains(&&*finding.reason)) else { return };
-    if condition(held, finding.kind).is_some_and(|said| said.reason == finding.reason) {
+    if condition(current, finding.kind).is_some_and(|known| known.reason == finding.reason) {
         return;
     }
     let event = Event {

@@ -80,34 +80,39 @@ async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Resul
     let Some(result) = result.filter(|result| Some(result.generation) == field_cache.metadata.generation) else {
         return Ok(Action::requeue(COUNTS_EVERY));
     };
-    let held = field_cache.status.clone().unwrap_or_default();
+    let previous = field_cache.status.clone().unwrap_or_default();
     let wanted: Vec<&Gvr> = result.stores.iter().map(|store| &store.gvr).collect();
-    let stores = Stores::of(&context.replica, &wanted);
+    let stores = Stores::observe(&context.replica, &wanted);
     let findings = findings(&result, &stores);
     let may_count = {
         let counted = context.counted.lock().unwrap_or_else(PoisonError::into_inner);
-        held.objects.is_none() || counted.get(&name).is_none_or(|last| last.elapsed() >= COUNTS_EVERY)
+        previous.objects.is_none() || counted.get(&name).is_none_or(|last| last.elapsed() >= COUNTS_EVERY)
     };
     let count = |shown: Option<i64>, real: u64| if may_count { coarse(shown, real) } else { shown.unwrap_or_default() };
     let is_ready = findings.iter().any(|finding| finding.kind == READY && finding.status == ConditionStatus::True);
     let status = FieldCacheStatus {
-        conditions: conditions(&held.conditions, &findings, field_cache.metadata.generation, jiff::Timestamp::now()),
+        conditions: conditions(
+            &previous.conditions,
+            &findings,
+            field_cache.metadata.generation,
+            jiff::Timestamp::now(),
+        ),
         versions: match &wanted[..] {
             // The versions are still known when the resource is served again.
-            [] => held.versions.clone(),
+            [] => previous.versions.clone(),
             wanted => wanted.iter().map(|gvr| gvr.version.to_string()).collect(),
         },
-        objects: is_ready.then(|| count(held.objects, stores.objects)),
-        bytes: is_ready.then(|| count(held.bytes, stores.bytes)),
+        objects: is_ready.then(|| count(previous.objects, stores.objects)),
+        bytes: is_ready.then(|| count(previous.bytes, stores.bytes)),
     };
-    if status != held {
+    if status != previous {
         let patch = json!({
             "apiVersion": FieldCache::api_version(&()), "kind": FieldCache::kind(&()),
             "metadata": { "name": name }, "status": status,
         });
         context.api.patch_status(&name, &PatchParams::apply(FIELD_MANAGER).force(), &Patch::Apply(&patch)).await?;
         context.logged.lock().unwrap_or_else(PoisonError::into_inner).forget();
-        if (status.objects, status.bytes) != (held.objects, held.bytes) {
+        if (status.objects, status.bytes) != (previous.objects, previous.bytes) {
             let mut counted = context.counted.lock().unwrap_or_else(PoisonError::into_inner);
             counted.insert(name.clone(), Instant::now());
         }
@@ -116,7 +121,8 @@ async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Resul
         let of = |kind| findings.iter().find(|finding: &&Finding| finding.kind == kind);
         let accepted = of(ACCEPTED).filter(is_partial).filter(|finding| finding.reason != MEMORY_LIMIT);
         for finding in [accepted, of(READY), of(PREFERRED_ONLY)] {
-            events::record(&context.recorder, &field_cache.object_ref(&()), &held.conditions, finding, "Sync").await;
+            events::record(&context.recorder, &field_cache.object_ref(&()), &previous.conditions, finding, "Sync")
+                .await;
         }
     }
     context.reported.set(ReportedKind::FieldCache, &name, &findings);
@@ -149,7 +155,7 @@ struct Stores {
 
 impl Stores {
     /// The state of the stores of a FieldCache: objects, bytes, and the first that is not ready.
-    fn of(replica: &ReplicaState, wanted: &[&Gvr]) -> Stores {
+    fn observe(replica: &ReplicaState, wanted: &[&Gvr]) -> Stores {
         let catalog = replica.registry.catalog();
         let mut stores = Stores { objects: 0, bytes: 0, waiting: None };
         for gvr in wanted {
@@ -163,9 +169,9 @@ impl Stores {
                     continue;
                 }
                 Some(LoadState::Loading(progress)) => ("Loading", progress),
-                Some(LoadState::Refused { code: 403, message }) => (FORBIDDEN, message),
-                Some(LoadState::Refused { code: 401, message }) => ("Unauthorized", message),
-                Some(LoadState::Refused { message, .. }) => ("SourceFailed", message),
+                Some(LoadState::SourceError { code: 403, message }) => (FORBIDDEN, message),
+                Some(LoadState::SourceError { code: 401, message }) => ("Unauthorized", message),
+                Some(LoadState::SourceError { message, .. }) => ("SourceFailed", message),
                 Some(LoadState::OverMemory(over)) => (MEMORY_LIMIT, over.to_string()),
                 Some(LoadState::Idle | LoadState::Gone(_)) | None => ("Loading", "not loaded yet".to_owned()),
             };

@@ -35,7 +35,7 @@ pub struct ReportedConditions {
 
 impl ReportedConditions {
     /// The conditions of this kind.
-    fn of(&self, kind: ReportedKind) -> &Mutex<Objects> {
+    fn of_kind(&self, kind: ReportedKind) -> &Mutex<Objects> {
         match kind {
             ReportedKind::FieldCache => &self.field_caches,
             ReportedKind::View => &self.views,
@@ -59,7 +59,7 @@ impl ReportedConditions {
 
     /// Replaces the conditions of an object.
     pub fn set(&self, kind: ReportedKind, name: &str, findings: &[Finding]) {
-        let mut objects = self.of(kind).lock().unwrap_or_else(PoisonError::into_inner);
+        let mut objects = self.of_kind(kind).lock().unwrap_or_else(PoisonError::into_inner);
         if objects.len() < MOST_OBJECTS || objects.contains_key(name) {
             let conditions = findings.iter().map(|finding| (finding.kind, finding.status)).collect();
             objects.insert(name.to_owned(), conditions);
@@ -68,11 +68,11 @@ impl ReportedConditions {
 
     /// Drops objects that do not exist.
     pub fn retain(&self, kind: ReportedKind, exists: impl Fn(&str) -> bool) {
-        self.of(kind).lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| exists(name));
+        self.of_kind(kind).lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| exists(name));
     }
 
     /// The objects and their conditions, by name.
     pub fn conditions(&self, kind: ReportedKind) -> BTreeMap<String, Vec<ReportedCondition>> {
-        self.of(kind).lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.of_kind(kind).lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -190,7 +190,7 @@ fn accepted(versions: &[ResourceVersion]) -> Finding {
 pub async fn run(
     client: Client,
     mut replica: ReplicaState,
-    held: reflector::Store<SelectableResource>,
+    existing: reflector::Store<SelectableResource>,
     changes: impl Stream<Item = ()>,
 ) {
     let api: Api<SelectableResource> = Api::all(client);
@@ -205,7 +205,7 @@ pub async fn run(
         let known = validations.clone();
         let wanted = compute(move || describe(&definitions, &results, &known)).await;
         let documents = hashes(&replica, &wanted).await;
-        match compare(&api, &held, &wanted, &documents).await.first() {
+        match compare(&api, &existing, &wanted, &documents).await.first() {
             None => logged.forget(),
             Some((name, error)) => {
                 let problem = described(error);
@@ -253,14 +253,14 @@ async fn hashes(
 /// not be written, with errors: one that fails does not stop the others.
 async fn compare(
     api: &Api<SelectableResource>,
-    held: &reflector::Store<SelectableResource>,
+    existing: &reflector::Store<SelectableResource>,
     wanted: &BTreeMap<String, Described>,
     documents: &Result<BTreeMap<String, String>, String>,
 ) -> Vec<(String, kube::Error)> {
-    let held: BTreeMap<String, Arc<SelectableResource>> =
-        held.state().into_iter().map(|object| (object.name_any(), object)).collect();
+    let existing: BTreeMap<String, Arc<SelectableResource>> =
+        existing.state().into_iter().map(|object| (object.name_any(), object)).collect();
     let mut failed = Vec::new();
-    for (name, object) in &held {
+    for (name, object) in &existing {
         if !wanted.contains_key(name) && object.metadata.deletion_timestamp.is_none() {
             let only_this = Preconditions { uid: object.uid(), resource_version: None };
             let parameters = DeleteParams { preconditions: Some(only_this), ..DeleteParams::default() };
@@ -273,7 +273,7 @@ async fn compare(
         }
     }
     for (name, described) in wanted {
-        if let Err(error) = write(api, name, held.get(name).map(|object| &**object), described, documents).await {
+        if let Err(error) = write(api, name, existing.get(name).map(|object| &**object), described, documents).await {
             // Without an API server, each further write would wait as long.
             let is_answer = matches!(error, kube::Error::Api(_));
             failed.push((name.clone(), error));

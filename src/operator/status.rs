@@ -71,8 +71,8 @@ pub fn conditions(
     let made = |finding: &Finding| {
         let status = finding.status.as_str();
         let since = condition(previous, finding.kind)
-            .filter(|held| held.status == status)
-            .map_or(Time(now), |held| held.last_transition_time.clone());
+            .filter(|before| before.status == status)
+            .map_or(Time(now), |before| before.last_transition_time.clone());
         Condition {
             type_: finding.kind.to_owned(),
             status: status.to_owned(),

@@ -80,7 +80,7 @@ pub struct EvaluationInputs {
 
 impl EvaluationInputs {
     /// The parts of a FieldCache, and of the definitions, that its result depends on.
-    fn of(field_cache: &Arc<FieldCache>, definitions: &Definitions) -> EvaluationInputs {
+    fn new(field_cache: &Arc<FieldCache>, definitions: &Definitions) -> EvaluationInputs {
         let (spec, name) = (&field_cache.spec, field_cache.spec.object_name());
         let served = definitions.versions(&spec.group, &spec.resource);
         let served =
@@ -125,7 +125,7 @@ pub async fn evaluate_all(
     let mut next = EvaluatedFieldCaches::new();
     for field_cache in field_caches {
         let name = field_cache.name_any();
-        let basis = EvaluationInputs::of(field_cache, definitions);
+        let basis = EvaluationInputs::new(field_cache, definitions);
         let generation = field_cache.metadata.generation.unwrap_or_default();
         let result = match last.remove(&name).filter(|(made_of, _)| made_of.is_same(&basis)) {
             Some((_, kept)) if kept.generation == generation => kept,

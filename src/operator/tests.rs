@@ -365,7 +365,7 @@ fn a_replica_knows_what_there_is_to_serve_once_its_stores_are_in_the_catalog_and
     registry.replace(catalog(&[&pods]), |_| None);
     assert_eq!((failing(), synced.knows(&registry)), (vec!["store/pods.v1".to_owned()], true), "known, and not read");
     let message = "no permission".to_owned();
-    pods.state.publish(LoadState::Refused { code: 403, message: message.clone() });
+    pods.state.publish(LoadState::SourceError { code: 403, message: message.clone() });
     let store = synced.probe(&registry).pop().unwrap();
     assert_eq!(store, ("store/pods.v1".to_owned(), Readiness::Unavailable(message)), "never told to be ready");
     registry.replace(catalog(&[]), |_| None);
@@ -392,7 +392,7 @@ fn a_store_that_is_added_later_leaves_a_replica_ready() {
     expect(&[&pods, &hats]);
     assert_eq!(readiness("pods"), Some(Readiness::NotReady(progress())), "it was there at the start");
     assert_eq!(readiness("hats"), Some(Readiness::Loading(progress())), "it was added while the first one is read");
-    pods.state.publish(LoadState::Refused { code: 403, message: "no permission".to_owned() });
+    pods.state.publish(LoadState::SourceError { code: 403, message: "no permission".to_owned() });
     assert_eq!(readiness("pods"), Some(Readiness::Unavailable("no permission".to_owned())));
     pods.state.publish(loading());
     assert_eq!(readiness("pods"), Some(Readiness::Loading(progress())), "others were served meanwhile");

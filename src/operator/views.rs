@@ -280,10 +280,10 @@ pub async fn serve(
             if policy != admission_policy::unread() {
                 synced.views_served();
             }
-            view_results.send_if_modified(|held| {
-                let differs = *held != *now;
+            view_results.send_if_modified(|current| {
+                let differs = *current != *now;
                 if differs {
-                    *held = now.clone();
+                    *current = now.clone();
                 }
                 differs
             });
@@ -349,13 +349,13 @@ async fn reconcile(view: Arc<View>, context: Arc<Context>) -> Result<Action, kub
     let Some(result) = result.filter(|result| Some(result.generation) == view.metadata.generation) else {
         return Ok(Action::requeue(COMPARE_EVERY));
     };
-    let held = view.status.clone().unwrap_or_default();
+    let current = view.status.clone().unwrap_or_default();
     let findings = findings(&result, &context.replica);
     let status = ViewStatus {
-        conditions: conditions(&held.conditions, &findings, view.metadata.generation, jiff::Timestamp::now()),
+        conditions: conditions(&current.conditions, &findings, view.metadata.generation, jiff::Timestamp::now()),
         endpoint: result.outcome.is_ok().then(|| context.address.endpoint(&name)),
     };
-    if status != held {
+    if status != current {
         let patch = json!({
             "apiVersion": View::api_version(&()), "kind": View::kind(&()),
             "metadata": { "name": name }, "status": status,
@@ -364,7 +364,7 @@ async fn reconcile(view: Arc<View>, context: Arc<Context>) -> Result<Action, kub
         context.logged.lock().unwrap_or_else(PoisonError::into_inner).forget();
         for kind in [READY, CONSUMER_NAMESPACED] {
             let finding = findings.iter().find(|finding| finding.kind == kind);
-            events::record(&context.recorder, &view.object_ref(&()), &held.conditions, finding, "Serve").await;
+            events::record(&context.recorder, &view.object_ref(&()), &current.conditions, finding, "Serve").await;
         }
     }
     context.reported.set(ReportedKind::View, &name, &findings);

@@ -60,7 +60,7 @@ struct RuntimeClass {
 
 impl Runtime {
     /// Looks up the RuntimeClass of the new Pod of a review.
-    pub async fn of(spec: &PlacementReviewSpec, catalog: &Catalog, patience: Duration) -> Runtime {
+    pub async fn look_up(spec: &PlacementReviewSpec, catalog: &Catalog, patience: Duration) -> Runtime {
         let Some(name) = runtime_class(spec) else { return Runtime::NotNamed };
         let Some(resource) = catalog.resource(&Gvr::new("node.k8s.io", "v1", "runtimeclasses")) else {
             return Runtime::NotCached(name);
@@ -159,8 +159,11 @@ pub fn answer(
         AdmissionError::Forbidden(message) => Unanswered::Forbidden(message),
     })?;
     let lives = stores.lives();
-    let lag =
-        lives.iter().filter(|live| live.freshness().last_progress().is_some()).map(|live| live.freshness().lag()).max();
+    let lag = lives
+        .iter()
+        .filter(|resource_state| resource_state.freshness().last_progress().is_some())
+        .map(|resource_state| resource_state.freshness().lag())
+        .max();
     let age = lag.map(|lag| i64::try_from(lag.as_secs()).unwrap_or(i64::MAX));
     let mut status = reviewed.answer.summary(indexed.resource_versions.clone(), age);
     let is_told = |warning: &&Warning| validation != FieldValidation::Ignore || !warning.is_unknown_field();
@@ -168,9 +171,9 @@ pub fn answer(
     status.warnings.extend(warnings);
     status.warnings.extend(indexed.unreadable.iter().cloned());
     let is_sent = |warning: &&Warning| warning.is_upstream() && !warning.is_unknown_field();
-    let told = reviewed.warnings.iter().filter(is_sent).map(|warning| warning.within(outer).to_string());
-    let told = told.collect();
-    Ok(ReviewOutcome { answer: reviewed.answer, status, warnings: told })
+    let warnings = reviewed.warnings.iter().filter(is_sent).map(|warning| warning.within(outer).to_string());
+    let warnings = warnings.collect();
+    Ok(ReviewOutcome { answer: reviewed.answer, status, warnings })
 }
 
 /// Prefixes the paths of errors in the Pod, so that they are paths in the review.

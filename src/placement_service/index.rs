@@ -104,7 +104,7 @@ impl PlacementStores {
     ///
     /// # Errors
     /// The first that is missing.
-    pub async fn of(catalog: &Catalog, patience: Duration) -> Result<PlacementStores, MissingStore> {
+    pub async fn load(catalog: &Catalog, patience: Duration) -> Result<PlacementStores, MissingStore> {
         let [nodes, pods, namespaces] = NEEDED.map(|resource| find(catalog, resource));
         let (nodes, pods, namespaces) = (nodes?, pods?, namespaces?);
         // Asked for at the same time: they load side by side.
@@ -267,7 +267,7 @@ impl LongParts {
 /// The position up to which one store has been followed.
 #[derive(Debug)]
 struct Place {
-    live: Arc<ResourceState>,
+    resource_state: Arc<ResourceState>,
     epoch: u64,
     end: HistoryCursor,
     version: Version,
@@ -275,12 +275,12 @@ struct Place {
 
 impl Place {
     /// The position of a snapshot.
-    fn of(held: &StoreSnapshot) -> Place {
+    fn of_snapshot(snapshot: &StoreSnapshot) -> Place {
         Place {
-            live: held.resource.state.clone(),
-            epoch: held.snapshot.epoch(),
-            end: held.snapshot.end(),
-            version: held.snapshot.version(),
+            resource_state: snapshot.resource.state.clone(),
+            epoch: snapshot.snapshot.epoch(),
+            end: snapshot.snapshot.end(),
+            version: snapshot.snapshot.version(),
         }
     }
 }
@@ -372,7 +372,7 @@ fn ready(resource: &Arc<Resource>) -> Option<StoreSnapshot> {
         LoadState::Ready(snapshot) => Some(StoreSnapshot { resource: resource.clone(), snapshot }),
         LoadState::Idle
         | LoadState::Loading(_)
-        | LoadState::Refused { .. }
+        | LoadState::SourceError { .. }
         | LoadState::OverMemory(_)
         | LoadState::Gone(_) => None,
     }
@@ -412,7 +412,7 @@ impl Index {
     fn new(stores: &PlacementStores, account: Account) -> Index {
         let mut index = Index {
             cluster: ClusterIndex::default(),
-            places: stores.all().map(Place::of),
+            places: stores.all().map(Place::of_snapshot),
             unreadable: BTreeMap::new(),
             long: LongParts::default(),
             account,
@@ -428,7 +428,7 @@ impl Index {
     /// Whether the index follows these stores, and their histories reach back to its position.
     fn follows(&self, stores: &PlacementStores) -> bool {
         self.places.iter().zip(stores.all()).all(|(place, held)| {
-            Arc::ptr_eq(&place.live, &held.resource.state)
+            Arc::ptr_eq(&place.resource_state, &held.resource.state)
                 && place.epoch == held.snapshot.epoch()
                 && (held.snapshot.end() <= place.end || held.snapshot.changes(place.end).is_some())
         })
@@ -457,7 +457,7 @@ impl Index {
                     None => self.remove(kind, key),
                 }
             }
-            self.places[kind] = Place::of(held);
+            self.places[kind] = Place::of_snapshot(held);
         }
         self
     }

@@ -222,7 +222,7 @@ impl Catalog {
     pub fn readiness(&self, gvr: &Gvr) -> Readiness {
         match self.store(gvr).map(|resource| resource.state.load_state()) {
             Some(LoadState::Ready(_)) => Readiness::Ready,
-            Some(LoadState::Refused { message, .. }) => Readiness::Unavailable(message),
+            Some(LoadState::SourceError { message, .. }) => Readiness::Unavailable(message),
             Some(LoadState::OverMemory(over)) => Readiness::Unavailable(over.to_string()),
             Some(LoadState::Loading(progress)) => Readiness::NotReady(progress),
             Some(LoadState::Idle | LoadState::Gone(_)) | None => Readiness::NotReady("about to be read".to_owned()),

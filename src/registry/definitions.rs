@@ -39,7 +39,7 @@ pub struct Definition {
 
 impl Definitions {
     /// Collects resources, definitions and groups.
-    pub fn of(resources: &[Resource], crds: &[Arc<Crd>], groups: Vec<ApiGroup>) -> Definitions {
+    pub fn new(resources: &[Resource], crds: &[Arc<Crd>], groups: Vec<ApiGroup>) -> Definitions {
         let definition = |resource: &Resource| Definition {
             kind: resource.kind.clone(),
             scope: resource.scope,
@@ -56,7 +56,7 @@ impl Definitions {
 
     /// The versions in which a resource is served, the preferred one first; none when there is no such resource.
     pub fn versions(&self, group: &str, resource: &str) -> Vec<(Gvr, &Definition)> {
-        let versions = self.groups.iter().filter(|held| held.name == group).flat_map(|held| &held.versions);
+        let versions = self.groups.iter().filter(|each| each.name == group).flat_map(|each| &each.versions);
         versions
             .filter_map(|version| {
                 let gvr = Gvr::new(group, version, resource);

@@ -35,10 +35,10 @@ static MAKING_WHOLE: Mutex<()> = Mutex::new(());
 /// View shows of a document does not change when only something else in the document changes, and a reader of the part
 /// alone must not learn of that.
 #[derive(Debug, Default)]
-pub(super) struct ServedSince(Mutex<Held>);
+pub(super) struct ServedSince(Mutex<ServedState>);
 
 #[derive(Debug, Default)]
-struct Held {
+struct ServedState {
     /// States so far.
     states: u64,
     /// The newest state that a response has contained: its number, its hash and its time.
@@ -46,22 +46,22 @@ struct Held {
 }
 
 impl ServedSince {
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, ServedState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The number of the next state.
     fn state(&self) -> u64 {
-        let mut held = self.lock();
-        held.states += 1;
-        held.states
+        let mut served = self.lock();
+        served.states += 1;
+        served.states
     }
 
     /// Last-Modified of a state with this hash. A response may still have an earlier state while others have a later
     /// one.
-    fn of(&self, state: u64, hash: &str, now: Timestamp) -> Timestamp {
-        let mut held = self.lock();
-        match &mut held.answered {
+    fn last_modified(&self, state: u64, hash: &str, now: Timestamp) -> Timestamp {
+        let mut served = self.lock();
+        match &mut served.answered {
             Some((last, answered, since)) if answered == hash => {
                 *last = state.max(*last);
                 *since
@@ -162,7 +162,7 @@ impl DocumentSet {
 
     /// Last-Modified of the index: the time of the first response with it.
     pub fn since(&self, now: Timestamp) -> Timestamp {
-        self.since.of(self.state, &self.index().hash, now)
+        self.since.last_modified(self.state, &self.index().hash, now)
     }
 
     /// The index of the v3 documents. Builds them all, for their hashes.
@@ -233,7 +233,7 @@ impl DocumentForms {
 
     /// Last-Modified: the time of the first response with it.
     pub fn since(&self, now: Timestamp) -> Timestamp {
-        self.since.of(self.state, &self.document().hash, now)
+        self.since.last_modified(self.state, &self.document().hash, now)
     }
 
     /// Whether the form in one encoding has been created. The hash is that of the JSON.

@@ -16,7 +16,7 @@ use crate::store::Snapshot;
 /// A Pod of whose labels or name a selection was made.
 #[derive(Debug)]
 pub struct FollowedPod {
-    live: Arc<ResourceState>,
+    state: Arc<ResourceState>,
     subscription: Subscription,
     key: String,
     uid: String,
@@ -29,7 +29,7 @@ pub struct FollowedPod {
 impl FollowedPod {
     /// Follows a Pod of this store; `None` if no Pod has that uid.
     pub fn new(
-        live: &Arc<ResourceState>,
+        state: &Arc<ResourceState>,
         snapshot: &Snapshot,
         (namespace, name, uid): (&str, &str, &str),
         terms: &Arc<ConsumerTerms>,
@@ -42,11 +42,11 @@ impl FollowedPod {
         };
         let key = format!("{namespace}/{name}");
         // Changes since the snapshot are found at the first look: a new mailbox is marked as overflowed.
-        let subscription = live.dispatcher().subscribe(&selection, false);
+        let subscription = state.dispatcher().subscribe(&selection, false);
         let pod = snapshot.get(&key)?;
         let labels = PodHead::read(pod)?.asks_for(uid, terms)?;
-        let (live, uid, terms, version) = (live.clone(), uid.to_owned(), terms.clone(), pod.version());
-        Some(FollowedPod { live, subscription, key, uid, terms, version, labels })
+        let (state, uid, terms, version) = (state.clone(), uid.to_owned(), terms.clone(), pod.version());
+        Some(FollowedPod { state, subscription, key, uid, terms, version, labels })
     }
 
     /// The requirements that its labels make.
@@ -68,7 +68,7 @@ impl FollowedPod {
             },
             MailboxContents::Overflowed => None,
         };
-        match self.live.load_state() {
+        match self.state.load_state() {
             LoadState::Ready(snapshot) => {
                 let Some(pod) = snapshot.get(&self.key).filter(|pod| pod.version() != self.version) else {
                     return snapshot.get(&self.key).is_none();
@@ -86,7 +86,7 @@ impl FollowedPod {
             }
             LoadState::Gone(_) => true,
             // The state of the Pod is unknown for now, and the caller has the right to what was shown.
-            LoadState::Idle | LoadState::Loading(_) | LoadState::Refused { .. } | LoadState::OverMemory(_) => false,
+            LoadState::Idle | LoadState::Loading(_) | LoadState::SourceError { .. } | LoadState::OverMemory(_) => false,
         }
     }
 

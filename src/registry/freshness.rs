@@ -138,11 +138,11 @@ impl Freshness {
     }
 
     /// Records the newest version of the source, which was requested at this moment.
-    pub fn note_source_version(&self, asked: Instant, version: Version) {
-        self.source_version.send_if_modified(|held| {
-            let is_newer = held.is_none_or(|held| held.requested_at <= asked);
+    pub fn note_source_version(&self, requested_at: Instant, version: Version) {
+        self.source_version.send_if_modified(|current| {
+            let is_newer = current.is_none_or(|current| current.requested_at <= requested_at);
             if is_newer {
-                *held = Some(SourceVersion { requested_at: asked, version });
+                *current = Some(SourceVersion { requested_at, version });
             }
             is_newer
         });
@@ -150,7 +150,7 @@ impl Freshness {
 
     /// Registers a reader that waits for this version: the feed requests progress immediately. False if the source
     /// has just reported that it is far from the version; then no request is sent.
-    #[must_use = "a reader must not wait for a version that nobody asks for"]
+    #[must_use = "a reader must not wait for a version that no request asks for"]
     pub fn want(&self, version: Version) -> bool {
         let now = Instant::now();
         let source_version = *self.source_version.borrow();
@@ -161,10 +161,10 @@ impl Freshness {
         if is_far {
             return false;
         }
-        self.awaited.send_if_modified(|held| {
-            let open = held.filter(|held| held.until > now && !self.is_answered(held));
+        self.awaited.send_if_modified(|current| {
+            let open = current.filter(|current| current.until > now && !self.is_answered(current));
             let wanted = open.map_or(version, |open| open.version.max(version));
-            *held = Some(AwaitedVersion { version: wanted, since: now, until: now + WISH });
+            *current = Some(AwaitedVersion { version: wanted, since: now, until: now + WISH });
             open.is_none_or(|open| open.version < version)
         });
         true
@@ -174,8 +174,8 @@ impl Freshness {
     /// Then no client can have seen that version there before. Safe to drop at any point.
     pub async fn lacks(&self, version: Version, since: Instant) {
         let mut statements = self.source_version.subscribe();
-        let lacks = |held: &Option<SourceVersion>| {
-            held.is_some_and(|held| held.requested_at >= since && held.version < version)
+        let lacks = |current: &Option<SourceVersion>| {
+            current.is_some_and(|current| current.requested_at >= since && current.version < version)
         };
         if statements.wait_for(lacks).await.is_err() {
             std::future::pending().await

@@ -31,7 +31,7 @@ pub enum LoadState {
     /// Being read from its source; the text describes the progress, or the obstacle.
     Loading(String),
     /// The source rejects the list; it is tried again with pauses.
-    Refused {
+    SourceError {
         /// The HTTP status of the source's response: 401, 403, or another one that came several times.
         code: u16,
         /// For the client: who rejected what, and the remedy.
@@ -102,8 +102,8 @@ pub enum LoadPhase {
     Idle,
     /// Being read.
     Loading,
-    /// The source refuses to show it.
-    Refused,
+    /// The source rejects the list.
+    SourceError,
     /// There is no memory for it: the reason `MemoryLimit` of a condition.
     OverMemory,
     /// A complete store.
@@ -118,7 +118,7 @@ impl LoadState {
         match self {
             LoadState::Idle => LoadPhase::Idle,
             LoadState::Loading(_) => LoadPhase::Loading,
-            LoadState::Refused { .. } => LoadPhase::Refused,
+            LoadState::SourceError { .. } => LoadPhase::SourceError,
             LoadState::OverMemory(_) => LoadPhase::OverMemory,
             LoadState::Ready(_) => LoadPhase::Ready,
             LoadState::Gone(_) => LoadPhase::Gone,
@@ -174,9 +174,9 @@ pub enum NotReady {
     /// Not loaded within the time that the request could wait.
     #[error("storage is (re)initializing: {0}")]
     Loading(String),
-    /// The source refuses to show it.
+    /// The source rejects the list.
     #[error("{message}")]
-    Refused {
+    SourceError {
         /// The HTTP status that the source answered: 401 or 403.
         code: u16,
         /// Who rejected what, and the remedy.
@@ -225,7 +225,7 @@ impl ResourceState {
             LoadState::Gone(_)
             | LoadState::Idle
             | LoadState::Loading(_)
-            | LoadState::Refused { .. }
+            | LoadState::SourceError { .. }
             | LoadState::OverMemory(_) => None,
         };
         let had_copy = copy.is_some();
@@ -279,24 +279,24 @@ impl ResourceState {
             LoadState::Ready(snapshot) => Some(snapshot.clone()),
             LoadState::Idle
             | LoadState::Loading(_)
-            | LoadState::Refused { .. }
+            | LoadState::SourceError { .. }
             | LoadState::OverMemory(_)
             | LoadState::Gone(_) => None,
         };
         let phase = state.phase();
         let mut before = None;
-        let is_shown = self.state.send_if_modified(|held| {
-            if matches!(held, LoadState::Gone(_)) {
+        let is_shown = self.state.send_if_modified(|current| {
+            if matches!(current, LoadState::Gone(_)) {
                 return false;
             }
-            if let LoadState::Ready(snapshot) = held {
+            if let LoadState::Ready(snapshot) = current {
                 before = Some(snapshot.version());
             }
-            *held = state;
+            *current = state;
             true
         });
         if is_shown {
-            self.phase.send_if_modified(|held| std::mem::replace(held, phase) != phase);
+            self.phase.send_if_modified(|current| std::mem::replace(current, phase) != phase);
         }
         match snapshot {
             Some(snapshot) if is_shown => {
@@ -383,7 +383,7 @@ impl ResourceState {
             LoadState::Ready(snapshot) => Ok(snapshot),
             LoadState::Loading(progress) => Err(NotReady::Loading(progress)),
             LoadState::Idle => Err(NotReady::Loading("not started".to_owned())),
-            LoadState::Refused { code, message } => Err(NotReady::Refused { code, message }),
+            LoadState::SourceError { code, message } => Err(NotReady::SourceError { code, message }),
             LoadState::OverMemory(over) => Err(NotReady::OverMemory(over)),
             LoadState::Gone(_) => Err(NotReady::Gone),
         }
@@ -501,12 +501,12 @@ impl ResourceState {
         let called = Instant::now();
         let mut last = self.source_version.lock().await;
         match *last {
-            Some((asked, version)) if asked >= called => Ok(version),
+            Some((requested_at, version)) if requested_at >= called => Ok(version),
             _ => {
-                let asked = Instant::now();
+                let requested_at = Instant::now();
                 let version = ask.await?;
-                self.freshness.note_source_version(asked, version);
-                *last = Some((asked, version));
+                self.freshness.note_source_version(requested_at, version);
+                *last = Some((requested_at, version));
                 Ok(version)
             }
         }

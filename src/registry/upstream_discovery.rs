@@ -66,12 +66,12 @@ impl OfferedResource {
 impl UpstreamDiscovery {
     /// A resource of a group and version.
     pub fn resource(&self, group: &str, version: &str, name: &str) -> Option<&OfferedResource> {
-        self.version(group, version)?.resources.iter().find(|held| held.name == name)
+        self.version(group, version)?.resources.iter().find(|resource| resource.name == name)
     }
 
     /// A group and version of it.
     pub fn version(&self, group: &str, version: &str) -> Option<&OfferedVersion> {
-        let group = self.groups.iter().find(|held| held.name == group)?;
-        group.versions.iter().find(|held| held.name == version)
+        let group = self.groups.iter().find(|each| each.name == group)?;
+        group.versions.iter().find(|each| each.name == version)
     }
 }

@@ -53,7 +53,7 @@ pub enum ViewState {
     /// The View is served.
     Served(Arc<View>),
     /// The View is not served, for this reason.
-    Refused(String),
+    NotServed(String),
 }
 
 /// All of them, by name.
@@ -85,14 +85,14 @@ impl View {
 
     /// The part of a catalog that the View shows.
     pub fn catalog(&self, whole: &Arc<Catalog>) -> Arc<Catalog> {
-        let mut held = self.lock_catalog();
-        match &held.made {
+        let mut built = self.lock_catalog();
+        match &built.made {
             Some((of, catalog)) if Arc::ptr_eq(of, whole) => catalog.clone(),
             _ => {
                 let catalog = Arc::new(self.make(whole));
                 // A request may have begun before the server served another one.
-                if held.whole.as_ref().is_none_or(|served| std::ptr::eq(served.as_ptr(), Arc::as_ptr(whole))) {
-                    held.made = Some((whole.clone(), catalog.clone()));
+                if built.whole.as_ref().is_none_or(|served| std::ptr::eq(served.as_ptr(), Arc::as_ptr(whole))) {
+                    built.made = Some((whole.clone(), catalog.clone()));
                 }
                 catalog
             }
@@ -102,10 +102,10 @@ impl View {
     /// Marks a catalog as the served one, and releases what was built from another. That would retain all definitions
     /// of the other catalog until the next request for the View.
     fn serve(&self, whole: &Arc<Catalog>) {
-        let mut held = self.lock_catalog();
-        held.whole = Some(Arc::downgrade(whole));
-        let made = held.made.take_if(|(of, _)| !Arc::ptr_eq(of, whole));
-        drop(held);
+        let mut built = self.lock_catalog();
+        built.whole = Some(Arc::downgrade(whole));
+        let made = built.made.take_if(|(of, _)| !Arc::ptr_eq(of, whole));
+        drop(built);
         drop(made);
     }
 
@@ -133,12 +133,12 @@ impl View {
             (!versions.is_empty()).then(|| ApiGroup { name: group.name.clone(), versions })
         });
         let groups = groups.collect();
-        let mut held = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.documents.lock().unwrap_or_else(PoisonError::into_inner);
         let documents = whole
             .documents
             .clone()
-            .map(|documents| Arc::new(ViewDocuments::new(documents, &resources, held.as_deref())));
-        held.clone_from(&documents);
+            .map(|documents| Arc::new(ViewDocuments::new(documents, &resources, cached.as_deref())));
+        cached.clone_from(&documents);
         // For the order of resources and their hashes: nothing is shown of resources that the View does not serve.
         let mut catalog = Catalog::new(groups, resources, whole.version.clone());
         catalog.offers = whole.offers.clone();
@@ -159,21 +159,21 @@ pub(super) fn serve(views: &Views, whole: &Arc<Catalog>) {
 }
 
 /// The Views to serve. Unchanged ones continue; the others end.
-pub(super) fn replaced(held: &Views, wanted: ViewDefinitions) -> Views {
+pub(super) fn replaced(current: &Views, wanted: ViewDefinitions) -> Views {
     let next: Views = wanted
         .into_iter()
         .map(|(name, verdict)| {
-            let state = match (verdict, held.get(&name)) {
+            let state = match (verdict, current.get(&name)) {
                 (Ok(definition), Some(ViewState::Served(view))) if view.definition == definition => {
                     ViewState::Served(view.clone())
                 }
                 (Ok(definition), _) => ViewState::Served(Arc::new(View::new(name.clone(), definition))),
-                (Err(problem), _) => ViewState::Refused(problem),
+                (Err(problem), _) => ViewState::NotServed(problem),
             };
             (name, state)
         })
         .collect();
-    for (name, state) in held {
+    for (name, state) in current {
         let ViewState::Served(view) = state else { continue };
         let is_kept = matches!(next.get(name), Some(ViewState::Served(kept)) if Arc::ptr_eq(kept, view));
         if !is_kept {

@@ -77,7 +77,7 @@ impl RequestInfo {
             None => (None, path),
         };
         let decoded = percent_decode(inside, false);
-        let read = decoded.as_deref().map_or(ReadPath::UNREADABLE, ReadPath::of);
+        let read = decoded.as_deref().map_or(ReadPath::UNREADABLE, ReadPath::parse);
         let path = decoded.unwrap_or_else(|| inside.to_owned());
         let verb = verb(method, &read, &query);
         RequestInfo { method: method.clone(), view, path, query, verb, read, selectors: OnceLock::new() }
@@ -111,7 +111,7 @@ impl RequestInfo {
 
     /// The selectors of the request, which are read now if they have not been.
     pub fn selectors(&self) -> &Selectors {
-        self.selectors.get_or_init(|| Selectors::of(&self.query))
+        self.selectors.get_or_init(|| Selectors::parse(&self.query))
     }
 
     /// Whether the path, or a part of it between backslashes, leads up. A proxy on the way to the API server may clean such a path.
@@ -122,7 +122,7 @@ impl RequestInfo {
     /// The resource that the path names after a proxy has cleaned it: without empty and `.` parts, and with backslashes as slashes.
     pub fn cleaned_resource(&self) -> Option<ResourcePath> {
         let parts: Vec<&str> = self.path.split(['/', '\\']).filter(|part| !part.is_empty() && *part != ".").collect();
-        let route = ReadPath::of(&format!("/{}", parts.join("/"))).route;
+        let route = ReadPath::parse(&format!("/{}", parts.join("/"))).route;
         if let Route::Resource(resource) = route { Some(resource) } else { None }
     }
 
@@ -148,10 +148,10 @@ impl RequestInfo {
 
 impl Selectors {
     /// Parses the selectors of a query. Long ones are not parsed.
-    fn of(query: &Query) -> Selectors {
+    fn parse(query: &Query) -> Selectors {
         let short = |key| query.get(key).filter(|text| text.len() <= LONGEST_SELECTOR);
-        let fields = Selector::of(short("fieldSelector").map(FieldSelector::parse));
-        let labels = Selector::of(short("labelSelector").map(LabelSelector::parse));
+        let fields = Selector::from_result(short("fieldSelector").map(FieldSelector::parse));
+        let labels = Selector::from_result(short("labelSelector").map(LabelSelector::parse));
         let count = fields.read().map_or(0, |selector| selector.requirements.len())
             + labels.read().map_or(0, |selector| selector.requirements.len());
         if count <= MOST_REQUIREMENTS { Selectors { fields, labels } } else { Selectors::default() }
@@ -160,7 +160,7 @@ impl Selectors {
 
 impl<S> Selector<S> {
     /// The result of parsing; `None`: the query has no such selector.
-    fn of<E>(parsed: Option<Result<S, E>>) -> Selector<S> {
+    fn from_result<E>(parsed: Option<Result<S, E>>) -> Selector<S> {
         match parsed {
             None => Selector::NotRead,
             Some(Err(_)) => Selector::Invalid,

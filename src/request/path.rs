@@ -88,7 +88,7 @@ impl ReadPath {
     pub const UNREADABLE: ReadPath = ReadPath { route: Route::Unknown, verb: None, unrouted: Ok(None) };
 
     /// Reads a path after percent-decoding. Go's server decodes before it splits, so `%2F` separates like `/`.
-    pub fn of(path: &str) -> ReadPath {
+    pub fn parse(path: &str) -> ReadPath {
         let trimmed = path.trim_matches('/');
         let parts: Vec<&str> = trimmed.split('/').collect();
         let named = named_resource(&parts);

@@ -53,7 +53,7 @@ impl CertificateStore {
 pub(super) struct CertificateRenewer {
     store: CertificateStore,
     names: Vec<String>,
-    held: SelfSignedCertificate,
+    current: SelfSignedCertificate,
     replacer: Replacer,
     authorities: watch::Sender<Vec<u8>>,
 }
@@ -74,11 +74,11 @@ impl CertificateRenewer {
     ) -> anyhow::Result<(CertificateRenewer, Tls)> {
         let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
         names.extend_from_slice(more_names);
-        let held = settled(&store, &names).await?;
+        let current = settled(&store, &names).await?;
         let (tls, replacer) =
-            Tls::in_memory(&held.serving.certificate, &held.serving.key, DeferredClientVerifier::verifier())?;
-        let authorities = watch::Sender::new(bundle(&held));
-        Ok((CertificateRenewer { store, names, held, replacer, authorities }, tls))
+            Tls::in_memory(&current.serving.certificate, &current.serving.key, DeferredClientVerifier::verifier())?;
+        let authorities = watch::Sender::new(bundle(&current));
+        Ok((CertificateRenewer { store, names, current, replacer, authorities }, tls))
     }
 
     /// The certificate authorities, PEM; changes when they are renewed.
@@ -101,19 +101,19 @@ impl CertificateRenewer {
     async fn look(&mut self) -> anyhow::Result<()> {
         // Another replica may have renewed a Secret. A folder belongs to this replica.
         let is_own = !matches!(self.store, CertificateStore::Secret(..));
-        if is_own && matches!(due(now(), Some(&self.held), &self.names), Due::Nothing { .. }) {
+        if is_own && matches!(due(now(), Some(&self.current), &self.names), Due::Nothing { .. }) {
             return Ok(());
         }
         let found = match self.store {
             CertificateStore::Memory => {
-                renew(now(), Some(self.held.clone()), &self.names).context("making a certificate")?
+                renew(now(), Some(self.current.clone()), &self.names).context("making a certificate")?
             }
             CertificateStore::Folder(_) | CertificateStore::Secret(..) => settled(&self.store, &self.names).await?,
         };
-        if found != self.held {
+        if found != self.current {
             self.replacer.replace(&found.serving.certificate, &found.serving.key)?;
             self.authorities.send_replace(bundle(&found));
-            self.held = found;
+            self.current = found;
             tracing::info!("serving with a renewed self-signed certificate");
         }
         Ok(())
@@ -121,8 +121,8 @@ impl CertificateRenewer {
 }
 
 /// The bundle of all authorities: clients know the next one before it signs.
-fn bundle(held: &SelfSignedCertificate) -> Vec<u8> {
-    held.authorities.iter().map(|authority| &*authority.certificate).collect::<String>().into_bytes()
+fn bundle(current: &SelfSignedCertificate) -> Vec<u8> {
+    current.authorities.iter().map(|authority| &*authority.certificate).collect::<String>().into_bytes()
 }
 
 /// Loads the certificate, renews what is due, and stores the result.
@@ -133,16 +133,16 @@ async fn settled(store: &CertificateStore, names: &[String]) -> anyhow::Result<S
             CertificateStore::Folder(folder) => (read(folder)?, None),
             CertificateStore::Secret(api, name) => read_secret(api, name).await?,
         };
-        let held = renew(now(), found.clone(), names).context("making a certificate")?;
-        if found.as_ref() == Some(&held) {
-            return Ok(held);
+        let current = renew(now(), found.clone(), names).context("making a certificate")?;
+        if found.as_ref() == Some(&current) {
+            return Ok(current);
         }
         match store {
-            CertificateStore::Memory => return Ok(held),
-            CertificateStore::Folder(folder) => return write(folder, &held).map(|()| held),
+            CertificateStore::Memory => return Ok(current),
+            CertificateStore::Folder(folder) => return write(folder, &current).map(|()| current),
             CertificateStore::Secret(api, name) => {
-                if write_secret(api, name, &held, version).await? {
-                    return Ok(held);
+                if write_secret(api, name, &current, version).await? {
+                    return Ok(current);
                 }
             }
         }
@@ -166,11 +166,11 @@ async fn read_secret(api: &Api<Secret>, name: &str) -> anyhow::Result<(Option<Se
 async fn write_secret(
     api: &Api<Secret>,
     name: &str,
-    held: &SelfSignedCertificate,
+    current: &SelfSignedCertificate,
     version: Option<String>,
 ) -> anyhow::Result<bool> {
     let data: BTreeMap<&str, ByteString> =
-        FILES.into_iter().zip(held.files()).map(|(file, text)| (file, ByteString(text.into_bytes()))).collect();
+        FILES.into_iter().zip(current.files()).map(|(file, text)| (file, ByteString(text.into_bytes()))).collect();
     let secret: Secret = serde_json::from_value(json!({
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls",
         "metadata": {
@@ -216,10 +216,10 @@ fn read(folder: &Path) -> anyhow::Result<Option<SelfSignedCertificate>> {
 }
 
 /// Writes each file and renames it, so that readers never see a part of one.
-fn write(folder: &Path, held: &SelfSignedCertificate) -> anyhow::Result<()> {
+fn write(folder: &Path, current: &SelfSignedCertificate) -> anyhow::Result<()> {
     let failed = || format!("--cert-dir: {} cannot be written; name a folder of this user", folder.display());
     fs::create_dir_all(folder).with_context(failed)?;
-    for (name, text) in FILES.iter().zip(held.files()) {
+    for (name, text) in FILES.iter().zip(current.files()) {
         let staged = folder.join(format!(".{name}"));
         let mode = if name.ends_with(".key") { 0o600 } else { 0o644 };
         let mut file = fs::OpenOptions::new()

@@ -17,7 +17,7 @@ pub(super) struct AuditIds {
 
 impl AuditIds {
     /// The client's own id if it sent one. Else a new one in the usual form, made of the start of the process and the number of the response.
-    pub(super) fn of(&self, headers: &HeaderMap) -> HeaderValue {
+    pub(super) fn id_for(&self, headers: &HeaderMap) -> HeaderValue {
         if let Some(sent) = headers.get("audit-id").filter(|sent| !sent.is_empty() && sent.len() <= 64) {
             return sent.clone();
         }

@@ -61,14 +61,14 @@ impl Auditing<'_> {
         if !log.policy().contains(class) {
             return None;
         }
-        let attributes = Attributes::of(info).ok();
+        let attributes = Attributes::from_request(info).ok();
         let headers = &head.headers;
         let text = |name: &str| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
         let peer = head.extensions.get::<Arc<Peer>>().and_then(|peer| peer.address);
         let now = (self.server.settings.clock)();
         let name = info.view.as_ref().map(|view| (VIEW, view.name.clone()));
         let begun = Event {
-            audit_id: String::from_utf8_lossy(self.server.audit_ids.of(&head.headers).as_bytes()).into_owned(),
+            audit_id: String::from_utf8_lossy(self.server.audit_ids.id_for(&head.headers).as_bytes()).into_owned(),
             stage: Stage::ResponseComplete,
             uri: event::uri(match head.extensions.get::<LongQuery>() {
                 Some(query) => format!("{}?{query}", head.uri.path()),

@@ -31,7 +31,7 @@ pub(super) enum BuiltinGroupVisibility {
 
 impl BuiltinGroupVisibility {
     /// The visibility at the root of a server with Views, for a user.
-    pub(super) fn of(user: &str) -> BuiltinGroupVisibility {
+    pub(super) fn for_user(user: &str) -> BuiltinGroupVisibility {
         if AGGREGATORS.contains(&user) { BuiltinGroupVisibility::Alone } else { BuiltinGroupVisibility::Beside }
     }
 }

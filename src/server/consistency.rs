@@ -1,7 +1,7 @@
 //! Consistency of reads: what a read waits for, and the header that reports it.
 //!
 //! A strong read requests the source's current version, by the metadata of one object, which costs the same for any
-//! number of objects. If the store has reached that version, it answers at once. If not, the source is asked for a
+//! number of objects. If the store has reached that version, it answers at once. If not, the source is queried for a
 //! progress notification (`registry::Freshness`), or answers itself where forwarding is permitted. This module does
 //! not choose past states: `read` waits for exact versions and pages.
 
@@ -110,14 +110,16 @@ pub(super) async fn needed(
 /// # Errors
 /// 504 with upstream's cause when the store does not reach it in time.
 pub(super) async fn reach(
-    live: &ResourceState,
-    held: Snapshot,
+    resource_state: &ResourceState,
+    snapshot: Snapshot,
     version: Option<Version>,
 ) -> Result<(Snapshot, ReadFrom), NoResponse> {
-    match version.filter(|version| held.version() < *version) {
-        None => Ok((held, ReadFrom::Own)),
+    match version.filter(|version| snapshot.version() < *version) {
+        None => Ok((snapshot, ReadFrom::Own)),
         // Boxed, because every read has a place for it and few wait.
-        Some(version) => Ok((Box::pin(read::not_older_than(live, held, version)).await?, ReadFrom::CatchUp)),
+        Some(version) => {
+            Ok((Box::pin(read::not_older_than(resource_state, snapshot, version)).await?, ReadFrom::CatchUp))
+        }
     }
 }
 
@@ -131,26 +133,26 @@ pub(super) async fn newest(
     server: &ServerState,
     context: &RequestContext<'_>,
     resource: &Resource,
-    held: Snapshot,
+    snapshot: Snapshot,
     is_known_behind: bool,
 ) -> Result<(Snapshot, ReadFrom), NoResponse> {
     let needed = needed(server, context, resource).await?;
     let is_strong = consistency(server, context)? == ReadConsistency::Strong;
     // Progress during the request to the source counts.
-    let held = match resource.state.load_state() {
+    let snapshot = match resource.state.load_state() {
         LoadState::Ready(newest) if is_strong => newest,
         LoadState::Idle
         | LoadState::Loading(_)
-        | LoadState::Refused { .. }
+        | LoadState::SourceError { .. }
         | LoadState::OverMemory(_)
         | LoadState::Ready(_)
-        | LoadState::Gone(_) => held,
+        | LoadState::Gone(_) => snapshot,
     };
     let may_hand_on = is_strong && is_known_behind && server.upstream().is_some();
-    if may_hand_on && needed.is_some_and(|version| held.version() < version) {
+    if may_hand_on && needed.is_some_and(|version| snapshot.version() < version) {
         return Err(NoResponse::Forward);
     }
-    reach(&resource.state, held, needed).await
+    reach(&resource.state, snapshot, needed).await
 }
 
 /// Requests the source's version of a resource. Another fieldcache must not answer with the version of its own store.

@@ -54,7 +54,7 @@ impl RequestContext<'_> {
     pub(super) fn own_group(&self) -> BuiltinGroupVisibility {
         match &self.authorized {
             _ if self.view.is_some() => BuiltinGroupVisibility::Hidden,
-            Some(authorized) => BuiltinGroupVisibility::of(&authorized.identity.user),
+            Some(authorized) => BuiltinGroupVisibility::for_user(&authorized.identity.user),
             None => BuiltinGroupVisibility::WithoutViews,
         }
     }

@@ -39,7 +39,7 @@ impl PassThrough {
                 !reads || !(is_offered || catalog.group(name).is_some() || name == builtin_group::GROUP)
             }
             Route::GroupVersion(GroupVersion { group, version }) => {
-                let is_served = catalog.group(group).is_some_and(|held| held.versions.contains(version))
+                let is_served = catalog.group(group).is_some_and(|served| served.versions.contains(version))
                     || (group == builtin_group::GROUP && version == builtin_group::VERSION);
                 !reads || !(is_served || catalog.offers.version(group, version).is_some())
             }

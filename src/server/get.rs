@@ -59,9 +59,9 @@ async fn answer_in(
     });
     match subresource {
         None => {}
-        Some("status") if resource.subresources.iter().any(|held| held.name == "status") => {}
+        Some("status") if resource.subresources.iter().any(|subresource| subresource.name == "status") => {}
         // The other subresources are no views of the object: scale has a kind of its own, log and exec are streams.
-        Some(known) if resource.subresources.iter().any(|held| held.name == known) => {
+        Some(known) if resource.subresources.iter().any(|subresource| subresource.name == known) => {
             let mut gvr = address.gvr.clone();
             gvr.resource = format!("{}/{known}", gvr.resource);
             return Err(ApiError::MethodNotAllowed { verb: "get", gvr }.into());
@@ -213,7 +213,7 @@ fn form(
             shown.write_single(resource, &mut json);
         }
         Representation::Partial(version) => shown.write_partial(&format!("meta.k8s.io/{version}"), &mut json),
-        Representation::Table(version) => return Ok(Content::Table(server.columns.of(resource, version, include))),
+        Representation::Table(version) => return Ok(Content::Table(server.columns.get(resource, version, include))),
     }
     Ok(Content::Document(json))
 }

@@ -125,7 +125,7 @@ async fn answer_in(
     let is_rendered = agreed.format == Format::Yaml || matches!(agreed.form, Representation::Table(_));
     let longest = if is_rendered { page.objects.longest() } else { 0 };
     let table = match &agreed.form {
-        Representation::Table(version) => Some(server.columns.of(resource, version, include)),
+        Representation::Table(version) => Some(server.columns.get(resource, version, include)),
         Representation::Whole
         | Representation::Partial(_)
         | Representation::PartialList(_)
@@ -135,7 +135,7 @@ async fn answer_in(
         let catalog = server.catalog(context);
         // In a box: what it holds meanwhile is held by no list in another format.
         let written = Box::pin(async {
-            let Some(shape) = protobuf::Objects::of(&catalog, resource, &agreed.form) else { return Ok(None) };
+            let Some(shape) = protobuf::Objects::for_format(&catalog, resource, &agreed.form) else { return Ok(None) };
             // Both listings are in memory while the length is measured, which takes many turns.
             let both_bytes = 2 * held_bytes;
             let of_both = (both_bytes > 0).then(|| server.limits.unread().admit(context.user, both_bytes));
@@ -327,10 +327,15 @@ impl Wanted {
     }
 
     /// The state to show, from a snapshot that is new enough.
-    fn state(&self, live: &ResourceState, snapshot: Snapshot, selection: &Selection) -> Result<State, ApiError> {
+    fn state(
+        &self,
+        resource_state: &ResourceState,
+        snapshot: Snapshot,
+        selection: &Selection,
+    ) -> Result<State, ApiError> {
         let WantedState::Exactly(version) = self.state else { return Ok(State::current(snapshot)) };
         let namespace = selection.namespace.as_deref();
-        let state = if live.is_past(version) { None } else { State::at(snapshot, version, namespace).ok() };
+        let state = if resource_state.is_past(version) { None } else { State::at(snapshot, version, namespace).ok() };
         state.ok_or_else(|| match &self.start {
             Some((start, _)) => ApiError::Expired {
                 message: EXPIRED_PAGE.to_owned(),
@@ -466,9 +471,9 @@ fn pieces(
         objects = PageObjects::Kept(sorted.into_iter());
         show = Box::new(Some);
     }
-    let held = snapshot.hold(objects);
-    let revocation = held.revocation();
-    let objects = std::iter::from_fn(move || held.with(Iterator::next).flatten());
+    let pinned = snapshot.hold(objects);
+    let revocation = pinned.revocation();
+    let objects = std::iter::from_fn(move || pinned.with(Iterator::next).flatten());
     if let Some(columns) = table {
         return (table::pieces(columns, columns.envelope(&meta), objects, show, format, clock()), revocation);
     }
@@ -521,11 +526,12 @@ async fn encoded_pieces(
     resource: &Arc<Resource>,
     shape: protobuf::Objects,
 ) -> Result<Option<(Pieces, Revocation)>, ApiError> {
-    let held = state.snapshot().hold(Twice { measured: again.objects, written: page.objects });
+    let pinned = state.snapshot().hold(Twice { measured: again.objects, written: page.objects });
     drop(state);
     let (mut encoder, mut length) = (Encoder::default(), 0);
     loop {
-        let measured = held.with(|objects| measure(&mut objects.measured, resource, &shape, &mut encoder, &mut length));
+        let measured =
+            pinned.with(|objects| measure(&mut objects.measured, resource, &shape, &mut encoder, &mut length));
         match measured.ok_or_else(past::let_go)? {
             Measured::All => break,
             Measured::Some => tokio::task::yield_now().await,
@@ -534,8 +540,8 @@ async fn encoded_pieces(
     }
     let (head, tail) =
         shape.around(&mut encoder, &page.meta, length).map_err(|error| ApiError::Internal(error.to_string()))?;
-    let revocation = held.revocation();
-    let objects = std::iter::from_fn(move || held.with(|objects| objects.written.next()).flatten());
+    let revocation = pinned.revocation();
+    let objects = std::iter::from_fn(move || pinned.with(|objects| objects.written.next()).flatten());
     let (show, resource) = (show(resource), resource.clone());
     let mut json = Vec::new();
     let write = move |object: Object, out: &mut Vec<u8>| {

@@ -31,7 +31,7 @@ pub(super) fn refuse_method(method: &Method, address: &ResourcePath, resource: &
         None if *method == Method::GET || !is_built_in => return Ok(()),
         verb => verb.unwrap_or_default(),
     };
-    let is_known = |below: &str| resource.subresources.iter().any(|held| held.name == below);
+    let is_known = |below: &str| resource.subresources.iter().any(|subresource| subresource.name == below);
     match address.subresource.as_deref() {
         Some(below) if is_built_in && !is_known(below) => Err(ApiError::UnknownResource),
         Some(below) if !is_known(below.split('/').next().unwrap_or_default()) => {

@@ -150,7 +150,7 @@ impl Server {
             let audit_id = noted.audited().and_then(|audited| HeaderValue::from_str(audited.audit_id()).ok());
             headers.insert(
                 HeaderName::from_static("audit-id"),
-                audit_id.unwrap_or_else(|| self.state.audit_ids.of(&parts.headers)),
+                audit_id.unwrap_or_else(|| self.state.audit_ids.id_for(&parts.headers)),
             );
         }
         if !headers.contains_key(CACHE_CONTROL) {
@@ -331,8 +331,8 @@ impl Server {
         mut response: Response<Body>,
     ) -> Result<Response<Body>, ApiError> {
         let (body, unread) = (response.body_mut(), self.state.limits.unread());
-        let held = body.may_hold().map(|bytes| bytes + audited as u64);
-        let share = held.map(|bytes| unread.admit(user, bytes)).transpose().map_err(ApiError::Limited)?;
+        let may_hold = body.may_hold().map(|bytes| bytes + audited as u64);
+        let share = may_hold.map(|bytes| unread.admit(user, bytes)).transpose().map_err(ApiError::Limited)?;
         if share.is_some() || body.is_stream() {
             body.count_unread(unread.meter(user, body.is_stream(), share));
         }
@@ -487,7 +487,7 @@ impl Server {
     fn is_refused(&self, address: &ResourcePath) -> bool {
         let catalog = self.state.registry.catalog();
         let state = catalog.resource(&address.gvr).map(|resource| resource.state.load_state());
-        matches!(state, Some(LoadState::Refused { code: 403, .. }))
+        matches!(state, Some(LoadState::SourceError { code: 403, .. }))
     }
 
     /// Handles a request for a resource that has a store.
@@ -546,7 +546,7 @@ impl Answers for Server {
         };
         let mut response = turn.work(|| failed(&failure, Format::Json, false));
         let headers = response.headers_mut();
-        headers.insert(HeaderName::from_static("audit-id"), self.state.audit_ids.of(&HeaderMap::new()));
+        headers.insert(HeaderName::from_static("audit-id"), self.state.audit_ids.id_for(&HeaderMap::new()));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
         self.tally.count(None, RequestOutcome::rejected(failure.code().as_u16()), begun.elapsed());
         completed(self.limits().unread(), connection, method, 0, response)

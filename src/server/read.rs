@@ -66,17 +66,17 @@ pub fn namespace_of<'a>(resource: &Resource, address: &'a ResourcePath) -> Optio
 ///
 /// # Errors
 /// 429 while loading, 403 or 503 when the source refuses, 503 for want of memory; [`NoResponse::Retry`] when the resource went.
-pub async fn snapshot(live: &ResourceState, patience: Duration) -> Result<Snapshot, NoResponse> {
-    live.snapshot(patience).await.map_err(not_ready)
+pub async fn snapshot(resource_state: &ResourceState, patience: Duration) -> Result<Snapshot, NoResponse> {
+    resource_state.snapshot(patience).await.map_err(not_ready)
 }
 
 /// The error for a store that is not ready.
 pub fn not_ready(not_ready: NotReady) -> NoResponse {
     NoResponse::Error(match not_ready {
         NotReady::Loading(progress) => ApiError::Loading(progress),
-        NotReady::Refused { code: 403, message } => ApiError::Forbidden(message),
+        NotReady::SourceError { code: 403, message } => ApiError::Forbidden(message),
         // Upstream's 401 would mean that the client's own credentials are wrong; they are not used here.
-        NotReady::Refused { message, .. } => ApiError::Unavailable(message),
+        NotReady::SourceError { message, .. } => ApiError::Unavailable(message),
         NotReady::OverMemory(over) => ApiError::Limited(Limited::memory(&over)),
         NotReady::Gone => return NoResponse::Retry,
     })
@@ -86,29 +86,37 @@ pub fn not_ready(not_ready: NotReady) -> NoResponse {
 ///
 /// # Errors
 /// 503 that says how long the source has been silent, and why if that is known.
-pub async fn at_most_behind(live: &ResourceState, most: Option<Duration>) -> Result<(), ApiError> {
+pub async fn at_most_behind(resource_state: &ResourceState, most: Option<Duration>) -> Result<(), ApiError> {
     let Some(most) = most else { return Ok(()) };
-    live.freshness().at_most(most, FRESHNESS_WAIT).await.map_err(|lagging| ApiError::Unavailable(lagging.to_string()))
+    resource_state
+        .freshness()
+        .at_most(most, FRESHNESS_WAIT)
+        .await
+        .map_err(|lagging| ApiError::Unavailable(lagging.to_string()))
 }
 
-/// A snapshot not older than `version`, after waiting up to three seconds while the source is asked for progress. The
+/// A snapshot not older than `version`, after waiting up to three seconds while the source is queried for progress. The
 /// wait ends as soon as the source has reported that it has not reached that version either.
 ///
 /// # Errors
 /// 504 with upstream's cause when the store does not reach it; [`NoResponse::Retry`] when the resource went.
-pub async fn not_older_than(live: &ResourceState, held: Snapshot, version: Version) -> Result<Snapshot, NoResponse> {
-    if held.version() >= version {
-        return Ok(held);
+pub async fn not_older_than(
+    resource_state: &ResourceState,
+    served: Snapshot,
+    version: Version,
+) -> Result<Snapshot, NoResponse> {
+    if served.version() >= version {
+        return Ok(served);
     }
     let since = Instant::now();
-    if !live.freshness().want(version) {
-        return Err(ApiError::TooLargeVersion { requested: version, current: held.version() }.into());
+    if !resource_state.freshness().want(version) {
+        return Err(ApiError::TooLargeVersion { requested: version, current: served.version() }.into());
     }
-    let mut states = live.subscribe();
+    let mut states = resource_state.subscribe();
     let reached = states.wait_for(|state| match state {
         LoadState::Ready(snapshot) => snapshot.version() >= version,
         LoadState::Gone(_) => true,
-        LoadState::Idle | LoadState::Loading(_) | LoadState::Refused { .. } | LoadState::OverMemory(_) => false,
+        LoadState::Idle | LoadState::Loading(_) | LoadState::SourceError { .. } | LoadState::OverMemory(_) => false,
     });
     let waited = tokio::select! {
         biased;
@@ -116,16 +124,16 @@ pub async fn not_older_than(live: &ResourceState, held: Snapshot, version: Versi
             Ok(Ok(state)) => Some(state.clone()),
             Ok(Err(_)) | Err(_) => None,
         },
-        () = live.freshness().lacks(version, since) => None,
+        () = resource_state.freshness().lacks(version, since) => None,
     };
-    match (waited, live.load_state()) {
+    match (waited, resource_state.load_state()) {
         (Some(LoadState::Ready(snapshot)), _) => Ok(snapshot),
         (Some(LoadState::Gone(_)), _) => Err(NoResponse::Retry),
         (_, LoadState::Ready(newest)) if newest.version() >= version => Ok(newest),
         (_, LoadState::Ready(newest)) => {
             Err(ApiError::TooLargeVersion { requested: version, current: newest.version() }.into())
         }
-        _ => Err(ApiError::TooLargeVersion { requested: version, current: held.version() }.into()),
+        _ => Err(ApiError::TooLargeVersion { requested: version, current: served.version() }.into()),
     }
 }
 
@@ -174,7 +182,7 @@ pub async fn in_turns<Done>(
     if let Poll::Ready(done) = futures::poll!(work.as_mut()) {
         return Ok(done);
     }
-    let held = snapshot.hold(work);
+    let served = snapshot.hold(work);
     drop(snapshot);
     // It has woken this task already, and this turn is over.
     let mut is_next_turn = false;
@@ -182,7 +190,7 @@ pub async fn in_turns<Done>(
         if !std::mem::replace(&mut is_next_turn, true) {
             return Poll::Pending;
         }
-        match held.with(|work| work.as_mut().poll(context)) {
+        match served.with(|work| work.as_mut().poll(context)) {
             Some(poll) => poll.map(Ok),
             None => Poll::Ready(Err(past::let_go())),
         }

@@ -2,7 +2,7 @@
 //!
 //! The stores of the resource learn that version before the client gets its response, and reads wait for it. The
 //! version in the response itself is best. The response to a deletion has none: if the store has that very object, it
-//! is watched until the object is gone, which takes moments. For everything else, the cluster is asked for its
+//! is watched until the object is gone, which takes moments. For everything else, the cluster is queried for its
 //! current version. That is never too early, but may be later than any change of the resource; then a read waits for
 //! a progress notification.
 
@@ -77,14 +77,14 @@ impl<'a> Write<'a> {
         let mut holders = Vec::new();
         if context.info.method == Method::DELETE && address.subresource.is_none() {
             holders.extend(
-                showing(&server.registry, address).into_iter().filter_map(|resource| Holder::of(resource, address)),
+                showing(&server.registry, address).into_iter().filter_map(|resource| Holder::find(resource, address)),
             );
         }
         Some(Write { address, method: &context.info.method, user: context.user, holders })
     }
 
     /// Sets in the stores the version from which on the write is visible. The body is returned unchanged, with its
-    /// place among the bodies in memory if it was read. Without a place, the API server is asked for the version
+    /// place among the bodies in memory if it was read. Without a place, the API server is queried for the version
     /// instead.
     pub(super) async fn done(
         &self,
@@ -151,7 +151,7 @@ impl<'a> Write<'a> {
 
 impl Holder {
     /// The store of a deleted object, if it is complete and has the object.
-    fn of(resource: Arc<Resource>, address: &ResourcePath) -> Option<Holder> {
+    fn find(resource: Arc<Resource>, address: &ResourcePath) -> Option<Holder> {
         let name = address.name.as_deref()?;
         let key = match read::namespace_of(&resource, address) {
             Some(namespace) => format!("{namespace}/{name}"),
@@ -170,14 +170,14 @@ impl Holder {
             LoadState::Ready(snapshot) => snapshot.get(&self.key).is_none_or(|object| {
                 object.version() != self.version && uid_of(&object.json()).as_ref() != Some(&self.uid)
             }),
-            LoadState::Gone(_) | LoadState::Refused { .. } | LoadState::OverMemory(_) => true,
+            LoadState::Gone(_) | LoadState::SourceError { .. } | LoadState::OverMemory(_) => true,
             LoadState::Idle | LoadState::Loading(_) => false,
         });
         match &*settled.await.ok()? {
             LoadState::Ready(snapshot) => Some(snapshot.version()),
             LoadState::Idle
             | LoadState::Loading(_)
-            | LoadState::Refused { .. }
+            | LoadState::SourceError { .. }
             | LoadState::OverMemory(_)
             | LoadState::Gone(_) => None,
         }

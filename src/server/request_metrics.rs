@@ -151,7 +151,7 @@ impl Verb {
     }
 
     /// The verb of a request for a resource (upstream CanonicalVerb and cleanVerb).
-    fn of(method: &Method, headers: &HeaderMap, address: &ResourcePath, query: &Query) -> Verb {
+    fn from_request(method: &Method, headers: &HeaderMap, address: &ResourcePath, query: &Query) -> Verb {
         let is_apply = || headers.get(CONTENT_TYPE).is_some_and(|value| value == "application/apply-patch+yaml");
         match (Verb::of_method(method), address.subresource.as_deref()) {
             (_, Some("log" | "exec" | "portforward" | "attach" | "proxy")) => Verb::Connect,
@@ -258,7 +258,7 @@ impl RequestRecord {
         address: &ResourcePath,
         resource: &Arc<Resource>,
     ) {
-        let verb = Verb::of(&info.method, headers, address, &info.query);
+        let verb = Verb::from_request(&info.method, headers, address, &info.query);
         let selects = matches!(verb, Verb::List | Verb::Watch);
         let has = |key: &str| selects && info.query.get(key).is_some_and(|text| !text.is_empty());
         let _ = self.served.set(Served {

@@ -52,7 +52,7 @@ impl ViewRequest {
         match registry.view(name) {
             Some(ViewState::Served(view)) => Ok(ViewRequest { view, prefix: path.prefix.clone(), consumer: None }),
             // Only callers that may read the View itself learn the reason.
-            Some(ViewState::Refused(_)) => Err(ApiError::Unavailable(format!(
+            Some(ViewState::NotServed(_)) => Err(ApiError::Unavailable(format!(
                 "the View {name} is not served: kubectl get view {name} -o wide says why"
             ))),
             None => Err(ApiError::NotFound { gvr: views(), name: name.clone() }),

@@ -95,7 +95,7 @@ pub(super) async fn answer(
     let version = read_version(&options.version).map_err(ApiError::Bare)?.filter(|version| *version != Version::ZERO);
     let mut agreed = negotiate(context.headers, Offer::Watch, offered)?;
     let encoded = match agreed.format {
-        Format::Protobuf => protobuf::Objects::of(&catalog, resource, &agreed.form),
+        Format::Protobuf => protobuf::Objects::for_format(&catalog, resource, &agreed.form),
         Format::Json | Format::Yaml => None,
     };
     drop(catalog);
@@ -286,7 +286,7 @@ struct ProgressForwarding {
 }
 
 impl ProgressForwarding {
-    /// Reads the parameter. A reader there waits for the version in it, so the source is asked for it here.
+    /// Reads the parameter. A reader there waits for the version in it, so it is requested from the source here.
     ///
     /// Each bookmark shows a write to some object of the resource, so it is ignored in Views and for callers that may not list
     /// the whole resource: they get the bookmarks of every client.
@@ -295,9 +295,9 @@ impl ProgressForwarding {
         if context.view.is_some() || !context.may_list_all(&resource.gvr).await {
             return None;
         }
-        let live = &resource.state;
-        if matches!(live.load_state(), LoadState::Ready(snapshot) if snapshot.version() < wanted) {
-            let _is_far = !live.freshness().want(wanted);
+        let resource_state = &resource.state;
+        if matches!(resource_state.load_state(), LoadState::Ready(snapshot) if snapshot.version() < wanted) {
+            let _is_far = !resource_state.freshness().want(wanted);
         }
         Some(ProgressForwarding { last_forwarded: None })
     }
@@ -465,7 +465,7 @@ impl Watch {
             LoadState::Gone(_)
             | LoadState::Idle
             | LoadState::Loading(_)
-            | LoadState::Refused { .. }
+            | LoadState::SourceError { .. }
             | LoadState::OverMemory(_) => true,
         }
     }
@@ -615,7 +615,7 @@ impl Watch {
             | LoadState::Gone(_)
             | LoadState::Idle
             | LoadState::Loading(_)
-            | LoadState::Refused { .. }
+            | LoadState::SourceError { .. }
             | LoadState::OverMemory(_) => return false,
         };
         // A watch that began ahead of the store, at a version that is now in a relist gap.
@@ -691,7 +691,7 @@ impl Watch {
     /// Writes a change to the selection as an event.
     fn write_transition(&mut self, shown: Transition, at: Version, batch: &mut Vec<u8>) -> Result<(), ApiError> {
         let Some(shown) = shown.map(|object| self.resource.show(object)) else { return Ok(()) };
-        let (kind, shown) = WatchEventType::of(&shown, at);
+        let (kind, shown) = WatchEventType::from_transition(&shown, at);
         self.shape.write_event(&self.resource, kind, shown, batch)
     }
 

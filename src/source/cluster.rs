@@ -201,7 +201,10 @@ impl Cluster {
                         }
                     }
                     LoadState::Gone(_) => break,
-                    LoadState::Idle | LoadState::Loading(_) | LoadState::Refused { .. } | LoadState::OverMemory(_) => {}
+                    LoadState::Idle
+                    | LoadState::Loading(_)
+                    | LoadState::SourceError { .. }
+                    | LoadState::OverMemory(_) => {}
                 }
             }
         }
@@ -286,14 +289,16 @@ impl Cluster {
             if self.custom.make(crd) {
                 tokio::task::yield_now().await;
             }
-            resources.extend(self.custom.of(crd).filter(|resource| self.discovery.can_offer_custom(&resource.gvr)));
+            resources.extend(
+                self.custom.of_definition(crd).filter(|resource| self.discovery.can_offer_custom(&resource.gvr)),
+            );
         }
         let mut groups = groups(&self.discovery, &crds, &resources);
         // Without extra fields: they are validated against the resource's own fields.
         let unreadable =
             self.crds.iter().filter_map(|(name, (_, crd))| Some((name.clone(), crd.as_ref().err()?.clone())));
         let unreadable = unreadable.collect();
-        let known = Definitions { unreadable, ..Definitions::of(&resources, &crds, groups.clone()) };
+        let known = Definitions { unreadable, ..Definitions::new(&resources, &crds, groups.clone()) };
         let extra = self.settings.store_options.borrow().clone();
         for resource in &mut resources {
             extra.apply(resource);
@@ -444,9 +449,9 @@ impl Cluster {
         let logged = kept.resource.clone();
         let keeping = sync_resource(self.connection.clone(), kept, self.settings.clone(), check, delay);
         async move {
-            let live = logged.state.clone();
+            let resource_state = logged.state.clone();
             let account = Box::pin(phase_log::logged(logged, keeping)).await;
-            release_last_snapshot(&live, account).await;
+            release_last_snapshot(&resource_state, account).await;
         }
     }
 }

@@ -87,7 +87,7 @@ pub struct UpstreamResponse {
 /// Why a request failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RequestError {
-    /// No answer.
+    /// No response.
     #[error(
         "cluster {url} cannot be reached: {cause}; check that it runs and that --server or the kubeconfig names the right one"
     )]
@@ -97,9 +97,9 @@ pub enum RequestError {
         /// What went wrong.
         cause: String,
     },
-    /// An error answer.
+    /// A response with an error status.
     #[error("cluster {url} answered {code} to {path}: {message}{remedy}", remedy = remedy(*.code))]
-    Refused {
+    Status {
         /// The server URL.
         url: String,
         /// The requested path.
@@ -138,7 +138,7 @@ impl RequestError {
     /// The error without the address and the path.
     pub fn without_address(&self) -> String {
         match self {
-            RequestError::Refused { code, message, .. } => {
+            RequestError::Status { code, message, .. } => {
                 format!("the API server answered {code}: {message}{}", remedy(*code))
             }
             RequestError::Unreachable { .. } | RequestError::Broken { .. } => self.to_string(),
@@ -148,7 +148,7 @@ impl RequestError {
     /// The HTTP status of an error answer.
     pub fn code(&self) -> Option<u16> {
         match self {
-            RequestError::Refused { code, .. } => Some(*code),
+            RequestError::Status { code, .. } => Some(*code),
             RequestError::Unreachable { .. } | RequestError::Broken { .. } => None,
         }
     }
@@ -222,7 +222,7 @@ impl Connection {
             request = request.header(header::IF_NONE_MATCH, known);
         }
         let response = match self.send(path, request).await {
-            Err(RequestError::Refused { code: 304, .. }) if known.is_some() => return Ok(None),
+            Err(RequestError::Status { code: 304, .. }) if known.is_some() => return Ok(None),
             answered => answered?,
         };
         let entity_tag = response.headers().get(header::ETAG).cloned();
@@ -257,7 +257,7 @@ impl Connection {
             .await
             .map_err(|_| unreachable(format!("no answer to {path} within {} s", ANSWER_WAIT.as_secs())))?
             .map_err(|error| unreachable(chain(&error)))
-            .map(PlainBody::of)
+            .map(PlainBody::decompress)
     }
 
     /// Sends a JSON document with POST, and returns the whole response, whatever its status: a rejection may say more
@@ -296,7 +296,7 @@ impl Connection {
         };
         let too_large_version = too_large_version(&status);
         let (url, path) = (self.url.clone(), path.to_owned());
-        RequestError::Refused { url, path, code, message, too_large_version, retry_after }
+        RequestError::Status { url, path, code, message, too_large_version, retry_after }
     }
 
     /// Sends a GET, and returns the whole body.

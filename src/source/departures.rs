@@ -38,8 +38,8 @@ pub(super) fn departure(resource: &Resource, crds: Option<(Version, &KnownCrds)>
 }
 
 /// Waits until the source has had [`FAREWELL`] to send what is left of a resource that it does not serve any more.
-pub(super) async fn departure_timeout(live: &ResourceState) {
-    live.departed().await;
+pub(super) async fn departure_timeout(state: &ResourceState) {
+    state.departed().await;
     sleep(FAREWELL).await;
 }
 
@@ -47,12 +47,12 @@ pub(super) async fn departure_timeout(live: &ResourceState) {
 /// before it, so remaining ones are removed: watches send a DELETED event for each. If its version is no longer
 /// served, clients cannot read the objects in that version, so watches send the same. Otherwise a client would retain
 /// them forever, as its next list is answered with 404.
-pub(super) fn end_departed(feed: &mut Feed, live: &ResourceState) {
-    let departure = live.departure().unwrap_or(Departure::NotOffered);
+pub(super) fn end_departed(feed: &mut Feed, state: &ResourceState) {
+    let departure = state.departure().unwrap_or(Departure::NotOffered);
     match departure {
         Departure::ObjectsDeleted(version) => feed.remove_all(version),
         Departure::VersionEnded => feed.remove_all(feed.version()),
         Departure::NotOffered => {}
     }
-    live.end(departure.reason());
+    state.end(departure.reason());
 }

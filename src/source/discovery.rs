@@ -159,8 +159,8 @@ pub async fn read(connection: &Connection, known: &UpstreamDiscovery) -> Result<
     let mut discovery = Discovery::default();
     for path in ["/api", "/apis"] {
         let document = match connection.json(path, AGGREGATED).await {
-            Err(RequestError::Refused { code: 404, .. }) if path == "/api" && !has_core => continue,
-            Err(missing @ RequestError::Refused { code: 404, .. }) if path == "/apis" => {
+            Err(RequestError::Status { code: 404, .. }) if path == "/api" && !has_core => continue,
+            Err(missing @ RequestError::Status { code: 404, .. }) if path == "/apis" => {
                 read_index(connection, known, missing).await?
             }
             // One aggregated API server can make it longer than is read.

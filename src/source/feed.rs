@@ -82,12 +82,12 @@ pub struct Feed {
     /// What that list can rely on: see [`Feed::begin_new_epoch`] and [`Feed::invalidate`].
     trust: RelistMode,
     /// The memory of the store; `None` where it is not counted.
-    held: Option<Held>,
+    accounting: Option<MemoryAccounting>,
 }
 
 /// The memory of a store, which follows its changes.
 #[derive(Debug)]
-struct Held {
+struct MemoryAccounting {
     account: Account,
     /// Whether a first list is cancelled when it takes all stores past their limit.
     may_be_refused: bool,
@@ -136,7 +136,7 @@ impl Feed {
             compared: Version::ZERO,
             needs_list: true,
             trust: RelistMode::default(),
-            held: None,
+            accounting: None,
         }
     }
 
@@ -146,7 +146,7 @@ impl Feed {
     #[must_use]
     pub fn accounted(mut self, memory: &Arc<Memory>, may_be_refused: bool) -> Feed {
         self.store = self.store.pinned_by(memory.pinned());
-        self.held = Some(Held {
+        self.accounting = Some(MemoryAccounting {
             account: if may_be_refused { memory.open_store() } else { memory.open() },
             may_be_refused,
             refused: None,
@@ -160,19 +160,19 @@ impl Feed {
     /// Wakes the task that must drop the feed because of the memory limit. Taken before the feed is lent to the task
     /// that fills it.
     pub fn refusal(&self) -> Arc<Notify> {
-        self.held.as_ref().map(|held| held.account.let_go()).unwrap_or_default()
+        self.accounting.as_ref().map(|accounting| accounting.account.let_go()).unwrap_or_default()
     }
 
     /// The memory of the store when its first list was cancelled, or now if it is unloaded later; `None` if neither has
     /// happened.
     pub fn refused(&self) -> Option<quantity::Bytes> {
-        let held = self.held.as_ref()?;
-        held.refused.or_else(|| held.account.must_unload().then(|| held.account.bytes()))
+        let accounting = self.accounting.as_ref()?;
+        accounting.refused.or_else(|| accounting.account.must_unload().then(|| accounting.account.bytes()))
     }
 
     /// Drops the store. The remaining account has the memory that readers may still retain.
     pub fn into_account(self) -> Option<Account> {
-        let account = self.held.map(|held| held.account);
+        let account = self.accounting.map(|accounting| accounting.account);
         if let Some(account) = &account {
             account.end();
         }
@@ -328,46 +328,48 @@ impl Feed {
 
     /// Whether no more events are taken because of the memory limit. A list that was arriving is dropped.
     fn must_unload(&mut self, event: &SourceEvent) -> bool {
-        let Some(held) = &mut self.held else { return false };
+        let Some(accounting) = &mut self.accounting else { return false };
         let is_end = matches!(event, SourceEvent::Commit(_));
         // The size after a list must be exact.
-        held.until_walk = if is_end { 0 } else { held.until_walk.saturating_sub(1) };
-        let (events, bytes) = held.until_look;
-        held.until_look = (events.saturating_sub(1), bytes.saturating_sub(event.length()));
-        let is_due = held.until_look.0 == 0 || held.until_look.1 == 0 || is_end && !self.ready;
-        if held.refused.is_none() && is_due {
-            held.until_look = LOOK_EVERY;
+        accounting.until_walk = if is_end { 0 } else { accounting.until_walk.saturating_sub(1) };
+        let (events, bytes) = accounting.until_look;
+        accounting.until_look = (events.saturating_sub(1), bytes.saturating_sub(event.length()));
+        let is_due = accounting.until_look.0 == 0 || accounting.until_look.1 == 0 || is_end && !self.ready;
+        if accounting.refused.is_none() && is_due {
+            accounting.until_look = LOOK_EVERY;
             self.account();
         }
-        let Some(held) = self.held.as_mut().filter(|held| held.may_be_refused) else { return false };
-        let is_refused = !self.ready && held.refused.is_none() && held.account.memory().is_over();
+        let Some(accounting) = self.accounting.as_mut().filter(|accounting| accounting.may_be_refused) else {
+            return false;
+        };
+        let is_refused = !self.ready && accounting.refused.is_none() && accounting.account.memory().is_over();
         if is_refused {
-            held.refused = Some(held.account.bytes());
-            held.account.set(0);
-            held.account.let_go().notify_one();
+            accounting.refused = Some(accounting.account.bytes());
+            accounting.account.set(0);
+            accounting.account.let_go().notify_one();
         }
-        if is_refused || held.account.must_unload() {
+        if is_refused || accounting.account.must_unload() {
             self.store.abort_list();
             self.unreadable_in_list.clear();
             self.resource.state.set_relisting(false);
         }
-        held.refused.is_some() || held.account.must_unload()
+        accounting.refused.is_some() || accounting.account.must_unload()
     }
 
     /// Updates the account of the memory of the store.
     fn account(&mut self) {
-        let Some(held) = &mut self.held else { return };
-        if held.until_walk == 0 {
-            held.until_walk = WALK_EVERY.max(self.store.len() / 8);
-            held.index_bytes = self.store.index_bytes();
+        let Some(accounting) = &mut self.accounting else { return };
+        if accounting.until_walk == 0 {
+            accounting.until_walk = WALK_EVERY.max(self.store.len() / 8);
+            accounting.index_bytes = self.store.index_bytes();
         }
-        let crossed = held.account.set(self.store.held_bytes() + held.index_bytes);
+        let crossed = accounting.account.set(self.store.held_bytes() + accounting.index_bytes);
         if self.ready {
-            held.account.serve();
+            accounting.account.serve();
         }
         // A store that may be rejected is rejected, with its reason, before it is served.
-        if crossed && (self.ready || !held.may_be_refused) {
-            let memory = held.account.memory();
+        if crossed && (self.ready || !accounting.may_be_refused) {
+            let memory = accounting.account.memory();
             tracing::warn!(
                 resource = %self.resource.gvr, held = %memory.held(), limit = %memory.limit().unwrap_or_default(),
                 "the copies have grown past --memory-limit: they are served as before, but no further one is loaded until \

@@ -174,19 +174,19 @@ struct Known {
     places: Vec<Place>,
 }
 
-/// A document and what became of it.
+/// A document and its content.
 struct Place {
     line: usize,
-    found: Found,
+    found: DocumentContent,
 }
 
-enum Found {
+enum DocumentContent {
     /// An object and its kind.
     Object(Arc<Identity>, String),
     /// No object, for this reason.
-    Refused(String),
+    Invalid(String),
     /// A definition that is rejected; [`WrittenDefinition`] has the reason.
-    RefusedDefinition,
+    InvalidDefinition,
 }
 
 /// A CustomResourceDefinition in a file.
@@ -194,7 +194,7 @@ struct WrittenDefinition {
     /// Its place among the documents of the file.
     place: usize,
     line: usize,
-    /// With one sentence for each field that is left out, or why it is refused.
+    /// With one sentence for each field that is left out, or why it is rejected.
     read: Result<(Arc<Crd>, Vec<String>), String>,
 }
 
@@ -222,7 +222,7 @@ struct Schemas(HashMap<usize, (Schema, Arc<Value>)>);
 
 impl Schemas {
     /// The parsed schema, shared by all objects that use it.
-    fn of(&mut self, schema: &Schema) -> Arc<Value> {
+    fn shared(&mut self, schema: &Schema) -> Arc<Value> {
         // The address of a text that is stored here does not change.
         let read = || (schema.clone(), Arc::new(schema.to_value()));
         self.0.entry(schema.json().as_ptr().addr()).or_insert_with(read).1.clone()
@@ -290,12 +290,12 @@ impl FolderState {
             for index in 0..known.places.len() {
                 let line = known.places[index].line;
                 let (identity, kind) = match &known.places[index].found {
-                    Found::Object(identity, kind) => (identity.clone(), kind),
-                    Found::Refused(cause) => {
+                    DocumentContent::Object(identity, kind) => (identity.clone(), kind),
+                    DocumentContent::Invalid(cause) => {
                         problems.push(problem(path, line, cause.clone()));
                         continue;
                     }
-                    Found::RefusedDefinition => continue,
+                    DocumentContent::InvalidDefinition => continue,
                 };
                 if let Some((first, first_line)) = firsts.get(&identity) {
                     let name = named(kind, &identity.key);
@@ -384,13 +384,13 @@ impl FolderState {
         for (index, Document { line, value, .. }) in documents.into_iter().enumerate() {
             let refused = |definition: &WrittenDefinition| definition.place == index && definition.read.is_err();
             let (found, candidate) = if known.definitions.iter().any(refused) {
-                (Found::RefusedDefinition, None)
+                (DocumentContent::InvalidDefinition, None)
             } else {
                 match self.candidate(value, known.content.modified, written, built_in) {
                     Ok((identity, candidate)) => {
-                        (Found::Object(Arc::new(identity), candidate.kind.clone()), Some(candidate))
+                        (DocumentContent::Object(Arc::new(identity), candidate.kind.clone()), Some(candidate))
                     }
-                    Err(cause) => (Found::Refused(cause), None),
+                    Err(cause) => (DocumentContent::Invalid(cause), None),
                 }
             };
             known.places.push(Place { line, found });
@@ -424,7 +424,7 @@ impl FolderState {
             Kind::Definition => {}
             Kind::Custom { crd, version } => {
                 if let Some(schema) = crd.version(version).and_then(|version| version.schema.as_ref()) {
-                    let schema = self.schemas.of(schema);
+                    let schema = self.schemas.shared(schema);
                     let schema = SchemaNode::new(&schema, &no_references);
                     defaults::apply(&mut value, schema);
                     if !crd.preserve_unknown_fields {
@@ -656,7 +656,7 @@ fn targets(kind: &Kind<'_>, group_version: &GroupVersion, plural: &str, schemas:
                 return own.clone();
             }
             let schema = version.schema.as_ref().filter(|_| !crd.preserve_unknown_fields);
-            Target { gvr: crd.gvr(&version.name), schema: schema.map(|schema| schemas.of(schema)) }
+            Target { gvr: crd.gvr(&version.name), schema: schema.map(|schema| schemas.shared(schema)) }
         })
         .collect()
 }

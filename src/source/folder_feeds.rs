@@ -189,8 +189,8 @@ impl FolderFeeds {
     /// Reads the FieldCaches again; true when they add other fields than before.
     fn read_field_caches(&mut self) -> bool {
         let crds: Vec<&Crd> = self.definitions.iter().map(|(crd, _)| crd).collect();
-        let held = self.objects.get(&field_caches_gvr());
-        let (extra, problems) = held.map(|held| field_caches::read(held, &crds)).unwrap_or_default();
+        let objects = self.objects.get(&field_caches_gvr());
+        let (extra, problems) = objects.map(|objects| field_caches::read(objects, &crds)).unwrap_or_default();
         self.field_cache_problems = problems;
         std::mem::replace(&mut self.extra, extra) != self.extra
     }
@@ -219,10 +219,10 @@ impl FolderFeeds {
         for mut resource in resources {
             let gvr = resource.gvr.clone();
             resource.extractor = self.extra.extractor(&gvr, resource.extractor);
-            let held = previous.resource(&gvr).filter(|held| held.same_definition(&resource));
-            match (held, self.feeds.remove(&gvr)) {
-                (Some(held), Some(feed)) => {
-                    kept.push(held.clone());
+            let unchanged = previous.resource(&gvr).filter(|unchanged| unchanged.same_definition(&resource));
+            match (unchanged, self.feeds.remove(&gvr)) {
+                (Some(unchanged), Some(feed)) => {
+                    kept.push(unchanged.clone());
                     feeds.insert(gvr, feed);
                 }
                 _ => {

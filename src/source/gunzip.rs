@@ -46,7 +46,7 @@ pub struct PlainBody {
 
 impl PlainBody {
     /// The response with a decompressed body.
-    pub(super) fn of(response: Response<Body>) -> Response<PlainBody> {
+    pub(super) fn decompress(response: Response<Body>) -> Response<PlainBody> {
         let gunzip = is_gzip(response.headers()).then(Gunzip::default);
         response.map(|body| PlainBody { body, gunzip })
     }

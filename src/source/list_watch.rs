@@ -130,10 +130,10 @@ impl Default for ListWatchOptions {
 /// ([`ResourceState::departure`]). The caller may drop the future at any point.
 pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Feed, following: ListWatchOptions) {
     let ListWatchOptions { max_lag, how_to_permit } = following;
-    let (gvr, live) = (&resource.gvr, &*resource.state);
+    let (gvr, resource_state) = (&resource.gvr, &*resource.state);
     let (base, selection) = (collection(gvr), selection(resource));
     let lacks_bookmarks = AtomicBool::new(false);
-    let source = Source { connection, base: &base, selection: &selection, live, max_lag, lacks_bookmarks };
+    let source = Source { connection, base: &base, selection: &selection, resource_state, max_lag, lacks_bookmarks };
     let seed = base.bytes().fold(0u64, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let mut backoff = Backoff::new(seed);
     let began = Instant::now();
@@ -168,7 +168,7 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
         // What came before an end is shown, too: a connection may break within a burst.
         feed.publish();
         // A watch that we closed for progress does not mean anything for the resource.
-        if live.departure().is_some() && !matches!(end, End::ProgressNeeded) {
+        if resource_state.departure().is_some() && !matches!(end, End::ProgressNeeded) {
             return;
         }
         if !feed.needs_list() {
@@ -181,7 +181,7 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
         silent_watches = if is_silent { silent_watches + 1 } else { 0 };
         let is_unanswered = matches!(end, End::Unanswered);
         // A server that is busy, or behind, is waited for.
-        let is_refused = matches!(&end, End::Failed(RequestError::Refused { code, too_large_version: false, .. }) if !matches!(code, 410 | 429));
+        let is_refused = matches!(&end, End::Failed(RequestError::Status { code, too_large_version: false, .. }) if !matches!(code, 410 | 429));
         refusals = if is_refused { refusals + 1 } else { 0 };
         let (code, lacked_permission) = (end.code(), lacks_permission);
         lacks_permission = matches!(code, Some(401 | 403));
@@ -208,9 +208,9 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
             End::Unanswered => {
                 let trouble = format!("a list or watch was not answered within {} s", waited.as_secs());
                 tracing::warn!(resource = %gvr, trouble, "source interrupted, trying again on another connection");
-                live.freshness().interrupted(trouble.clone());
+                resource_state.freshness().interrupted(trouble.clone());
                 if !feed.is_ready() {
-                    live.publish(LoadState::Loading(trouble));
+                    resource_state.publish(LoadState::Loading(trouble));
                 }
             }
             End::Behind | End::Silent => {
@@ -223,7 +223,7 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
                 feed.expect_list();
             }
             End::Failed(error) => {
-                let streaming_refused = matches!(&error, RequestError::Refused { code, too_large_version, .. }
+                let streaming_refused = matches!(&error, RequestError::Status { code, too_large_version, .. }
                     if !too_large_version && !matches!(code, 401 | 403 | 404 | 410 | 429 | 500..));
                 if feed.needs_list() && mode == ListMode::Streaming && streaming_refused {
                     tracing::info!(resource = %gvr, error = %error, "no streaming list here, listing in pages");
@@ -234,7 +234,7 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
                 if feed.needs_list() && matches!(error, RequestError::Broken { .. }) {
                     mode = ListMode::Pages;
                 }
-                if let RequestError::Refused { code, too_large_version, .. } = error
+                if let RequestError::Status { code, too_large_version, .. } = error
                     && (code == 410 || too_large_version)
                 {
                     feed.expect_list();
@@ -256,21 +256,21 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
                     }
                     _ => tracing::warn!(resource = %gvr, error = %error, "source interrupted, trying again"),
                 }
-                live.freshness().interrupted(message.clone());
+                resource_state.freshness().interrupted(message.clone());
                 if !feed.is_ready() {
-                    live.publish(match code {
-                        Some(code @ (401 | 403)) => LoadState::Refused { code, message },
-                        Some(code) if refusals >= MOST_WAITED_REFUSALS => LoadState::Refused { code, message },
+                    resource_state.publish(match code {
+                        Some(code @ (401 | 403)) => LoadState::SourceError { code, message },
+                        Some(code) if refusals >= MOST_WAITED_REFUSALS => LoadState::SourceError { code, message },
                         _ => LoadState::Loading(message),
                     });
                 }
-                if let RequestError::Refused { retry_after: Some(wait), .. } = error {
-                    pause(live, wait).await;
+                if let RequestError::Status { retry_after: Some(wait), .. } = error {
+                    pause(resource_state, wait).await;
                 }
             }
             End::Error(message) => {
                 tracing::warn!(resource = %gvr, message, "source sent an error, trying again");
-                live.freshness().interrupted(message);
+                resource_state.freshness().interrupted(message);
                 if feed.needs_list() {
                     mode = ListMode::Pages;
                 }
@@ -282,16 +282,16 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
         } else {
             backoff.after_failure(lasted)
         };
-        pause(live, wait).await;
+        pause(resource_state, wait).await;
     }
 }
 
 /// Waits before the next attempt. A resource that the source does not serve any more is requested immediately, for the
 /// last time.
-async fn pause(live: &ResourceState, wait: Duration) {
+async fn pause(resource_state: &ResourceState, wait: Duration) {
     tokio::select! {
         () = sleep(wait) => {}
-        () = live.departed() => {}
+        () = resource_state.departed() => {}
     }
 }
 
@@ -341,7 +341,7 @@ struct Source<'a> {
     base: &'a str,
     /// Which of its objects are stored, as further query parameters.
     selection: &'a str,
-    live: &'a ResourceState,
+    resource_state: &'a ResourceState,
     max_lag: Duration,
     /// Only events show the progress of its watches: kube-apiserver has no watch cache for events, and for resources
     /// for which it is turned off.
@@ -351,7 +351,7 @@ struct Source<'a> {
 impl Source<'_> {
     /// The length of the next watch.
     fn length(&self, feed: &Feed) -> Length {
-        let freshness = self.live.freshness();
+        let freshness = self.resource_state.freshness();
         let by_watch = !self.lacks_bookmarks.load(Ordering::Relaxed);
         if by_watch && feed.is_ready() && freshness.needs_progress(feed.version(), self.max_lag) {
             Length::Progress { wanted: freshness.awaited(feed.version()) }
@@ -362,7 +362,7 @@ impl Source<'_> {
 
     /// Watches from a version until the watch ends.
     async fn watch(&self, feed: &mut Feed, start: WatchStart, length: Length, answer_wait: Duration) -> End {
-        let Source { connection, base, selection, live, .. } = *self;
+        let Source { connection, base, selection, resource_state, .. } = *self;
         let wanted = match length {
             Length::Progress { wanted } => wanted,
             Length::Usual => None,
@@ -394,14 +394,14 @@ impl Source<'_> {
             feed.take(SourceEvent::Begin);
         }
         let mut lines = Lines::sharing(connection.unfinished());
-        let mut told = 0;
+        let mut reported = 0;
         let opened = tokio::time::Instant::now();
         let mut has_heard = false;
         // The same by the watch itself, and not by another request.
         let mut has_told = false;
         // Whether another watch could report progress that this one does not.
         let mut may_reopen = length == Length::Usual;
-        let held = feed.version();
+        let stored = feed.version();
         let mut question = pin!(self.source_version());
         let mut asks = !may_reopen && !initial;
         // A frame, or the end, that came while a burst was gathered.
@@ -412,9 +412,11 @@ impl Source<'_> {
         let mut compare_after = opened;
         let mut may_be_late = length != Length::Usual && !initial;
         let compare = |feed: &Feed| {
-            let wanted =
-                live.freshness().awaited(feed.version()).map_or(ComparisonGoal::Progress, |_| ComparisonGoal::Version);
-            Some(Box::pin(compare_with_newest(connection, (base, selection), live, wanted)))
+            let wanted = resource_state
+                .freshness()
+                .awaited(feed.version())
+                .map_or(ComparisonGoal::Progress, |_| ComparisonGoal::Version);
+            Some(Box::pin(compare_with_newest(connection, (base, selection), resource_state, wanted)))
         };
         let mut differences = 0;
         loop {
@@ -426,17 +428,17 @@ impl Source<'_> {
                     frame = body.frame() => frame,
                     answer = &mut question, if asks => {
                         asks = false;
-                        if let Some((asked, version)) = answer {
-                            live.freshness().note_source_version(asked, version);
+                        if let Some((requested_at, version)) = answer {
+                            resource_state.freshness().note_source_version(requested_at, version);
                         }
                         match answer {
                             // It went back: a restored etcd. The store may have passed later versions since the
                             // request.
-                            Some((_, version)) if version < held => return End::Behind,
-                            Some((asked, version)) if version <= feed.version() => {
+                            Some((_, version)) if version < stored => return End::Behind,
+                            Some((requested_at, version)) if version <= feed.version() => {
                                 has_heard = true;
                                 may_reopen = true;
-                                live.freshness().note_progress(asked);
+                                resource_state.freshness().note_progress(requested_at);
                                 // Nothing has changed but what is known of it, which other fieldcaches are waiting for.
                                 feed.publish();
                             }
@@ -536,15 +538,15 @@ impl Source<'_> {
                 }
                 taken = true;
                 if !initial {
-                    live.freshness().note_progress(proven);
+                    resource_state.freshness().note_progress(proven);
                 }
             }
             if !lines.has_room() {
                 return End::Error("there is no room for a long watch line now".to_owned());
             }
-            if initial && !feed.is_ready() && feed.listed() >= told + 1000 {
-                told = feed.listed();
-                live.loading(told);
+            if initial && !feed.is_ready() && feed.listed() >= reported + 1000 {
+                reported = feed.listed();
+                resource_state.loading(reported);
             }
             // One snapshot for everything that arrived together: readers see a burst as one step. A server writes every
             // event as a frame of its own, and the connection's task holds one at a time, so it must run in between.
@@ -565,14 +567,19 @@ impl Source<'_> {
         if length != Length::Usual || self.lacks_bookmarks.load(Ordering::Relaxed) {
             sleep_until(after + BETWEEN_PROGRESS_WATCHES).await;
         }
-        self.live.freshness().progress_needed(reached, self.max_lag).await;
+        self.resource_state.freshness().progress_needed(reached, self.max_lag).await;
     }
 
     /// Compares the store with the newest state of the source; true if they are equal, which is then recorded as
     /// progress.
     async fn compare_with_newest(&self, feed: &mut Feed) -> bool {
-        match compare_with_newest(self.connection, (self.base, self.selection), self.live, ComparisonGoal::Version)
-            .await
+        match compare_with_newest(
+            self.connection,
+            (self.base, self.selection),
+            self.resource_state,
+            ComparisonGoal::Version,
+        )
+        .await
         {
             Ok(NewestComparison::Differs) => false,
             Ok(newest) => {
@@ -588,16 +595,16 @@ impl Source<'_> {
 
     /// Applies the result of a comparison with the newest version.
     fn take_comparison(&self, feed: &mut Feed, newest: NewestComparison) {
-        let asked = match newest {
-            NewestComparison::Held { requested_at: asked, version } => {
+        let requested_at = match newest {
+            NewestComparison::Equal { requested_at, version } => {
                 feed.take(SourceEvent::Compared(version));
-                self.live.freshness().note_source_version(asked, version);
-                asked
+                self.resource_state.freshness().note_source_version(requested_at, version);
+                requested_at
             }
-            NewestComparison::Alike { requested_at: asked } => asked,
+            NewestComparison::Alike { requested_at } => requested_at,
             NewestComparison::Differs => return,
         };
-        self.live.freshness().note_progress(asked);
+        self.resource_state.freshness().note_progress(requested_at);
         feed.publish();
     }
 
@@ -605,14 +612,14 @@ impl Source<'_> {
     /// read from etcd, without which it sends no bookmark for a resource that has not changed since it started (seen
     /// with 1.36).
     async fn source_version(&self) -> Option<(tokio::time::Instant, Version)> {
-        let asked = tokio::time::Instant::now();
+        let requested_at = tokio::time::Instant::now();
         let path = format!("{}?limit=1", self.base);
         let listed = async {
             let body = self.connection.strong(&path, ACCEPT_PARTIAL_LIST).await?.into_body();
             read_page(self.connection, &path, body, |_| Ok(())).await
         };
         match listed.await {
-            Ok(page) => Some((asked, page.version)),
+            Ok(page) => Some((requested_at, page.version)),
             Err(error) => {
                 tracing::debug!(path, error = %error, "source does not say how far it is");
                 None
@@ -622,7 +629,7 @@ impl Source<'_> {
 
     /// Lists all objects in pages.
     async fn list(&self, feed: &mut Feed, answer_wait: Duration) -> Result<(), End> {
-        let Source { connection, base, selection, live, .. } = *self;
+        let Source { connection, base, selection, resource_state, .. } = *self;
         let began = tokio::time::Instant::now();
         feed.take(SourceEvent::Begin);
         let mut next = String::new();
@@ -655,12 +662,12 @@ impl Source<'_> {
             let page = page.map_err(|error| End::Failed(connection.broken(&path, &error)))?;
             if page.next.is_empty() {
                 feed.take(SourceEvent::Commit(page.version));
-                live.freshness().note_progress(began);
+                resource_state.freshness().note_progress(began);
                 feed.publish();
                 return Ok(());
             }
             if !feed.is_ready() {
-                live.loading(feed.listed());
+                resource_state.loading(feed.listed());
             }
             next = page.next;
         }

@@ -26,7 +26,7 @@ pub(super) enum ComparisonGoal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NewestComparison {
     /// The store has the same objects at the same versions: every change up to this version is in the store.
-    Held {
+    Equal {
         /// Before the request.
         requested_at: Instant,
         /// The version of the source's newest state, after that moment.
@@ -48,31 +48,31 @@ pub(super) enum NewestComparison {
 pub(super) async fn compare_with_newest(
     pages: &impl Pages,
     (path, selection): (&str, &str),
-    live: &ResourceState,
+    state: &ResourceState,
     wanted: ComparisonGoal,
 ) -> Result<NewestComparison, RequestError> {
-    let held = match live.load_state() {
+    let stored = match state.load_state() {
         LoadState::Ready(snapshot) => snapshot.len(),
         LoadState::Idle
         | LoadState::Loading(_)
-        | LoadState::Refused { .. }
+        | LoadState::SourceError { .. }
         | LoadState::OverMemory(_)
         | LoadState::Gone(_) => return Ok(NewestComparison::Differs),
     };
-    let asked = Instant::now();
-    if held > PAGE && wanted == ComparisonGoal::Progress {
+    let requested_at = Instant::now();
+    if stored > PAGE && wanted == ComparisonGoal::Progress {
         let page = pages.page(&format!("{path}?limit=1{selection}")).await?;
-        let LoadState::Ready(snapshot) = live.load_state() else { return Ok(NewestComparison::Differs) };
+        let LoadState::Ready(snapshot) = state.load_state() else { return Ok(NewestComparison::Differs) };
         let listed = page.entries.len() as u64;
         // With selectors, kube-apiserver does not count what is left.
         let listed = if page.next.is_empty() { Some(listed) } else { page.remaining.map(|left| listed + left) };
-        let unreadable = live.unreadable();
-        let held = unreadable.are_all.then(|| (snapshot.len() + unreadable.names.len()) as u64);
-        let is_alike =
-            page.version >= snapshot.version() && listed.is_none_or(|listed| held.is_none_or(|held| held == listed));
-        return Ok(if is_alike { NewestComparison::Alike { requested_at: asked } } else { NewestComparison::Differs });
+        let unreadable = state.unreadable();
+        let stored = unreadable.are_all.then(|| (snapshot.len() + unreadable.names.len()) as u64);
+        let is_alike = page.version >= snapshot.version()
+            && listed.is_none_or(|listed| stored.is_none_or(|stored| stored == listed));
+        return Ok(if is_alike { NewestComparison::Alike { requested_at } } else { NewestComparison::Differs });
     }
-    let unreadable = live.unreadable();
+    let unreadable = state.unreadable();
     let mut listed = Sum::default();
     let mut newest: Option<Version> = None;
     let mut page_path = format!("{path}?limit={PAGE}{selection}");
@@ -90,10 +90,10 @@ pub(super) async fn compare_with_newest(
         }
         page_path = format!("{path}?limit={PAGE}&continue={}{selection}", page.next);
     };
-    let LoadState::Ready(snapshot) = live.load_state() else { return Ok(NewestComparison::Differs) };
+    let LoadState::Ready(snapshot) = state.load_state() else { return Ok(NewestComparison::Differs) };
     let is_same = unreadable.are_all && sum_of(&snapshot, &unreadable.names).await == listed;
     Ok(if is_same && newest >= snapshot.version() {
-        NewestComparison::Held { requested_at: asked, version: newest }
+        NewestComparison::Equal { requested_at, version: newest }
     } else {
         NewestComparison::Differs
     })

@@ -11,7 +11,7 @@
 //! One difference from upstream: there a version that is no longer served has a v3 document until its CRD is removed;
 //! here the document is removed with the version.
 
-#![expect(clippy::disallowed_methods, reason = "the edge measures how long ago the cluster was asked")]
+#![expect(clippy::disallowed_methods, reason = "the edge measures how long ago the cluster was queried")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -112,7 +112,7 @@ pub struct ClusterDocuments {
 #[derive(Default)]
 struct Known {
     v2: Option<KnownV2>,
-    v2_asked: Option<Instant>,
+    v2_requested_at: Option<Instant>,
     /// By key: the URL with the cluster's hash, and the document.
     v3: BTreeMap<String, (String, Arc<DocumentForms>)>,
     /// The memory of the documents.
@@ -209,7 +209,7 @@ impl ClusterDocuments {
             known.left_out.clear();
         }
         known.gone = Arc::new(gone);
-        known.v2_asked = None;
+        known.v2_requested_at = None;
         known.v3_set = None;
         known.catalog += 1;
         known.changed = Some(Instant::now());
@@ -223,30 +223,30 @@ impl ClusterDocuments {
     async fn v2(&self) -> Result<Arc<DocumentForms>, RequestError> {
         let _asking = self.asking_v2.lock().await;
         loop {
-            let (held, added, catalog) = {
+            let (previous, added, catalog) = {
                 let known = self.known();
                 match &known.v2 {
-                    Some(held) if known.is_believed(known.v2_asked, self.believed_for) => {
-                        return Ok(held.forms.clone());
+                    Some(previous) if known.is_believed(known.v2_requested_at, self.believed_for) => {
+                        return Ok(previous.forms.clone());
                     }
-                    held => (held.clone(), known.added.clone(), known.catalog),
+                    previous => (previous.clone(), known.added.clone(), known.catalog),
                 }
             };
-            let entity_tag = held.as_ref().and_then(|held| held.entity_tag.as_ref());
+            let entity_tag = previous.as_ref().and_then(|previous| previous.entity_tag.as_ref());
             let changed = self.connection.changed_bytes("/openapi/v2", JSON, entity_tag).await?;
-            let asked = Instant::now();
-            let fetched = match (changed, held) {
-                (None, Some(held)) => held,
+            let requested_at = Instant::now();
+            let fetched = match (changed, previous) {
+                (None, Some(previous)) => previous,
                 // Without an entity tag no document is known to be unchanged.
                 (None, None) => continue,
                 (Some((body, _)), _) if !weight::is_within(&body, self.most_memory_v2) => {
                     let cause = format!("its values would take more than {} bytes of memory", self.most_memory_v2);
                     return Err(self.connection.unexpected("/openapi/v2", &cause));
                 }
-                (Some((body, entity_tag)), held) => {
+                (Some((body, entity_tag)), previous) => {
                     let hash = hash::of(&body);
-                    let forms = match held {
-                        Some(held) if held.hash == hash => held.forms,
+                    let forms = match previous {
+                        Some(previous) if previous.hash == hash => previous.forms,
                         _ => Arc::new(DocumentForms::v2(annotated(body, added))),
                     };
                     KnownV2 { entity_tag, hash, forms }
@@ -254,7 +254,7 @@ impl ClusterDocuments {
             };
             let mut known = self.known();
             if known.catalog == catalog {
-                (known.v2, known.v2_asked) = (Some(fetched.clone()), Some(asked));
+                (known.v2, known.v2_requested_at) = (Some(fetched.clone()), Some(requested_at));
                 return Ok(fetched.forms);
             }
         }
@@ -267,7 +267,9 @@ impl ClusterDocuments {
             let (added, gone, catalog) = {
                 let known = self.known();
                 match &known.v3_set {
-                    Some((asked, set)) if known.is_believed(Some(*asked), self.believed_for) => return Ok(set.clone()),
+                    Some((requested_at, set)) if known.is_believed(Some(*requested_at), self.believed_for) => {
+                        return Ok(set.clone());
+                    }
                     _ => (known.added.clone(), known.gone.clone(), known.catalog),
                 }
             };
@@ -296,11 +298,11 @@ impl ClusterDocuments {
         let ask = async |document: Missing| {
             let left = DOCUMENTS_PATIENCE.checked_sub(begun.elapsed())?;
             let usual = if is_any_late.load(Ordering::Relaxed) { SHORT_DOCUMENT_PATIENCE } else { DOCUMENT_PATIENCE };
-            let asked = Instant::now();
+            let requested_at = Instant::now();
             let came = match timeout(usual.min(left), self.connection.bytes(&document.url, JSON)).await {
                 Ok(Ok(body)) if !weight::is_within(&body, self.most_memory) => Came::NoRoom,
                 Ok(Ok(body)) => Came::Body(body),
-                Ok(Err(error)) if asked.elapsed() > SHORT_DOCUMENT_PATIENCE => Came::Late(error),
+                Ok(Err(error)) if requested_at.elapsed() > SHORT_DOCUMENT_PATIENCE => Came::Late(error),
                 Ok(Err(error)) => Came::Failed(error),
                 Err(_) => {
                     is_any_late.store(true, Ordering::Relaxed);
@@ -328,10 +330,10 @@ impl ClusterDocuments {
 
 impl Known {
     /// Whether a response of that time is still valid.
-    fn is_believed(&self, asked: Option<Instant>, usually: Duration) -> bool {
+    fn is_believed(&self, requested_at: Option<Instant>, usually: Duration) -> bool {
         let has_changed = self.changed.is_some_and(|changed| changed.elapsed() < AFTER_CHANGE);
         let most = if has_changed { BELIEVED_AFTER_CHANGE } else { usually };
-        asked.is_some_and(|asked| asked.elapsed() < most)
+        requested_at.is_some_and(|requested_at| requested_at.elapsed() < most)
     }
 
     /// The documents to fetch: first those of built-in kinds, last those that failed before.
@@ -343,7 +345,7 @@ impl Known {
         };
         let built_in: BTreeSet<String> = added.kinds.keys().map(of_kind).collect();
         let is_missing = |(key, url): &(&String, &String)| {
-            let is_held = self.v3.get(*key).is_some_and(|(held, _)| held == *url);
+            let is_held = self.v3.get(*key).is_some_and(|(previous, _)| previous == *url);
             let has_no_room = self.left_out.get(*key) == Some(*url);
             let is_slow = self.slow.get(*key).is_some_and(|(until, _)| *until > now);
             !is_held && !has_no_room && !is_slow
@@ -375,7 +377,7 @@ impl Known {
             // They may fit again.
             self.left_out.clear();
         }
-        let told: BTreeSet<String> = self.left_out.keys().cloned().collect();
+        let reported: BTreeSet<String> = self.left_out.keys().cloned().collect();
         self.left_out.retain(|key, url| wanted.get(key) == Some(url));
         self.slow.retain(|key, _| wanted.contains_key(key));
         let mut failing: BTreeSet<String> =
@@ -390,14 +392,14 @@ impl Known {
                     self.v3.insert(key, (url, Arc::new(DocumentForms::v3(annotated(body, added.clone())))));
                     for key in left_out {
                         if let Some((url, _)) = self.v3.remove(&key) {
-                            self.leave_out(key, url, &told);
+                            self.leave_out(key, url, &reported);
                         }
                     }
                 }
                 Came::NoRoom => {
                     self.v3.remove(&key);
                     self.budget.remove(&key);
-                    self.leave_out(key, url, &told);
+                    self.leave_out(key, url, &reported);
                 }
                 Came::Failed(error) | Came::Late(error) => {
                     if is_late {
@@ -419,8 +421,8 @@ impl Known {
     }
 
     /// Leaves out a document that cannot be read, and logs that once.
-    fn leave_out(&mut self, key: String, url: String, told: &BTreeSet<String>) {
-        if !told.contains(&key) {
+    fn leave_out(&mut self, key: String, url: String, reported: &BTreeSet<String>) {
+        if !reported.contains(&key) {
             tracing::warn!(
                 document = %key,
                 "OpenAPI document is left out: its values would take more than 256Mi of memory, or it is one of the longest where all together \

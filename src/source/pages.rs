@@ -93,7 +93,7 @@ pub(super) struct Page {
 impl Page {
     /// A page of one of several readers, whose long items share this memory.
     pub(super) fn sharing(room: &Arc<UnfinishedBudget>) -> Page {
-        Page { share: UnfinishedShare::of(room), ..Page::default() }
+        Page { share: UnfinishedShare::new(room), ..Page::default() }
     }
 
     /// Adds a chunk. All items of the previous one must have been taken.

@@ -154,12 +154,12 @@ const LAST_COPY: Duration = Duration::from_secs(30);
 const LAST_COPY_CHECK: Duration = Duration::from_secs(1);
 
 /// Releases the last snapshot of a resource that is gone. Until then its memory counts for the next store.
-pub(super) async fn release_last_snapshot(live: &ResourceState, account: Option<Account>) {
+pub(super) async fn release_last_snapshot(resource_state: &ResourceState, account: Option<Account>) {
     let until = Instant::now() + LAST_COPY;
-    while live.open_watches() > 0 && Instant::now() < until {
+    while resource_state.open_watches() > 0 && Instant::now() < until {
         sleep(LAST_COPY_CHECK).await;
     }
-    live.forget_last();
+    resource_state.forget_last();
     drop(account);
 }
 
@@ -172,23 +172,23 @@ async fn mismatch(check: &mut Option<SelfCheck<Connection>>) {
 }
 
 /// Waits until the resource is not served any more.
-async fn gone(live: &ResourceState) {
-    let mut states = live.subscribe();
+async fn gone(resource_state: &ResourceState) {
+    let mut states = resource_state.subscribe();
     // An error means that the resource itself is dropped, which is gone as well.
     let _ = states.wait_for(|state| matches!(state, LoadState::Gone(_))).await;
 }
 
 /// Waits until there was no request for long; returns the number of requests at that time.
-async fn idle(live: &ResourceState) -> u64 {
-    let demands = live.load_requests();
+async fn idle(resource_state: &ResourceState) -> u64 {
+    let demands = resource_state.load_requests();
     let mut seen = *demands.borrow();
     let mut quiet = Duration::ZERO;
     while quiet < FORGET_AFTER {
         sleep(IDLE_CHECK).await;
         let now = *demands.borrow();
-        let asked = now != seen || live.open_watches() > 0;
+        let is_requested = now != seen || resource_state.open_watches() > 0;
         seen = now;
-        quiet = if asked { Duration::ZERO } else { quiet + IDLE_CHECK };
+        quiet = if is_requested { Duration::ZERO } else { quiet + IDLE_CHECK };
     }
     seen
 }

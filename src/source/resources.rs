@@ -83,7 +83,7 @@ impl CustomResources {
     }
 
     /// The resources that were created for a definition, without data.
-    pub(super) fn of(&self, crd: &Crd) -> impl Iterator<Item = Resource> {
+    pub(super) fn of_definition(&self, crd: &Crd) -> impl Iterator<Item = Resource> {
         self.0.get(&crd.name).into_iter().flat_map(|(_, made)| made).map(Resource::with_new_state)
     }
 }

@@ -57,7 +57,7 @@ struct Stamp {
 
 impl Stamp {
     /// The facts of a file that change with its content.
-    fn of(facts: &std::fs::Metadata) -> Stamp {
+    fn from_metadata(facts: &std::fs::Metadata) -> Stamp {
         Stamp {
             device: facts.dev(),
             inode: facts.ino(),
@@ -182,7 +182,7 @@ impl Scan<'_> {
             self.problem(relative, format!("larger than {MAX_FILE} bytes, not read"));
             return Ok(());
         }
-        let stamp = Stamp::of(&facts);
+        let stamp = Stamp::from_metadata(&facts);
         let file = match self.known.get(relative) {
             Some((known, file)) if *known == stamp => file.clone(),
             _ => {

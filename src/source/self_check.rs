@@ -79,7 +79,7 @@ pub struct Difference {
     /// How many objects the source lists.
     pub listed: u64,
     /// Number of objects in the store.
-    pub held: u64,
+    pub stored: u64,
     /// The first object in the order of the list that differs; `None` where the source lists in another order.
     pub first: Option<Differing>,
 }
@@ -92,14 +92,14 @@ pub struct Differing {
     /// Its version at the source, and in the store; `None` where it is absent.
     pub listed: Option<Version>,
     /// The version of the object in the store; see `listed`.
-    pub held: Option<Version>,
+    pub stored: Option<Version>,
 }
 
 impl fmt::Display for Differing {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text =
             |version: Option<Version>| version.map_or_else(|| "absent".to_owned(), |version| version.to_string());
-        write!(formatter, "{}: source {}, store {}", self.key, text(self.listed), text(self.held))
+        write!(formatter, "{}: source {}, store {}", self.key, text(self.listed), text(self.stored))
     }
 }
 
@@ -161,11 +161,11 @@ impl<P: Pages> SelfCheck<P> {
         let had_failed = std::mem::replace(&mut self.has_failed, matches!(verdict, CheckResult::Failed(_)));
         match verdict {
             CheckResult::Same => self.mismatches = 0,
-            CheckResult::Differs(Difference { version, listed, held, first }) => {
+            CheckResult::Differs(Difference { version, listed, stored, first }) => {
                 self.mismatches += 1;
                 let first = first.map_or_else(|| "not known".to_owned(), |first| first.to_string());
                 tracing::error!(
-                    resource = %gvr, version = %version, listed, held, first,
+                    resource = %gvr, version = %version, listed, stored, first,
                     "the store differs from its source: reading it again, watches end with 410 Expired"
                 );
                 return true;
@@ -184,12 +184,12 @@ impl<P: Pages> SelfCheck<P> {
 
 /// Compares a store with the list at `path` with the further query parameters `selection`; a difference counts when a
 /// second list finds it too.
-pub async fn check(pages: &impl Pages, path: &str, selection: &str, live: &ResourceState) -> CheckResult {
+pub async fn check(pages: &impl Pages, path: &str, selection: &str, resource_state: &ResourceState) -> CheckResult {
     let compared = async {
-        if compare(pages, (path, selection), live, false).await?.is_none() {
+        if compare(pages, (path, selection), resource_state, false).await?.is_none() {
             return Ok(None);
         }
-        compare(pages, (path, selection), live, true).await
+        compare(pages, (path, selection), resource_state, true).await
     };
     match compared.await {
         Ok(None) => CheckResult::Same,
@@ -208,13 +208,13 @@ enum Unable {
 impl From<RequestError> for Unable {
     fn from(error: RequestError) -> Unable {
         match error {
-            RequestError::Refused { code: 410, .. } => {
+            RequestError::Status { code: 410, .. } => {
                 Unable::Skipped("the source has forgotten the version".to_owned())
             }
-            RequestError::Refused { too_large_version: true, .. } => {
+            RequestError::Status { too_large_version: true, .. } => {
                 Unable::Skipped("the source has not come to the version".to_owned())
             }
-            other @ (RequestError::Unreachable { .. } | RequestError::Refused { .. } | RequestError::Broken { .. }) => {
+            other @ (RequestError::Unreachable { .. } | RequestError::Status { .. } | RequestError::Broken { .. }) => {
                 Unable::Failed(other)
             }
         }
@@ -225,20 +225,20 @@ impl From<RequestError> for Unable {
 async fn compare(
     pages: &impl Pages,
     (path, selection): (&str, &str),
-    live: &ResourceState,
+    resource_state: &ResourceState,
     names: bool,
 ) -> Result<Option<Difference>, Unable> {
     let skipped = |reason: &str| Err(Unable::Skipped(reason.to_owned()));
-    if live.is_relisting() {
+    if resource_state.is_relisting() {
         return skipped("a full list is being read");
     }
-    let LoadState::Ready(snapshot) = live.load_state() else { return skipped("it is not loaded") };
-    let unreadable = live.unreadable();
+    let LoadState::Ready(snapshot) = resource_state.load_state() else { return skipped("it is not loaded") };
+    let unreadable = resource_state.unreadable();
     if !unreadable.are_all {
         return skipped("objects that cannot be read are not all known by name");
     }
     let (version, epoch) = (snapshot.version(), snapshot.epoch());
-    let held = sum_of(&snapshot, &unreadable.names).await;
+    let stored = sum_of(&snapshot, &unreadable.names).await;
     let mut in_step = names.then(|| InStep::new(snapshot, &unreadable.names));
     let mut listed = Sum::default();
     let mut page_path = format!("{path}?limit={PAGE}&resourceVersion={version}&resourceVersionMatch=Exact{selection}");
@@ -259,18 +259,18 @@ async fn compare(
         page_path = format!("{path}?limit={PAGE}&continue={}{selection}", page.next);
     }
     // Another history began meanwhile: the difference was in the old one, which is no longer published.
-    match live.load_state() {
+    match resource_state.load_state() {
         LoadState::Ready(snapshot) if snapshot.epoch() == epoch => {}
         LoadState::Idle
         | LoadState::Loading(_)
-        | LoadState::Refused { .. }
+        | LoadState::SourceError { .. }
         | LoadState::OverMemory(_)
         | LoadState::Ready(_)
         | LoadState::Gone(_) => return skipped("the store was replaced meanwhile"),
     }
     let first = in_step.and_then(InStep::finish);
-    let difference = Difference { version, listed: listed.objects, held: held.objects, first };
-    Ok((listed != held).then_some(difference))
+    let difference = Difference { version, listed: listed.objects, stored: stored.objects, first };
+    Ok((listed != stored).then_some(difference))
 }
 
 /// The sum of a store without these objects.
@@ -336,9 +336,9 @@ impl<'a> InStep<'a> {
     /// The next object of the store that is not ignored.
     fn next_held(&self) -> Option<Differing> {
         let from = self.passed.as_ref().map_or(Bound::Unbounded, |key| Bound::Excluded(key.as_str()));
-        let mut held = self.snapshot.range(from).map(|(_, object)| object);
-        let object = held.find(|object| !self.ignored.contains(object.key()) && identifies(object.key()))?;
-        Some(Differing { key: object.key().to_owned(), listed: None, held: Some(object.version()) })
+        let mut stored = self.snapshot.range(from).map(|(_, object)| object);
+        let object = stored.find(|object| !self.ignored.contains(object.key()) && identifies(object.key()))?;
+        Some(Differing { key: object.key().to_owned(), listed: None, stored: Some(object.version()) })
     }
 
     /// Takes the next object of the list.
@@ -353,12 +353,12 @@ impl<'a> InStep<'a> {
         }
         self.found = match self.next_held() {
             Some(next) if next.key.as_str() < key.as_str() => Some(next),
-            Some(next) if next.key == key.as_str() && next.held == version => {
+            Some(next) if next.key == key.as_str() && next.stored == version => {
                 self.passed = Some(key.clone());
                 None
             }
             Some(next) if next.key == key.as_str() => Some(Differing { listed: version, ..next }),
-            _ => Some(Differing { key: key.to_string(), listed: version, held: None }),
+            _ => Some(Differing { key: key.to_string(), listed: version, stored: None }),
         };
     }
 

@@ -28,7 +28,7 @@ pub(super) struct UnfinishedShare {
 
 impl UnfinishedShare {
     /// An empty share of this budget.
-    pub(super) fn of(room: &Arc<UnfinishedBudget>) -> UnfinishedShare {
+    pub(super) fn new(room: &Arc<UnfinishedBudget>) -> UnfinishedShare {
         UnfinishedShare { room: room.clone(), bytes: 0 }
     }
 

@@ -32,7 +32,7 @@ pub enum EventType {
 
 impl EventType {
     /// The type of this name.
-    fn of(text: &[u8]) -> EventType {
+    fn from_name(text: &[u8]) -> EventType {
         match text {
             b"ADDED" => EventType::Added,
             b"MODIFIED" => EventType::Modified,
@@ -101,24 +101,24 @@ fn usual_watch_line(line: &Bytes) -> Option<WatchLine> {
     let kind = [&b"ADDED"[..], b"MODIFIED", b"DELETED"].into_iter().find(|kind| behind_type.starts_with(kind))?;
     let object = behind_type[kind.len()..].strip_prefix(b"\",\"object\":")?.strip_suffix(b"}")?;
     let is_braced = object.starts_with(b"{") && object.ends_with(b"}");
-    is_braced.then(|| WatchLine { event_type: EventType::of(kind), object: line.slice_ref(object) })
+    is_braced.then(|| WatchLine { event_type: EventType::from_name(kind), object: line.slice_ref(object) })
 }
 
 /// Splits a line of any form.
 pub(super) fn any_watch_line(line: &Bytes) -> Result<WatchLine, FrameError> {
-    let mut told = None;
+    let mut event_type = None;
     let mut object = None;
     for_each_member(line, |key, cursor| {
         let value = skip(cursor)?;
         match key {
-            b"type" => told = string(&line[value]).map(|text| EventType::of(text.as_bytes())),
+            b"type" => event_type = string(&line[value]).map(|text| EventType::from_name(text.as_bytes())),
             b"object" => object = Some(line.slice(value)),
             _ => {}
         }
         Ok(())
     })?;
-    match (told, object) {
-        (Some(told), Some(object)) => Ok(WatchLine { event_type: told, object }),
+    match (event_type, object) {
+        (Some(event_type), Some(object)) => Ok(WatchLine { event_type, object }),
         _ => Err(FrameError { offset: 0, expected: "an object with type and object" }),
     }
 }
@@ -324,7 +324,7 @@ pub struct Lines {
 impl Lines {
     /// The lines of one of several readers, whose long lines share this memory.
     pub(super) fn sharing(room: &Arc<UnfinishedBudget>) -> Lines {
-        Lines { share: UnfinishedShare::of(room), ..Lines::default() }
+        Lines { share: UnfinishedShare::new(room), ..Lines::default() }
     }
 
     /// Whether the memory suffices for the received part of a line.

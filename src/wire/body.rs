@@ -93,7 +93,7 @@ enum Kind {
 
 impl Body {
     /// A body of this kind, without limits and metrics.
-    fn of(kind: Kind) -> Body {
+    fn new(kind: Kind) -> Body {
         Body {
             kind,
             running: 0,
@@ -112,28 +112,28 @@ impl Body {
 
     /// A body without bytes.
     pub fn empty() -> Body {
-        Body::of(Kind::Whole(Bytes::new()))
+        Body::new(Kind::Whole(Bytes::new()))
     }
 
     /// A body of these bytes.
     pub fn whole(bytes: impl Into<Bytes>) -> Body {
-        Body::of(Kind::Whole(bytes.into()))
+        Body::new(Kind::Whole(bytes.into()))
     }
 
     /// A body of chunks that are created on demand, without waiting.
     pub fn pieces(pieces: Pieces) -> Body {
-        Body::of(Kind::Pieces(pieces))
+        Body::new(Kind::Pieces(pieces))
     }
 
     /// A body of batches, which come at any time.
     pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> Body {
-        Body::of(Kind::Stream(Box::pin(stream)))
+        Body::new(Kind::Stream(Box::pin(stream)))
     }
 
     /// The body of another server's response, as it comes; `waits`: it may be silent for long. When it breaks off, so
     /// does this one: the connection is cut instead of ended, as half a response must not look like a whole one.
     pub fn forwarded(body: UpstreamBody, waits: bool) -> Body {
-        Body::of(Kind::Forwarded { body, waits })
+        Body::new(Kind::Forwarded { body, waits })
     }
 
     /// Whether the body waits for what it sends, as that of a watch does.

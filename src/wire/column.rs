@@ -31,7 +31,7 @@ pub enum ColumnKind {
 
 impl ColumnKind {
     /// The type of this name.
-    pub fn of(name: &str) -> ColumnKind {
+    pub fn from_name(name: &str) -> ColumnKind {
         match name {
             "string" => ColumnKind::String,
             "integer" => ColumnKind::Integer,

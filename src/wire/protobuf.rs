@@ -26,7 +26,7 @@ use super::encode::{CHUNK, ListMeta, Shown, json_bytes};
 use super::negotiate::{Messages, Protobuf, Representation};
 use super::warnings;
 
-/// Told to clients that would have had protobuf of kube-apiserver.
+/// The warning for clients that would have had protobuf of kube-apiserver.
 const WARNING: &str =
     "not sent as application/vnd.kubernetes.protobuf: fieldcache does not know every field of what is sent";
 
@@ -82,7 +82,7 @@ pub(crate) struct Objects {
 
 impl Objects {
     /// The messages for a form; `None` where the form has none.
-    pub(crate) fn of(catalog: &Catalog, resource: &Resource, form: &Representation) -> Option<Objects> {
+    pub(crate) fn for_format(catalog: &Catalog, resource: &Resource, form: &Representation) -> Option<Objects> {
         let table = table(catalog)?;
         let note = |is_partial: bool| {
             let minor = u32::try_from(catalog.version.minor()).ok()?.checked_sub(OLDEST)?;
@@ -221,7 +221,7 @@ pub(crate) fn single(
     object: &Object,
     json: &[u8],
 ) -> Option<Vec<u8>> {
-    let objects = Objects::of(catalog, resource, form)?;
+    let objects = Objects::for_format(catalog, resource, form)?;
     objects.single(json).inspect_err(|error| log(resource, object.key(), error)).ok()
 }
 

@@ -39,7 +39,7 @@ const FIRST_REMOVAL: usize = 64;
 
 impl SharedColumns {
     /// The columns of a resource, for tables of a version.
-    pub(crate) fn of(&self, resource: &Resource, version: &str, include: Include) -> Arc<Columns> {
+    pub(crate) fn get(&self, resource: &Resource, version: &str, include: Include) -> Arc<Columns> {
         // A View that leaves out nothing has the columns of the resource.
         let prune = resource.prune();
         let key = Key {
@@ -52,7 +52,7 @@ impl SharedColumns {
             return columns;
         }
         // Not under the lock: those of a large definition take milliseconds.
-        let made = Arc::new(Columns::of(resource, version, include));
+        let made = Arc::new(Columns::new(resource, version, include));
         let mut kept = self.lock();
         if let Some(columns) = kept.columns.get(&key).and_then(Weak::upgrade) {
             return columns;

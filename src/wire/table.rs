@@ -103,7 +103,7 @@ const PATH_COST: usize = 128;
 impl Columns {
     /// The columns of a resource, for tables of a version. They can be as large as a definition, so watches share them: see
     /// [`SharedColumns`](super::shared_columns::SharedColumns).
-    pub fn of(resource: &Resource, version: &str, include: Include) -> Columns {
+    pub fn new(resource: &Resource, version: &str, include: Include) -> Columns {
         let prune = resource.prune().cloned();
         let of = Of { _printer_columns: resource.printer_columns.clone(), _prune: prune.clone() };
         match resource.origin {
@@ -180,7 +180,7 @@ impl Columns {
                 "name": column.name, "type": column.kind, "format": column.format, "description": description,
                 "priority": column.priority,
             }));
-            cells.push((ColumnKind::of(&column.kind), path));
+            cells.push((ColumnKind::from_name(&column.kind), path));
         }
         Columns {
             definitions: Value::Array(definitions),

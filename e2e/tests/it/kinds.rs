@@ -610,7 +610,7 @@ fn merge_patch(path: &str, patch: &Value) -> Request {
 
 async fn people_can_read_them(kubectl: &Kubectl, client: &Client) -> Result<()> {
     for (field, part) in [
-        ("fieldcaches", "keep one indexed copy of a resource"),
+        ("fieldcaches", "the one indexed store of a resource"),
         ("fieldcaches.spec.selectableFields.jsonPath", "RFC 9535 path"),
         ("fieldcaches.spec.scope.labelSelector", "no restriction"),
         ("views.spec.authorization", "Caller, the default"),

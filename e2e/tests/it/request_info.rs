@@ -173,7 +173,7 @@ fn random(dice: &mut Dice) -> String {
 
 /// What fieldcache reads, in the form of the judge's answers. `path` is that of a whole request.
 fn ours(info: &RequestInfo) -> Value {
-    let attributes = match Attributes::of(info) {
+    let attributes = match Attributes::from_request(info) {
         Ok(attributes) => attributes,
         Err(incomplete) => return json!({ "error": incomplete.to_string() }),
     };
@@ -247,7 +247,8 @@ fn requests_use_parameters_that_kube_apiserver_reads() -> Result<()> {
             _ => true,
         };
         // Authorizers see the selectors exactly where kube-apiserver's do, if they can be read.
-        let attributes = Attributes::of(&info).ok().and_then(|attributes| attributes.resource).unwrap_or_default();
+        let attributes =
+            Attributes::from_request(&info).ok().and_then(|attributes| attributes.resource).unwrap_or_default();
         let has = |parameter: &str| !theirs[parameter].as_str().unwrap_or_default().is_empty();
         let selectors = (attributes.fields.is_empty() || has("fieldSelector"))
             && (attributes.labels.is_empty() || has("labelSelector"));

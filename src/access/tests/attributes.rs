@@ -11,7 +11,7 @@ use http::Method;
 fn read(method: &str, url: &str) -> Result<Attributes, String> {
     let (path, query) = url.split_once('?').unwrap_or((url, ""));
     let info = RequestInfo::read(&method.parse::<Method>().unwrap(), path, Query::parse(query));
-    Attributes::of(&info).map_err(|error| error.to_string())
+    Attributes::from_request(&info).map_err(|error| error.to_string())
 }
 
 /// `verb group version resource/subresource namespace name fields labels`, an empty one as `-`; or `verb path`.

@@ -79,8 +79,8 @@ async fn what_is_cached_of_a_token_does_not_extend_its_watches() {
     let access = Arc::new(access(&reviewer, &config_map("", "")));
     let admitted = ask(&access, &peer(&[]), PODS, &[TOM]).await.unwrap();
     // Of the token alone: its permissions are due at times of their own.
-    let nothing = RequiredPermissions::of(Arc::new(
-        Attributes::of(&RequestInfo::read(&Method::GET, "/livez", Query::default())).unwrap(),
+    let nothing = RequiredPermissions::for_request(Arc::new(
+        Attributes::from_request(&RequestInfo::read(&Method::GET, "/livez", Query::default())).unwrap(),
     ));
     let lease = admitted.leases.lease(&admitted.credential, &admitted.identity, &nothing);
     let due = lease.due().unwrap();

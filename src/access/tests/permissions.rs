@@ -37,7 +37,11 @@ fn leases(reviewer: &Arc<Reviewer>) -> ((Leases, Arc<Authorizer>), Arc<AccessCou
 
 /// A lease of a user whose credential is not checked.
 fn lease(leases: &Leases, user: &Identity, decided: &Attributes) -> AuthorizationLease {
-    leases.lease(&Credential::None, &Arc::new(user.clone()), &RequiredPermissions::of(Arc::new(decided.clone())))
+    leases.lease(
+        &Credential::None,
+        &Arc::new(user.clone()),
+        &RequiredPermissions::for_request(Arc::new(decided.clone())),
+    )
 }
 
 fn user(name: &str) -> Identity {
@@ -45,7 +49,7 @@ fn user(name: &str) -> Identity {
 }
 
 fn list(path: &str) -> Attributes {
-    Attributes::of(&RequestInfo::read(&Method::GET, path, Query::default())).unwrap()
+    Attributes::from_request(&RequestInfo::read(&Method::GET, path, Query::default())).unwrap()
 }
 
 /// Everybody but mallory.

@@ -28,7 +28,7 @@ use crate::request::{Query, RequestInfo};
 
 /// A GET as authorizers see it.
 fn get(path: &str, query: &str) -> Attributes {
-    Attributes::of(&RequestInfo::read(&Method::GET, path, Query::parse(query))).unwrap()
+    Attributes::from_request(&RequestInfo::read(&Method::GET, path, Query::parse(query))).unwrap()
 }
 
 fn spec(identity: &Identity, path: &str, query: &str) -> Value {
@@ -331,7 +331,7 @@ async fn a_watch_of_another_user_is_checked_before_those_that_wait() {
         let user = Arc::new(Identity { user: user.to_owned(), ..Identity::default() });
         let lease = |number: usize| {
             let attributes = get(&format!("/api/v1/namespaces/{number}/pods"), "");
-            leases.lease(&Credential::None, &user, &RequiredPermissions::of(Arc::new(attributes)))
+            leases.lease(&Credential::None, &user, &RequiredPermissions::for_request(Arc::new(attributes)))
         };
         let held: Vec<AuthorizationLease> = (0..watches).map(lease).collect();
         Box::pin(async move { futures::future::join_all(held.iter().map(AuthorizationLease::renew)).await })

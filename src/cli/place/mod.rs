@@ -67,7 +67,7 @@ pub(super) async fn answer(arguments: &PlaceArguments) -> anyhow::Result<(String
         }
         let mut answers = Vec::new();
         for request in requests {
-            let runtime = Runtime::of(&request.spec, &catalog, PATIENCE).await;
+            let runtime = Runtime::look_up(&request.spec, &catalog, PATIENCE).await;
             answers.push(review(request, arguments.node.as_deref(), &stores, &indexed, &runtime, &options)?);
         }
         Ok(printed(arguments, &answers))

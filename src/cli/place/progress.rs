@@ -13,7 +13,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Waits for the stores of nodes, Pods and namespaces. Shows progress on a terminal.
 pub(super) async fn placement_stores(registry: &Registry, catalog: &Catalog) -> anyhow::Result<PlacementStores> {
-    let reading = PlacementStores::of(catalog, PATIENCE);
+    let reading = PlacementStores::load(catalog, PATIENCE);
     tokio::pin!(reading);
     let mut ticks = interval(Duration::from_millis(500));
     let is_terminal = std::io::stderr().is_terminal();
@@ -45,7 +45,7 @@ fn loading(registry: &Registry) -> String {
     let texts = catalog.resources().filter_map(|resource| match resource.state.load_state() {
         LoadState::Loading(progress) => Some(format!("{}: {progress}", resource.gvr.resource)),
         LoadState::Idle
-        | LoadState::Refused { .. }
+        | LoadState::SourceError { .. }
         | LoadState::OverMemory(_)
         | LoadState::Ready(_)
         | LoadState::Gone(_) => None,

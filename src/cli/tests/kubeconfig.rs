@@ -101,7 +101,7 @@ fn the_cluster_is_the_endpoint_or_a_way_to_it() {
         ),
     ] {
         let endpoint = Endpoint { url: url.to_owned(), ca_bundle: bundle() };
-        let place = ViewServer::of(&endpoint, server).unwrap();
+        let place = ViewServer::new(&endpoint, server).unwrap();
         let own = KubeconfigIdentity { user: json!({ "token": "t" }), namespace: None };
         let document = document("blue", &place, own);
         assert_eq!(document["clusters"][0], json!({ "name": "fieldcache-blue", "cluster": expected }), "{why}");
@@ -111,7 +111,7 @@ fn the_cluster_is_the_endpoint_or_a_way_to_it() {
     }
     let endpoint = Endpoint { url: VIEW.to_owned(), ca_bundle: None };
     for server in ["127.0.0.1:8443", "ftp://a", "https://", "a b", "/apis"] {
-        let error = format!("{:#}", ViewServer::of(&endpoint, Some(server)).unwrap_err());
+        let error = format!("{:#}", ViewServer::new(&endpoint, Some(server)).unwrap_err());
         assert!(error.contains("--server") && error.contains(server), "{server}: {error}");
     }
 }
@@ -128,7 +128,7 @@ fn the_whole_document_is_a_kubeconfig() {
         "contexts": [{ "name": "fieldcache-blue", "context": { "cluster": "fieldcache-blue", "user": "fieldcache-blue", "namespace": "team-a" } }],
         "current-context": "fieldcache-blue",
     });
-    assert_eq!(document("blue", &ViewServer::of(&endpoint, None).unwrap(), own), expected);
+    assert_eq!(document("blue", &ViewServer::new(&endpoint, None).unwrap(), own), expected);
     let read = kube::config::Kubeconfig::from_yaml(&printed(&PrintedKubeconfig(expected.clone()), OutputFormat::Yaml))
         .unwrap();
     assert_eq!(serde_json::to_value(read).unwrap(), expected, "as kube-rs reads it");
@@ -140,7 +140,7 @@ fn the_whole_document_is_a_kubeconfig() {
 
 #[test]
 fn tokens_for_the_api_server_are_not_copied() {
-    let place = ViewServer::of(&Endpoint { url: "https://a:1".to_owned(), ca_bundle: None }, None).unwrap();
+    let place = ViewServer::new(&Endpoint { url: "https://a:1".to_owned(), ca_bundle: None }, None).unwrap();
     let certificate = json!({ "client-certificate-data": "x", "client-key-data": "y" });
     for (user, allowed, expected, why) in [
         (certificate.clone(), false, Ok(certificate.clone()), "a certificate"),

@@ -128,7 +128,7 @@ fn the_name_of_the_file_makes_it_a_plugin() {
         (Some("kubectl-fieldcache.exe"), Program::Plugin),
         (Some("kubectl-fieldcache-2"), Program::Itself),
     ] {
-        assert_eq!(Program::of(started_as.map(OsStr::new)), expected, "{started_as:?}");
+        assert_eq!(Program::from_name(started_as.map(OsStr::new)), expected, "{started_as:?}");
     }
 }
 

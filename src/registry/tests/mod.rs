@@ -89,11 +89,11 @@ async fn a_request_waits_for_the_first_load_and_no_longer_than_its_patience() {
     assert_eq!(snapshot.unwrap().version(), Version::new(7));
 
     let refused = ResourceState::default();
-    refused.publish(LoadState::Refused { code: 403, message: "no".to_owned() });
+    refused.publish(LoadState::SourceError { code: 403, message: "no".to_owned() });
     let started = tokio::time::Instant::now();
     assert_eq!(
         refused.snapshot(patience).await.unwrap_err(),
-        NotReady::Refused { code: 403, message: "no".to_owned() }
+        NotReady::SourceError { code: 403, message: "no".to_owned() }
     );
     assert_eq!(started.elapsed(), Duration::ZERO, "a refusal is answered at once");
 

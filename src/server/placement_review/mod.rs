@@ -170,7 +170,7 @@ async fn answered(
         Right::Event => failure.without_figures(),
     };
     let stores = stores.map_err(|error| disclosed(error.into_error()))?;
-    let runtime = Runtime::of(&review.spec, &catalog, until.saturating_duration_since(Instant::now())).await;
+    let runtime = Runtime::look_up(&review.spec, &catalog, until.saturating_duration_since(Instant::now())).await;
     let minor = u32::try_from(catalog.version.minor()).ok().filter(|minor| *minor > 0);
     let usual = Options::default();
     let options = Options { target_minor: minor.unwrap_or(usual.target_minor), ..usual };
@@ -260,9 +260,9 @@ fn event_message(
 /// The stores that placement needs, as fresh as for lists.
 async fn fresh_stores(server: &ServerState, catalog: &Catalog, until: Instant) -> Result<PlacementStores, NoResponse> {
     let patience = server.settings.patience.min(until.saturating_duration_since(Instant::now()));
-    let mut stores = PlacementStores::of(catalog, patience).await.map_err(missing_store_error)?;
-    for live in stores.lives() {
-        read::at_most_behind(live, server.settings.max_lag).await?;
+    let mut stores = PlacementStores::load(catalog, patience).await.map_err(missing_store_error)?;
+    for resource_state in stores.lives() {
+        read::at_most_behind(resource_state, server.settings.max_lag).await?;
     }
     for held in [&mut stores.nodes, &mut stores.pods, &mut stores.namespaces] {
         // Who has just written through this server sees it here too.

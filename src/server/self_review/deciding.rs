@@ -67,7 +67,10 @@ impl<'a> Deciding<'a> {
     ///
     /// # Errors
     /// 404 for a request that came through none.
-    pub(super) fn of(server: &'a ServerState, context: &'a RequestContext<'a>) -> Result<Deciding<'a>, ApiError> {
+    pub(super) fn for_request(
+        server: &'a ServerState,
+        context: &'a RequestContext<'a>,
+    ) -> Result<Deciding<'a>, ApiError> {
         let view = context.view.as_ref().map(|through| through.view.clone()).ok_or(ApiError::UnknownResource)?;
         Ok(Deciding { server, context, view, catalog: server.catalog(context) })
     }
@@ -132,7 +135,7 @@ impl<'a> Deciding<'a> {
         let reviews = KINDS.map(|kind| (kind.group().to_owned(), kind.plural().to_owned(), ""));
         let mut deciding: Vec<BoxFuture<'_, Result<Decided, ApiError>>> = Vec::new();
         for (group, resource, below) in wanted.into_iter().chain(reviews) {
-            let verbs: &[&'static str] = match SelfReviewKind::of(&group, &resource) {
+            let verbs: &[&'static str] = match SelfReviewKind::from_resource(&group, &resource) {
                 Some(_) => &["create"],
                 None if below.is_empty() => &discovery_rows::OWN_VERBS,
                 None => &discovery_rows::OWN_SUBRESOURCE_VERBS,
@@ -207,7 +210,7 @@ impl<'a> Deciding<'a> {
     /// The resource that the View serves under a name. A review without a version means any version.
     fn served(&self, about: &ResourceAttributes) -> Option<Served> {
         let is_any = matches!(&*about.version, "" | ANY);
-        if let Some(kind) = SelfReviewKind::of(&about.group, &about.resource) {
+        if let Some(kind) = SelfReviewKind::from_resource(&about.group, &about.resource) {
             let versions = super::kind::versions(&self.catalog, kind.group());
             return versions.into_iter().find(|version| is_any || *version == about.version).map(Served::Review);
         }

@@ -73,7 +73,7 @@ impl SelfReviewKind {
         }
     }
 
-    pub(super) fn of(group: &str, plural: &str) -> Option<SelfReviewKind> {
+    pub(super) fn from_resource(group: &str, plural: &str) -> Option<SelfReviewKind> {
         KINDS.into_iter().find(|kind| kind.group() == group && kind.plural() == plural)
     }
 
@@ -88,7 +88,7 @@ pub(in crate::server) fn versions(catalog: &Catalog, group: &str) -> Vec<&'stati
     let has_beta = || {
         let offered = catalog.offers.version(group, BETA);
         offered.is_some_and(|version| {
-            version.resources.iter().any(|found| SelfReviewKind::of(group, &found.name).is_some())
+            version.resources.iter().any(|found| SelfReviewKind::from_resource(group, &found.name).is_some())
         })
     };
     let beta = (SelfReviewKind::User.group() == group && has_beta()).then_some(BETA);
@@ -116,11 +116,11 @@ pub(in crate::server) fn reviewed_path<'t>(
     catalog: &Catalog,
 ) -> Option<(SelfReviewKind, &'t ResourcePath)> {
     let Route::Resource(address) = target else { return None };
-    let kind = SelfReviewKind::of(&address.gvr.group, &address.gvr.resource)?;
+    let kind = SelfReviewKind::from_resource(&address.gvr.group, &address.gvr.resource)?;
     kind.is_served(catalog, &address.gvr.version).then_some((kind, address))
 }
 
 /// Whether a route is one of reviews, whether or not the View serves them.
 pub(in crate::server) fn is_self_review(route: &Route) -> bool {
-    matches!(route, Route::Resource(address) if SelfReviewKind::of(&address.gvr.group, &address.gvr.resource).is_some())
+    matches!(route, Route::Resource(address) if SelfReviewKind::from_resource(&address.gvr.group, &address.gvr.resource).is_some())
 }

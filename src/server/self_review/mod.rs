@@ -60,7 +60,7 @@ pub(super) async fn answer(
     let mut review = match question {
         Question::User => user(context, (server.settings.clock)()),
         Question::Access { spec, request, ignored } => {
-            let deciding = Deciding::of(server, context)?;
+            let deciding = Deciding::for_request(server, context)?;
             let verdict = match *request {
                 Wanted::Resource { verb, about } => deciding.resource(&verb, about).await?,
                 Wanted::Path { verb, path } => deciding.path(&verb, &path).await?,
@@ -69,7 +69,7 @@ pub(super) async fn answer(
         }
         // Upstream does not send the spec back.
         Question::Rules(namespace) => {
-            let status = Deciding::of(server, context)?.rules(&namespace).await?;
+            let status = Deciding::for_request(server, context)?.rules(&namespace).await?;
             json!({ "metadata": {}, "spec": {}, "status": status })
         }
     };
@@ -91,9 +91,9 @@ pub(super) async fn answer(
 
 /// The status of a SelfSubjectReview: the user of the request.
 fn user(context: &RequestContext<'_>, now: Timestamp) -> Value {
-    let nobody = Identity::anonymous();
+    let anonymous = Identity::anonymous();
     let Identity { user, uid, groups, extra } =
-        context.authorized.as_ref().map_or(&nobody, |authorized| &*authorized.identity);
+        context.authorized.as_ref().map_or(&anonymous, |authorized| &*authorized.identity);
     let mut info = json!({ "username": user });
     if !uid.is_empty() {
         info["uid"] = json!(uid);

@@ -137,7 +137,7 @@ async fn large_single_objects_take_their_turn_with_large_lists() {
         let ask = async || {
             let request = http::Request::builder().uri(format!("{SHIRTS}/{path}")).header("host", "127.0.0.1");
             let request = request.header("accept", accept).body(String::new()).unwrap();
-            fixture.server.answer_to(&ConnectionState::of(user("a"), true), request).await
+            fixture.server.answer_to(&ConnectionState::for_user(user("a"), true), request).await
         };
         let first = ask().await;
         let in_flight = fixture.server.limits().lists().in_flight();
@@ -153,7 +153,7 @@ async fn large_single_objects_take_their_turn_with_large_lists() {
     let first = get_as(&fixture, &user("a"), &path).await;
     let server = fixture.server.clone();
     let request = http::Request::builder().uri(&path).header("host", "127.0.0.1").body(String::new()).unwrap();
-    let who = ConnectionState::of(user("a"), true);
+    let who = ConnectionState::for_user(user("a"), true);
     let mut waiting = Box::pin(server.answer_to(&who, request));
     // On a busy machine it waits for a seat first.
     for _ in 0..1_000 {
@@ -187,7 +187,7 @@ async fn initial_events_of_large_objects_take_their_turn_one_by_one() {
     let open = async |name: &str| {
         let request = http::Request::builder().uri(&path).header("host", "127.0.0.1").body(String::new()).unwrap();
         super::Watched {
-            body: fixture.server.answer_to(&ConnectionState::of(user(name), true), request).await.into_body(),
+            body: fixture.server.answer_to(&ConnectionState::for_user(user(name), true), request).await.into_body(),
             text: String::new(),
         }
     };

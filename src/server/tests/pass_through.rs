@@ -591,7 +591,7 @@ async fn callers_that_may_not_list_everything_are_answered_by_the_api_server() {
         (PassThrough::Read, 401, 503),
     ] {
         let fixture = Fixture::loading(settings(mode), HistoryLimits::default());
-        let refused = LoadState::Refused { code: refusal, message: "the source refuses".to_owned() };
+        let refused = LoadState::SourceError { code: refusal, message: "the source refuses".to_owned() };
         fixture.shirts.resource.state.publish(refused);
         for path in [SHIRTS.to_owned(), format!("{SHIRTS}?watch=1"), format!("{SHIRTS}/a?resourceVersion=0")] {
             assert_eq!(fixture.get(&path).await.code, code, "{mode:?} {path}");

@@ -524,7 +524,7 @@ fn take(fixture: &mut Fixture, step: &Step) {
 }
 
 async fn report(fixture: &Fixture, index: &PlacementIndex) -> String {
-    let copies = PlacementStores::of(&fixture.registry.catalog(), Duration::ZERO).await.unwrap();
+    let copies = PlacementStores::load(&fixture.registry.catalog(), Duration::ZERO).await.unwrap();
     let indexed = index.at(&copies).unwrap();
     let affinity = json!({"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
         {"weight": 7, "podAffinityTerm": {"labelSelector": {"matchLabels": {"app": "a1"}}, "topologyKey": "zone"}},

@@ -61,7 +61,7 @@ fn meta() -> ListMeta {
 
 /// The pieces of a table.
 fn pieces(resource: &Resource, include: Include, objects: Vec<Object>, format: Format) -> Vec<Bytes> {
-    let columns = Arc::new(Columns::of(resource, "v1", include));
+    let columns = Arc::new(Columns::new(resource, "v1", include));
     table::pieces(
         &columns,
         columns.envelope(&meta()),
@@ -126,7 +126,7 @@ fn an_object_is_read_once_for_all_columns() {
     let paths: Vec<String> = (0..1_500).map(|number| format!(".spec.k{number}")).collect();
     let resource = wide(paths.iter().map(|path| &**path));
     let object = stored(&resource, shirt("x", &json!({"k7": 7, "text": "x".repeat(500_000)})));
-    let columns = Arc::new(Columns::of(&resource, "v1", Include::None));
+    let columns = Arc::new(Columns::new(&resource, "v1", Include::None));
     let mut out = Vec::new();
     let (is_done, read) = bytes_read(|| {
         let mut row = JsonRow::new(Row::new(&columns, Shown::as_is(&object), Timestamp::UNIX_EPOCH));
@@ -189,7 +189,7 @@ fn a_row_takes_a_small_multiple_of_its_object_in_memory() {
         let mut store = Store::new(HistoryLimits::default());
         store.apply(&resource.extractor.extract(Bytes::from(text)).unwrap());
         let object = store.snapshot().get("n/p").unwrap().clone();
-        let columns = Arc::new(Columns::of(&resource, "v1", Include::None));
+        let columns = Arc::new(Columns::new(&resource, "v1", Include::None));
         let mut out = Vec::with_capacity(CHUNK);
         let measured = measure(|| {
             let mut row = JsonRow::new(Row::new(&columns, Shown::as_is(&object), Timestamp::UNIX_EPOCH));
@@ -209,7 +209,7 @@ fn a_row_takes_a_small_multiple_of_its_object_in_memory() {
 fn the_same_long_value_is_printed_once_for_columns_side_by_side() {
     let resource = wide(std::iter::repeat_n(".spec.list", 20));
     let object = stored(&resource, shirt("x", &json!({"list": vec![json!({"a": 1}); 20_000]})));
-    let columns = Arc::new(Columns::of(&resource, "v1", Include::None));
+    let columns = Arc::new(Columns::new(&resource, "v1", Include::None));
     let mut out = Vec::new();
     let ((), read) = bytes_read(|| {
         let mut row = JsonRow::new(Row::new(&columns, Shown::as_is(&object), Timestamp::UNIX_EPOCH));
@@ -302,7 +302,7 @@ proptest! {
         let spec = json!({ "texts": texts });
         let object = stored(&resource, shirt("x", &spec));
         let include = if nothing { Include::None } else { Include::Object };
-        let columns = Arc::new(Columns::of(&resource, "v1", include));
+        let columns = Arc::new(Columns::new(&resource, "v1", include));
         let row = || JsonRow::new(Row::new(&columns, Shown::as_is(&object), Timestamp::UNIX_EPOCH));
         let (mut whole, mut at_once) = (Vec::new(), row());
         while !at_once.fill(usize::MAX, &mut whole) {}

@@ -105,8 +105,8 @@ async fn columns_are_shared_by_content_and_cached_while_in_use() {
     };
     let (whole, one, two) = (fixture.shirts.resource.clone(), seen("one"), seen("two"));
     let shared = SharedColumns::default();
-    let columns = shared.of(&whole, "v1", Include::None);
-    assert!(Arc::ptr_eq(&columns, &shared.of(&whole, "v1", Include::None)), "the same form");
+    let columns = shared.get(&whole, "v1", Include::None);
+    assert!(Arc::ptr_eq(&columns, &shared.get(&whole, "v1", Include::None)), "the same form");
     let other = Stored::new(wide(&whole), HistoryLimits::default()).resource;
     for (resource, version, include, why) in [
         (&whole, "v1beta1", Include::None, "another version"),
@@ -115,12 +115,13 @@ async fn columns_are_shared_by_content_and_cached_while_in_use() {
         (&two, "v1", Include::None, "another View another one"),
         (&other, "v1", Include::None, "another definition of the same name"),
     ] {
-        assert!(!Arc::ptr_eq(&columns, &shared.of(resource, version, include)), "{why}");
+        assert!(!Arc::ptr_eq(&columns, &shared.get(resource, version, include)), "{why}");
     }
     serve(&fixture, &[("whole", ViewPart { prune: Arc::default(), ..pruned(".spec.size") })]);
-    let unpruned = shared.of(&seen("whole"), "v1", Include::None);
+    let unpruned = shared.get(&seen("whole"), "v1", Include::None);
     assert!(Arc::ptr_eq(&columns, &unpruned), "a View that leaves out nothing");
-    let addresses: Vec<usize> = (0..1_000).map(|_| Arc::as_ptr(&shared.of(&one, "v1", Include::None)).addr()).collect();
+    let addresses: Vec<usize> =
+        (0..1_000).map(|_| Arc::as_ptr(&shared.get(&one, "v1", Include::None)).addr()).collect();
     assert!(shared.len() < 200 && !addresses.is_empty(), "{} are kept, one is used", shared.len());
 }
 

@@ -169,7 +169,7 @@ fn a_row_of_a_built_in_kind_is_what_its_printer_says() {
     let resource = pods();
     let object = stored(&resource, "{\"phase\":\"Succeeded\"}", 7);
     let mut row = Vec::new();
-    let columns = Arc::new(Columns::of(&resource, "v1", Include::None));
+    let columns = Arc::new(Columns::new(&resource, "v1", Include::None));
     assert!(JsonRow::new(Row::new(&columns, Shown::as_is(&object), now)).fill(usize::MAX, &mut row));
     assert_eq!(
         String::from_utf8(row).unwrap(),
@@ -185,13 +185,13 @@ fn a_row_of_a_built_in_kind_is_what_its_printer_says() {
 
     let of = |group: &str, resource: &str| Resource { gvr: Gvr::new(group, "v1", resource), ..pods() };
     let meta = ListMeta { version: Version::new(9), continue_token: String::new(), remaining: None };
-    let foreign = Columns::of(&of("metrics.example.com", "nodes"), "v1", Include::None).envelope(&meta);
+    let foreign = Columns::new(&of("metrics.example.com", "nodes"), "v1", Include::None).envelope(&meta);
     let head = String::from_utf8(foreign.head).unwrap();
     assert!(head.contains("\"name\":\"Age\"") && !head.contains("Roles"), "a group of its own, not core: {head}");
 
     let schemas = of("flowcontrol.apiserver.k8s.io", "flowschemas");
     let objects = [9, 3, 5].map(|precedence| stored(&schemas, "null", precedence));
-    let sorted = Columns::of(&schemas, "v1", Include::None).sorted(&mut objects.into_iter()).unwrap();
+    let sorted = Columns::new(&schemas, "v1", Include::None).sorted(&mut objects.into_iter()).unwrap();
     let names: Vec<&str> = sorted.iter().map(|object| object.name()).collect();
     assert_eq!(names, ["o3", "o5", "o9"], "in the order in which they are tried");
     assert!(columns.sorted(&mut std::iter::empty()).is_none(), "others are streamed");
@@ -253,9 +253,9 @@ fn cells_are_typed() {
         ("date", json!("2026-01-01T00:00:00.1234567891Z"), json!("9m59s")),
         ("date", json!(7), json!(null)),
     ] {
-        assert_eq!(cell(ColumnKind::of(kind), &value, now), expected, "{kind} {value}");
+        assert_eq!(cell(ColumnKind::from_name(kind), &value, now), expected, "{kind} {value}");
         let mut written = Vec::new();
-        write_cell(ColumnKind::of(kind), &serde_json::to_vec(&value).unwrap(), now, &mut written);
+        write_cell(ColumnKind::from_name(kind), &serde_json::to_vec(&value).unwrap(), now, &mut written);
         assert_eq!(written, json_bytes(&expected), "{kind} {value}, from its text");
     }
 }
@@ -284,7 +284,7 @@ async fn values_that_stand_in_a_path_are_shown_by_their_type_in_go() {
     ] {
         let columns = ["string", "integer", "number", "boolean", "date"].map(|kind| column(kind, kind, path));
         let resource = Resource { printer_columns: columns.into(), ..(*fixture.shirts.resource).clone() };
-        let columns = Arc::new(Columns::of(&resource, "v1", Include::None));
+        let columns = Arc::new(Columns::new(&resource, "v1", Include::None));
         let mut row = Vec::new();
         assert!(JsonRow::new(Row::new(&columns, Shown::as_is(&object), now)).fill(1 << 16, &mut row));
         let row: Value = serde_json::from_slice(&row).unwrap();
@@ -317,7 +317,7 @@ async fn columns_end_before_the_first_whose_path_is_not_valid() {
     ] {
         let resource = Resource { printer_columns: columns.into(), ..(*fixture.shirts.resource).clone() };
         let meta = ListMeta { version: Version::new(1), continue_token: String::new(), remaining: None };
-        let head = Columns::of(&resource, "v1", Include::None).envelope(&meta).head;
+        let head = Columns::new(&resource, "v1", Include::None).envelope(&meta).head;
         let table: Value = serde_json::from_slice(&[&head[..], b"]}"].concat()).unwrap();
         let definitions = table["columnDefinitions"].as_array().unwrap();
         let shown: Vec<&str> = definitions.iter().map(|one| one["name"].as_str().unwrap()).collect();

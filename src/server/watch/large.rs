@@ -13,13 +13,13 @@ use crate::query::Listing;
 pub(super) struct LargeEvents {
     limits: Arc<Limits>,
     user: User,
-    held: Option<ListPermit>,
+    permit: Option<ListPermit>,
 }
 
 impl LargeEvents {
     /// Initial events that have no permit yet.
     pub(super) fn new(limits: Arc<Limits>, user: User) -> LargeEvents {
-        LargeEvents { limits, user, held: None }
+        LargeEvents { limits, user, permit: None }
     }
 
     /// Waits for a permit if the next object is large ([`large_object`]). That of the previous one is free: its event
@@ -28,20 +28,20 @@ impl LargeEvents {
     /// # Errors
     /// 429 when there is no place in time.
     pub(super) async fn admit(&mut self, large: Option<u64>) -> Result<(), Limited> {
-        self.held = None;
+        self.permit = None;
         let Some(bytes) = large else { return Ok(()) };
         let turn = match self.limits.lists().acquire(&self.user, bytes) {
             Ok(ListAdmission::Granted(place)) => Ok(place),
             Ok(ListAdmission::Queued(waiting)) => waiting.turn().await,
             Err(limited) => Err(limited),
         };
-        self.held = Some(turn.inspect_err(|limited| self.limits.count(limited.limit))?);
+        self.permit = Some(turn.inspect_err(|limited| self.limits.count(limited.limit))?);
         Ok(())
     }
 
     /// Whether the next object may be written in this batch.
     pub(super) fn admits(&self, listing: &mut Listing) -> bool {
-        self.held.is_some() || large_object(listing).is_none()
+        self.permit.is_some() || large_object(listing).is_none()
     }
 }
 

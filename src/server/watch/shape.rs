@@ -43,7 +43,7 @@ impl WatchEventType {
         [WatchEventType::Added, WatchEventType::Modified, WatchEventType::Deleted];
 
     /// The type of an event, and the object to show. `at` is the version of the change.
-    pub(super) fn of(transition: &Transition, at: Version) -> (WatchEventType, Shown<'_>) {
+    pub(super) fn from_transition(transition: &Transition, at: Version) -> (WatchEventType, Shown<'_>) {
         match transition {
             Transition::Added(object) => (WatchEventType::Added, Shown::as_is(object)),
             Transition::Modified(object) => (WatchEventType::Modified, Shown::as_is(object)),
@@ -134,7 +134,7 @@ impl EventEncoder {
                     list::go_type(resource, &resource.kind)
                 )));
             }
-            Representation::Table(version) => ShapeForm::Table(server.columns.of(resource, &version, include)),
+            Representation::Table(version) => ShapeForm::Table(server.columns.get(resource, &version, include)),
         };
         let encoded = encoded.map(Box::new);
         Ok(EventEncoder { form, is_first: true, clock: server.settings.clock.clone(), encoded })
@@ -184,7 +184,7 @@ impl EventEncoder {
         transition: &Transition,
     ) -> Result<Bytes, ApiError> {
         let at = routed.change.version;
-        let (kind, shown) = WatchEventType::of(transition, at);
+        let (kind, shown) = WatchEventType::from_transition(transition, at);
         let number = self.number() * WatchEventType::ALL.len() + kind as usize;
         let columns = match &self.form {
             ShapeForm::Table(columns) => Some(columns.clone()),
@@ -214,7 +214,7 @@ impl EventEncoder {
             let Some(transition) = transition.clone().map(|object| resource.show(object)) else {
                 return Some(Bytes::new());
             };
-            let (kind, shown) = WatchEventType::of(&transition, at);
+            let (kind, shown) = WatchEventType::from_transition(&transition, at);
             let mut line = Vec::new();
             match &columns {
                 Some(columns) => {

@@ -44,7 +44,7 @@ fn names(resource: &Resource) -> Option<Vec<String>> {
         }
         LoadState::Idle
         | LoadState::Loading(_)
-        | LoadState::Refused { .. }
+        | LoadState::SourceError { .. }
         | LoadState::OverMemory(_)
         | LoadState::Gone(_) => None,
     }

@@ -174,7 +174,7 @@ async fn a_reader_that_waits_for_a_failing_list_gets_the_error() {
         () = follow(&connection, &resource, &mut feed, ListWatchOptions::default()) => panic!("the source still serves the resource"),
     };
     assert!(
-        matches!(&waited, NotReady::Refused { code: 500, message } if message.contains("no such path")),
+        matches!(&waited, NotReady::SourceError { code: 500, message } if message.contains("no such path")),
         "{waited:?}"
     );
     serving.abort();
@@ -184,7 +184,7 @@ async fn a_reader_that_waits_for_a_failing_list_gets_the_error() {
 async fn a_pause_that_a_source_requests_is_bounded() {
     let begin = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 18446744073709551615\r\n\r\n";
     let (connection, sending) = source(begin.to_owned(), Vec::new()).await;
-    let Err(RequestError::Refused { retry_after, .. }) = connection.get("/api/v1/pods", "*/*").await else {
+    let Err(RequestError::Status { retry_after, .. }) = connection.get("/api/v1/pods", "*/*").await else {
         panic!("an error")
     };
     assert_eq!(retry_after, Some(Duration::from_secs(60)));
@@ -365,7 +365,7 @@ async fn an_error_whose_values_would_take_much_memory_is_shown_as_text() {
     let refused =
         |body: &Bytes| connection.refused("/x", &UpstreamResponse { code: 500, retry_after: None, body: body.clone() });
     let message = |body: &Bytes| match refused(body) {
-        RequestError::Refused { message, .. } => message,
+        RequestError::Status { message, .. } => message,
         other => panic!("{other}"),
     };
     let long = format!(r#"{{"message":"long","a":[{}]}}"#, vec!["{\"\":{\"\":0}}"; 5_000].join(","));

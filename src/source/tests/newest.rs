@@ -17,7 +17,7 @@ async fn compared(held: &Objects, source: Listed, wanted: ComparisonGoal) -> (&'
     let newest = compare_with_newest(&source, ("/x", ""), &resource.state, wanted).await.unwrap();
     let asked = Mutex::lock(&source.asked).unwrap().len();
     match newest {
-        NewestComparison::Held { version, .. } => ("held", Some(version), asked),
+        NewestComparison::Equal { version, .. } => ("equal", Some(version), asked),
         NewestComparison::Alike { .. } => ("alike", None, asked),
         NewestComparison::Differs => ("differs", None, asked),
     }
@@ -29,7 +29,7 @@ async fn a_small_store_is_compared_object_by_object() {
     let at = |version: u64, list: &[(&str, u64)]| Listed::at(version, 2, objects(list));
     for wanted in [ComparisonGoal::Version, ComparisonGoal::Progress] {
         let same = at(70, &[("a/b", 3), ("a/c", 4)]);
-        assert_eq!(compared(&held, same, wanted).await, ("held", Some(Version::new(70)), 1));
+        assert_eq!(compared(&held, same, wanted).await, ("equal", Some(Version::new(70)), 1));
         let changed = at(70, &[("a/b", 3), ("a/c", 60)]);
         assert_eq!(compared(&held, changed, wanted).await, ("differs", None, 1), "an event is on its way");
         let back = at(49, &[("a/b", 3), ("a/c", 4)]);
@@ -62,5 +62,5 @@ async fn a_large_store_is_compared_in_one_request_unless_a_reader_waits_for_a_ve
         ("alike", None, 1),
         "the limit is ignored"
     );
-    assert_eq!(compared(&held, at(70, 501, 251), ComparisonGoal::Version).await, ("held", Some(Version::new(70)), 2));
+    assert_eq!(compared(&held, at(70, 501, 251), ComparisonGoal::Version).await, ("equal", Some(Version::new(70)), 2));
 }

@@ -102,16 +102,16 @@ fn resources_are_made_once_for_each_state_of_a_definition_and_share_its_names() 
     let mut custom = CustomResources::default();
     assert!(custom.make(&crd));
     assert!(!custom.make(&crd), "they are there");
-    let made: Vec<_> = custom.of(&crd).collect();
+    let made: Vec<_> = custom.of_definition(&crd).collect();
     assert_eq!(made.len(), 2);
     for (resource, version) in made.iter().zip(["v2", "v1"]) {
         assert!(resource.same_definition(&custom_resource(&crd, crd.version(version).unwrap())), "{version}");
         assert!(Arc::ptr_eq(&resource.categories, &crd.names.categories));
         assert!(Arc::ptr_eq(&resource.short_names, &crd.names.short_names));
     }
-    let other: Vec<_> = custom.of(&crd).collect();
+    let other: Vec<_> = custom.of_definition(&crd).collect();
     assert!(!Arc::ptr_eq(&made[0].state, &other[0].state), "each catalog gets data of its own");
     assert!(custom.make(&Arc::new(Crd { generation: 4, ..(*crd).clone() })), "another state");
     custom.retain(&[]);
-    assert_eq!(custom.of(&crd).count(), 0);
+    assert_eq!(custom.of_definition(&crd).count(), 0);
 }

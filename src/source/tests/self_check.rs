@@ -84,7 +84,7 @@ impl Pages for Refusing {
 }
 
 fn refused(code: u16, too_large_version: bool) -> RequestError {
-    RequestError::Refused {
+    RequestError::Status {
         url: "http://source".to_owned(),
         path: "/x".to_owned(),
         code,
@@ -99,11 +99,11 @@ pub(super) fn objects(objects: &[(&str, u64)]) -> Objects {
 }
 
 /// A feed that holds these objects of namespace `a` at version 50.
-pub(super) fn holding(held: &Objects) -> (Arc<Resource>, Feed) {
+pub(super) fn holding(stored: &Objects) -> (Arc<Resource>, Feed) {
     let resource = resource();
     let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
     feed.take(SourceEvent::Begin);
-    for (key, version) in held {
+    for (key, version) in stored {
         feed.take(SourceEvent::Item(object(key.strip_prefix("a/").unwrap(), *version)));
     }
     feed.take(SourceEvent::Commit(Version::new(50)));
@@ -121,11 +121,11 @@ fn difference(verdict: CheckResult) -> Option<Difference> {
 
 #[tokio::test]
 async fn a_difference_is_found_and_its_first_object_named() {
-    let held = objects(&[("a/b", 3), ("a/d", 4), ("a/f", 5)]);
-    let differing = |key: &str, listed: Option<u64>, held: Option<u64>| Differing {
+    let stored = objects(&[("a/b", 3), ("a/d", 4), ("a/f", 5)]);
+    let differing = |key: &str, listed: Option<u64>, stored: Option<u64>| Differing {
         key: key.to_owned(),
         listed: listed.map(Version::new),
-        held: held.map(Version::new),
+        stored: stored.map(Version::new),
     };
     for (listed, first, why) in [
         (&[("a/b", 3), ("a/d", 4), ("a/f", 5)][..], None, "the same"),
@@ -146,10 +146,10 @@ async fn a_difference_is_found_and_its_first_object_named() {
         (&[("a/b", 3), ("a/d", 0), ("a/f", 5)], Some(differing("a/d", None, Some(4))), "a version that is no number"),
         (&[("a/b", 3), ("a-/d", 4), ("a/f", 5)], Some(differing("a-/d", Some(4), None)), "another namespace"),
     ] {
-        let (resource, _feed) = holding(&held);
+        let (resource, _feed) = holding(&stored);
         let pages = Listed::new([objects(listed)]);
         let found = difference(check(&pages, "/api/v1/configmaps", "", &resource.state).await);
-        let counts = found.as_ref().map(|found| (found.version.number(), found.listed, found.held));
+        let counts = found.as_ref().map(|found| (found.version.number(), found.listed, found.stored));
         assert_eq!(counts, first.is_some().then_some((50, listed.len() as u64, 3)), "{why}");
         assert_eq!(found.and_then(|found| found.first), first, "{why}");
         assert_eq!(pages.begun.load(Ordering::Relaxed), if first.is_some() { 2 } else { 1 }, "{why}: lists");
@@ -158,9 +158,9 @@ async fn a_difference_is_found_and_its_first_object_named() {
 
 #[tokio::test]
 async fn the_list_is_of_metadata_at_the_version_of_the_store_in_pages() {
-    let held = objects(&[("a/b", 3), ("a/d", 4), ("a/f", 5)]);
-    let (resource, _feed) = holding(&held);
-    let pages = Listed::new([held]);
+    let stored = objects(&[("a/b", 3), ("a/d", 4), ("a/f", 5)]);
+    let (resource, _feed) = holding(&stored);
+    let pages = Listed::new([stored]);
     assert!(matches!(check(&pages, "/api/v1/configmaps", "", &resource.state).await, CheckResult::Same));
     let asked = pages.asked.into_inner().unwrap();
     let expected = [
@@ -172,22 +172,22 @@ async fn the_list_is_of_metadata_at_the_version_of_the_store_in_pages() {
 
 #[tokio::test]
 async fn only_a_second_list_makes_a_mismatch() {
-    let held = objects(&[("a/b", 3)]);
-    let (resource, _feed) = holding(&held);
-    let pages = Listed::new([objects(&[]), held]);
+    let stored = objects(&[("a/b", 3)]);
+    let (resource, _feed) = holding(&stored);
+    let pages = Listed::new([objects(&[]), stored]);
     assert!(matches!(check(&pages, "/x", "", &resource.state).await, CheckResult::Same), "the first one was wrong");
     assert_eq!(pages.begun.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test]
 async fn a_list_in_another_order_is_the_same_list() {
-    let held = objects(&[("a/b", 3), ("a/d", 4), ("a/f", 5)]);
-    let (resource, _feed) = holding(&held);
-    let pages = Listed { is_in_order: false, ..Listed::new([held]) };
+    let stored = objects(&[("a/b", 3), ("a/d", 4), ("a/f", 5)]);
+    let (resource, _feed) = holding(&stored);
+    let pages = Listed { is_in_order: false, ..Listed::new([stored]) };
     assert!(matches!(check(&pages, "/x", "", &resource.state).await, CheckResult::Same));
     let pages = Listed { is_in_order: false, ..Listed::new([objects(&[("a/b", 3), ("a/d", 4)])]) };
     let found = difference(check(&pages, "/x", "", &resource.state).await).unwrap();
-    assert_eq!((found.listed, found.held, found.first), (2, 3, None), "the first one cannot be told");
+    assert_eq!((found.listed, found.stored, found.first), (2, 3, None), "the first one cannot be told");
 }
 
 #[tokio::test]
@@ -245,8 +245,8 @@ async fn objects_whose_names_are_equal_in_json_are_not_compared() {
 
 #[tokio::test]
 async fn what_cannot_be_compared_is_skipped_and_what_is_refused_has_failed() {
-    let held = objects(&[("a/b", 3)]);
-    let (resource, mut feed) = holding(&held);
+    let stored = objects(&[("a/b", 3)]);
+    let (resource, mut feed) = holding(&stored);
     for (error, outcome) in [
         (refused(410, false), CheckOutcome::Skipped),
         (refused(504, true), CheckOutcome::Skipped),
@@ -258,7 +258,7 @@ async fn what_cannot_be_compared_is_skipped_and_what_is_refused_has_failed() {
         let what = error.to_string();
         assert_eq!(check(&Refusing(error), "/x", "", &resource.state).await.outcome(), outcome, "{what}");
     }
-    let newest = Listed { version: 51, ..Listed::new([held.clone()]) };
+    let newest = Listed { version: 51, ..Listed::new([stored.clone()]) };
     assert_eq!(
         check(&newest, "/x", "", &resource.state).await.outcome(),
         CheckOutcome::Skipped,
@@ -266,7 +266,7 @@ async fn what_cannot_be_compared_is_skipped_and_what_is_refused_has_failed() {
     );
 
     feed.take(SourceEvent::Begin);
-    let pages = Listed::new([held]);
+    let pages = Listed::new([stored]);
     assert_eq!(
         check(&pages, "/x", "", &resource.state).await.outcome(),
         CheckOutcome::Skipped,
@@ -332,12 +332,12 @@ async fn checks_come_at_their_interval_and_more_seldom_when_they_help_nothing() 
     assert_eq!(resource.state.checks().ended(CheckOutcome::Ok), 2);
     assert!(begun.elapsed() <= interval * 9 / 2, "one at twice the interval, and one at the usual one again");
 
-    let held = turn.clone().acquire_owned().await.unwrap();
+    let stored = turn.clone().acquire_owned().await.unwrap();
     let before = CheckOutcome::ALL.map(|outcome| resource.state.checks().ended(outcome));
     timeout(interval * 1_000, healed.mismatch()).await.unwrap_err();
     let after = CheckOutcome::ALL.map(|outcome| resource.state.checks().ended(outcome));
     assert_eq!(before, after, "it is another one's turn");
-    drop(held);
+    drop(stored);
     healed.mismatch().await;
 }
 
@@ -372,21 +372,21 @@ async fn a_check_that_does_not_end_leaves_its_turn_to_others() {
 fn sides() -> impl Strategy<Value = (Objects, Objects, BTreeSet<String>)> {
     let some = || btree_map("a/[a-e]{1,2}", 1u64..4, 0..12);
     (some(), some(), any::<[bool; 2]>(), proptest::collection::btree_set("a/[a-e]{1,2}", 0..3)).prop_map(
-        |(held, other, [is_near, has_unreadable], unreadable)| {
+        |(stored, other, [is_near, has_unreadable], unreadable)| {
             let listed = if is_near {
-                held.iter().chain(other.iter().take(1)).map(|(key, version)| (key.clone(), *version)).collect()
+                stored.iter().chain(other.iter().take(1)).map(|(key, version)| (key.clone(), *version)).collect()
             } else {
                 other
             };
-            (held, listed, if has_unreadable { unreadable } else { BTreeSet::new() })
+            (stored, listed, if has_unreadable { unreadable } else { BTreeSet::new() })
         },
     )
 }
 
 proptest! {
     #[test]
-    fn the_verdict_is_that_of_a_plain_comparison((held, listed, unreadable) in sides()) {
-        let (resource, mut feed) = holding(&held);
+    fn the_verdict_is_that_of_a_plain_comparison((stored, listed, unreadable) in sides()) {
+        let (resource, mut feed) = holding(&stored);
         for key in &unreadable {
             let name = key.strip_prefix("a/").unwrap();
             let text = format!(r#"{{"metadata":{{"name":"{name}","namespace":"a","resourceVersion":"?"}}}}"#);
@@ -396,7 +396,7 @@ proptest! {
         let readable = |side: &Objects| -> Objects {
             side.iter().filter(|(key, _)| !unreadable.contains(*key)).map(|(key, version)| (key.clone(), *version)).collect()
         };
-        let (plain_held, plain_listed) = (readable(&held), readable(&listed));
+        let (plain_held, plain_listed) = (readable(&stored), readable(&listed));
         let keys: BTreeSet<&String> = plain_held.keys().chain(plain_listed.keys()).collect();
         let first = keys.into_iter().find(|key| plain_held.get(*key) != plain_listed.get(*key));
         let pages = Listed { version: feed.version().number(), ..Listed::new([listed]) };
@@ -407,7 +407,7 @@ proptest! {
         prop_assert_eq!(found.as_ref().map(|first| &first.key), first);
         if let Some(found) = found {
             let of = |side: &Objects| side.get(&found.key).copied().map(Version::new);
-            prop_assert_eq!((found.held, found.listed), (of(&plain_held), of(&plain_listed)));
+            prop_assert_eq!((found.stored, found.listed), (of(&plain_held), of(&plain_listed)));
         }
     }
 }

@@ -59,7 +59,7 @@ async fn what_may_not_be_read_any_more_is_not_served_on() {
     let first = successors.choose(None, generation(1), &mut fresh);
     first.state.publish(ready());
     successors.choose(Some(&first), generation(2), &mut fresh);
-    fresh[1].state.publish(LoadState::Refused { code: 403, message: "no".to_owned() });
+    fresh[1].state.publish(LoadState::SourceError { code: 403, message: "no".to_owned() });
     assert!(settles(&successors).await);
     let served = successors.choose(Some(&first), generation(2), &mut fresh);
     assert!(Arc::ptr_eq(&served, &fresh[1]));

@@ -11,7 +11,7 @@ use crate::source::watch_decoder::Lines;
 #[test]
 fn long_parts_share_one_room_and_short_ones_need_none() {
     let room = Arc::<UnfinishedBudget>::default();
-    let mut readers: Vec<UnfinishedShare> = (0..3).map(|_| UnfinishedShare::of(&room)).collect();
+    let mut readers: Vec<UnfinishedShare> = (0..3).map(|_| UnfinishedShare::new(&room)).collect();
     assert!(readers[0].hold(ALWAYS + MOST - 10));
     assert!(readers[1].hold(ALWAYS), "it is short");
     assert!(readers[1].hold(ALWAYS + 10));
@@ -27,7 +27,7 @@ fn long_parts_share_one_room_and_short_ones_need_none() {
 #[test]
 fn pages_and_lines_give_up_an_item_for_which_there_is_no_room() {
     let room = Arc::<UnfinishedBudget>::default();
-    let mut taken = UnfinishedShare::of(&room);
+    let mut taken = UnfinishedShare::new(&room);
     let megabyte = Bytes::from(vec![b'x'; 1 << 20]);
     let mut line = Lines::sharing(&room);
     let push = |line: &mut Lines| {
@@ -64,5 +64,5 @@ fn an_item_that_is_complete_holds_no_room() {
         while lines.next_line().is_some() {}
         assert!(lines.has_room());
     }
-    assert!(UnfinishedShare::of(&room).hold(ALWAYS + MOST), "all of it is free");
+    assert!(UnfinishedShare::new(&room).hold(ALWAYS + MOST), "all of it is free");
 }

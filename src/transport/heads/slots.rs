@@ -41,7 +41,7 @@ impl fmt::Display for LongQuery {
 
 /// What a long head takes, until its request is answered.
 #[derive(Clone, Debug)]
-struct Held {
+struct ShareGuard {
     _share: Arc<UserShare>,
 }
 
@@ -74,7 +74,7 @@ struct Table {
     next: u64,
     kept: BTreeMap<u64, StoredParts>,
     /// The poll of the connection in which h2 requested more, and the first slot that was not in use then.
-    asked: Option<(u64, u64)>,
+    requested: Option<(u64, u64)>,
     /// The reader of HTTP/1.1, while it waits until the slots are empty.
     waiting: Option<Waker>,
 }
@@ -112,15 +112,15 @@ impl Slots {
     pub(super) fn has_room(&self, poll: u64) -> bool {
         let mut table = self.table();
         let mut untaken = BTreeMap::new();
-        if let Some((asked, end)) = table.asked
-            && asked != poll
+        if let Some((requested, end)) = table.requested
+            && requested != poll
         {
             let later = table.kept.split_off(&end);
             untaken = std::mem::replace(&mut table.kept, later);
-            table.asked = None;
+            table.requested = None;
         }
-        if table.asked.is_none() && !table.kept.is_empty() {
-            table.asked = Some((poll, table.next));
+        if table.requested.is_none() && !table.kept.is_empty() {
+            table.requested = Some((poll, table.next));
         }
         let has_room = table.kept.len() < MOST_UNTAKEN;
         drop(table);
@@ -162,7 +162,7 @@ impl Slots {
             }
         }
         if let Some(share) = share {
-            request.extensions_mut().insert(Held { _share: Arc::new(share) });
+            request.extensions_mut().insert(ShareGuard { _share: Arc::new(share) });
         }
         Ok(())
     }

@@ -111,7 +111,7 @@ fn pieces(left: usize, is_endless: bool) -> (Pieces, Arc<AtomicUsize>) {
 }
 
 async fn post(fixture: &Fixture, who: &str, body: Pieces) -> Response<Body> {
-    fixture.server().answer_to(&ConnectionState::of(user(who), true), request(body, who)).await
+    fixture.server().answer_to(&ConnectionState::for_user(user(who), true), request(body, who)).await
 }
 
 async fn posted(fixture: &Fixture, who: &str, body: Pieces) -> Answer {
@@ -158,7 +158,7 @@ async fn what_needs_no_body_is_decided_before_it() {
     let (body, read) = pieces(100, true);
     let mut wrong = request(body, "alice");
     *wrong.uri_mut() = format!("{REVIEWS}?fieldValidation=Sometimes").parse().unwrap();
-    let answer = whole(fixture.server().answer_to(&ConnectionState::of(user("alice"), true), wrong).await).await;
+    let answer = whole(fixture.server().answer_to(&ConnectionState::for_user(user("alice"), true), wrong).await).await;
     assert_eq!((answer.code.as_u16(), read.load(Ordering::SeqCst)), (422, 0), "{}", answer.body);
     // Who may ask about one Pod only is not let send more than its name.
     let (body, read) = pieces(3 << 10, true);
@@ -170,6 +170,6 @@ async fn what_needs_no_body_is_decided_before_it() {
     let (body, read) = pieces(100, true);
     let mut long = request(body, "alice");
     long.headers_mut().insert("content-length", "3145729".parse().unwrap());
-    let answer = whole(fixture.server().answer_to(&ConnectionState::of(user("alice"), true), long).await).await;
+    let answer = whole(fixture.server().answer_to(&ConnectionState::for_user(user("alice"), true), long).await).await;
     assert_eq!((answer.code.as_u16(), read.load(Ordering::SeqCst)), (413, 0), "{}", answer.body);
 }

@@ -49,7 +49,7 @@ pub(super) fn fill(fixture: &mut Fixture) {
 
 pub(super) async fn get_as(fixture: &Fixture, user: &User, path: &str) -> http::Response<Body> {
     let request = Request::builder().uri(path).header("host", "127.0.0.1").body(String::new()).unwrap();
-    fixture.server.answer_to(&ConnectionState::of(user.clone(), true), request).await
+    fixture.server.answer_to(&ConnectionState::for_user(user.clone(), true), request).await
 }
 
 async fn whole(response: http::Response<Body>) -> Answer {
@@ -218,7 +218,7 @@ async fn a_list_that_has_waited_shows_the_newest_state() {
     let first = get_as(&fixture, &user("a"), SHIRTS).await;
     let server = fixture.server.clone();
     let request = Request::builder().uri(SHIRTS).header("host", "127.0.0.1").body(String::new()).unwrap();
-    let who = ConnectionState::of(user("a"), true);
+    let who = ConnectionState::for_user(user("a"), true);
     let mut waiting = Box::pin(server.answer_to(&who, request));
     assert!(timeout(Duration::from_millis(1), &mut waiting).await.is_err());
     let version = fixture.put("default", "newer", "green");

@@ -134,7 +134,7 @@ async fn requests_that_cannot_be_routed_take_turns_too() {
     for _ in 0..FLOOD {
         let fixture = fixture.clone();
         tasks.spawn(async move {
-            let connection = ConnectionState::of(user("flood"), true);
+            let connection = ConnectionState::for_user(user("flood"), true);
             let failure = HeadError::Malformed("it is no URL".to_owned());
             fixture.server.reject(&connection, &Method::GET, failure).await.status().as_u16()
         });

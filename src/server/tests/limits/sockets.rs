@@ -205,7 +205,7 @@ async fn streams_are_reset_while_too_many_requests_were_not_looked_at() {
     let shares: Vec<_> = (0..200).flat_map(flood).collect();
     assert!((shares.len() as u64) << 16 >= MOST_UNSTARTED, "{}", shares.len());
     for (is_authenticated, what) in [(true, "with credentials"), (false, "without")] {
-        let state = Arc::new(ConnectionState::of(User::named("late"), is_authenticated));
+        let state = Arc::new(ConnectionState::for_user(User::named("late"), is_authenticated));
         let streams = StreamTimeoutExecutor(Arc::new(Link::new(state.clone(), connections.clone())));
         let link = streams.0.clone();
         link.has_arrived(8 << 20);
@@ -227,7 +227,7 @@ async fn requests_are_read_a_few_at_a_time_and_not_while_too_many_wait() {
     let (mut near, far) = tokio::io::duplex(1 << 20);
     let ending = watch::Sender::new(false);
     let end = End { ended: ending.subscribe(), connections: connections.clone() };
-    let state = Arc::new(ConnectionState::of(User::named("10.0.0.1"), false));
+    let state = Arc::new(ConnectionState::for_user(User::named("10.0.0.1"), false));
     let serving = tokio::spawn(serve(far, state, fixture.server.clone(), end, None));
     // GET / on streams 1, 3, 5 and so on, in HPACK's static table: :method GET, :scheme http, :path /.
     let mut burst = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
@@ -340,7 +340,7 @@ async fn a_connection_with_an_ended_stream_has_a_moment_to_write() {
     let fixture = Fixture::new();
     for (reads, what) in [(true, "a peer that reads soon"), (false, "one that does not")] {
         let (io, mut peer) = tokio::io::duplex(ROOM);
-        let state = Arc::new(ConnectionState::of(User::named("proxy"), true));
+        let state = Arc::new(ConnectionState::for_user(User::named("proxy"), true));
         let link = Arc::new(Link::new(state, fixture.server.limits().connections().clone()));
         let mut stall = WriteTimeout::new(io, link.clone());
         stall.write_all(&[1; ROOM]).await.unwrap();

@@ -176,7 +176,7 @@ async fn the_selectors_of_lists_that_wait_are_counted() {
 async fn get_metadata(fixture: &Fixture, path: &str) -> Response<Body> {
     let accept = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io";
     let request = Request::builder().method(Method::GET).uri(path).header("host", "127.0.0.1").header("accept", accept);
-    fixture.server.answer_to(&ConnectionState::of(user("a"), true), request.body(String::new()).unwrap()).await
+    fixture.server.answer_to(&ConnectionState::for_user(user("a"), true), request.body(String::new()).unwrap()).await
 }
 
 #[tokio::test]

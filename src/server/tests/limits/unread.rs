@@ -317,7 +317,7 @@ async fn responses_that_are_not_read_are_bounded_together_before_they_are_sent()
     ] {
         let ask = async |name: &str| {
             let request = http::Request::builder().uri(&path).header("host", "127.0.0.1").header("accept", accept);
-            let state = ConnectionState::of(user(name), true);
+            let state = ConnectionState::for_user(user(name), true);
             fixture.server.answer_to(&state, request.body(String::new()).unwrap()).await
         };
         let mut held = Vec::new();
