@@ -22,6 +22,7 @@ COPY Cargo.toml Cargo.lock ./
 COPY e2e/Cargo.toml e2e/
 COPY e2e/src e2e/src
 COPY src src
+COPY crates crates
 RUN cargo build --release --locked --package fieldcache
 COPY image image
 RUN image/assemble.sh target/release/fieldcache /image-root

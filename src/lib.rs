@@ -5,7 +5,7 @@
 //! every label; [`query`] answers selectors from those lists; [`openapi`] publishes the fields. The modules around this core read
 //! objects (`source`), serve them (`server`), and start all of it (`runtime`, `cli`). ARCHITECTURE.md has a picture, and says where to start.
 //!
-//! # The core: no IO, no clock, no environment, no logging; decisions are returned as data
+//! # The core, the crate `fieldcache-core`: no IO, no clock, no environment, no logging; decisions are returned as data
 //!
 //! | module | content |
 //! |---|---|
@@ -26,7 +26,7 @@
 //! | [`builtin`] | the built-in kinds of Kubernetes: one row each, with fields, columns, names and deprecations; their schemas in folder mode |
 //! | [`advise`] | what a cache would save: kube-apiserver's metrics, ranked |
 //!
-//! # The edge, behind the feature `net`
+//! # The edge
 //!
 //! | module | content |
 //! |---|---|
@@ -62,61 +62,29 @@
 
 #![cfg_attr(test, expect(clippy::wildcard_enum_match_arm, reason = "a test names the case that it expects"))]
 
-pub mod advise;
-pub mod builtin;
-pub mod crd;
-pub mod extract;
-pub mod json;
-pub mod model;
-pub mod openapi;
-pub mod placement;
-pub mod printer;
-pub mod protobuf;
-pub mod query;
-#[cfg(feature = "net")]
-pub mod request;
-pub mod schema;
-pub mod selector;
-pub mod store;
-pub mod subscribe;
-pub mod yaml;
+pub use fieldcache_core::{
+    advise, builtin, crd, extract, json, model, openapi, placement, printer, protobuf, query, schema, selector, store,
+    subscribe, yaml,
+};
 
-#[cfg(feature = "net")]
 pub mod access;
-#[cfg(feature = "net")]
 pub mod audit;
-#[cfg(feature = "net")]
 pub mod cli;
-#[cfg(feature = "net")]
 pub mod fair_semaphore;
-#[cfg(feature = "net")]
 pub mod flow_control;
-#[cfg(feature = "net")]
 pub mod kinds;
-#[cfg(feature = "net")]
 pub mod manifest;
-#[cfg(feature = "net")]
 pub mod metrics;
-#[cfg(feature = "net")]
 pub mod operator;
-#[cfg(feature = "net")]
 pub mod placement_service;
-#[cfg(feature = "net")]
 pub mod registry;
-#[cfg(feature = "net")]
+pub mod request;
 pub mod runtime;
-#[cfg(feature = "net")]
 pub mod server;
-#[cfg(feature = "net")]
 pub mod source;
-#[cfg(feature = "net")]
 pub mod telemetry;
-#[cfg(feature = "net")]
 pub mod transport;
-#[cfg(feature = "net")]
 pub mod wire;
 
-#[cfg(test)]
-mod testing;
 #[cfg(test)]
 mod tidy;

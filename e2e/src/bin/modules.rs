@@ -1,7 +1,7 @@
 //! Prints which module of fieldcache uses which, read from the code, and fails on a cycle between modules, or of more
 //! than two files inside of one.
 //!
-//! A module is a folder or file directly below `src`, a submodule is a file inside of one. An edge is a path that begins with `crate`,
+//! A module is a folder or file directly below the `src` of a crate, a submodule is a file inside of one. An edge is a path that begins with `crate`,
 //! `super`, `self` or the name of a submodule. Tests are left out: they may use everything. Which edges are allowed is `src/tidy.rs`'.
 //!
 //! With the name of a module it prints which file of this module uses which other one.
@@ -23,8 +23,11 @@ type Module = Vec<String>;
 type Graph = BTreeMap<Module, BTreeMap<Module, usize>>;
 
 fn main() -> Result<ExitCode> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src");
-    let files = files(&root)?;
+    // The program re-exports the modules of the core, so both crates are one tree.
+    let mut files = BTreeMap::new();
+    for folder in ["../crates/core/src", "../src"] {
+        files.extend(self::files(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder))?);
+    }
     let graph = graph(&files)?;
     let mut text = String::new();
     if let Some(module) = std::env::args().nth(1) {
@@ -191,7 +194,7 @@ fn expand(tree: &str, before: &[String], found: &mut Vec<Vec<String>>) {
 fn resolved(from: &Module, path: &[String], files: &BTreeMap<Module, File>) -> Option<Module> {
     let (mut at, mut parts) = (from.clone(), path.iter().peekable());
     match parts.peek()?.as_str() {
-        "crate" | "fieldcache" => {
+        "crate" | "fieldcache" | "fieldcache_core" => {
             parts.next();
             at.clear();
         }

@@ -16,7 +16,7 @@ const TABLES: [(&str, usize); 4] = [
 ];
 
 /// Where modules begin: the folder, and the file in it that names the first of them.
-const ROOTS: [(&str, &str); 2] = [("src", "lib.rs"), ("e2e/tests/it", "main.rs")];
+const ROOTS: [(&str, &str); 3] = [("src", "lib.rs"), ("crates/core/src", "lib.rs"), ("e2e/tests/it", "main.rs")];
 
 /// Where samples stand.
 const SAMPLES: [&str; 2] = ["manifests/samples/", "manifests/placement/"];

@@ -10,7 +10,7 @@ use super::golden;
 use crate::advise::rank;
 use crate::advise::scrape::{ResourceName, Scrape};
 
-const METRICS: &str = include_str!("../../advise/testdata/v1.36.txt");
+const METRICS: &str = include_str!("../../../crates/core/src/advise/testdata/v1.36.txt");
 
 #[test]
 fn the_tables_are_as_written() {

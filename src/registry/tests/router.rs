@@ -11,14 +11,28 @@ use proptest::prelude::{Just, Strategy, prop_oneof};
 use proptest::{prop_assert_eq, proptest};
 
 use crate::extract::FieldRef;
-use crate::model::{FieldIndex, Key, Version};
+use crate::model::{FieldIndex, IndexedValues, Key, Record, Version};
 use crate::query::{FieldTerm, Selection};
 use crate::registry::dispatched_event::LineForm;
 use crate::registry::event_dispatcher::{EventDispatcher, MailboxContents, Subscription};
 use crate::selector::Operator;
-use crate::store::tests::record;
 use crate::store::{Change, HistoryCursor, HistoryLimits, Snapshot, Store};
 use crate::subscribe::transition;
+
+/// A record with these values of fields.
+fn record(key: &str, version: u64, values: &[&str]) -> Record {
+    let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+    let bytes = format!(r#"{{"metadata":{{"resourceVersion":"{version}"}}}}"#);
+    let (metadata, digits) = (r#"{"metadata":"#.len() as u32, r#"{"metadata":{"resourceVersion":""#.len() as u32);
+    Record {
+        key: Key::new(namespace, name),
+        version: Version::new(version),
+        texts: IndexedValues::new([], (0..).map(FieldIndex).zip(values.iter().copied())),
+        metadata_span: metadata..bytes.len() as u32 - 1,
+        version_span: digits..bytes.len() as u32 - 3,
+        bytes: Bytes::from(bytes),
+    }
+}
 
 fn of_value(value: &str) -> Arc<Selection> {
     let term = FieldTerm::new(FieldRef::Field(FieldIndex(0)), Operator::equal_to(value));
@@ -86,7 +100,7 @@ impl Reader {
 }
 
 fn put(store: &mut Store, name: &str, version: u64, value: &str) {
-    store.apply(&record(&format!("a/{name}"), version, &[], &[value]));
+    store.apply(&record(&format!("a/{name}"), version, &[value]));
 }
 
 #[derive(Clone, Debug)]
@@ -137,7 +151,7 @@ proptest! {
                 }
                 Step::Relist => {
                     version += 5;
-                    store.replace(&[record("a/0", version - 2, &[], &["red"])], Version::new(version));
+                    store.replace(&[record("a/0", version - 2, &["red"])], Version::new(version));
                 }
                 Step::Read(reader) => {
                     readers[reader].read(&published);

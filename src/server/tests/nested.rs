@@ -9,11 +9,11 @@ use super::placement_review::REVIEWS;
 use super::{Fixture, SHIRTS};
 use crate::manifest::yaml::{Syntax, documents};
 use crate::placement::{Node, Pod};
-use crate::testing::nested::{self, MAX_LEVELS, Nested, Nesting, on_worker_stack};
 use crate::wire::column::{ColumnKind, write_cell};
 use crate::wire::encode::json_bytes;
 use crate::wire::indent::DEEPEST;
 use crate::wire::yaml;
+use fieldcache_testing::nested::{self, MAX_LEVELS, Nested, Nesting, on_worker_stack};
 
 /// Runs a request on a thread with the stack of a worker.
 fn block_on<T: Send>(future: impl Future<Output = T> + Send) -> T {

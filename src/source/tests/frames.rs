@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::json::cursor::bytes_read;
 use crate::model::Key;
 use crate::source::watch_decoder::{EventType, Lines, any_watch_line, bookmark, entry, list_page, watch_line};
-use crate::testing::nested::{self, MAX_LEVELS, on_worker_stack};
+use fieldcache_testing::nested::{self, MAX_LEVELS, on_worker_stack};
 
 fn bytes(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())

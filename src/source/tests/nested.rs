@@ -8,7 +8,7 @@ use crate::manifest::yaml::{Syntax, documents};
 use crate::model::Version;
 use crate::source::feed::named;
 use crate::source::resources::definition;
-use crate::testing::nested::{self, MAX_LEVELS, Nested, Nesting, on_worker_stack};
+use fieldcache_testing::nested::{self, MAX_LEVELS, Nested, Nesting, on_worker_stack};
 
 /// A CustomResourceDefinition of so many levels.
 fn definition_of(levels: usize) -> String {

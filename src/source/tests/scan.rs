@@ -49,7 +49,7 @@ fn directories_inside_each_other_are_read_to_a_bound() {
     let path = |depth: usize| "d/".repeat(depth);
     directory.write(&format!("{}a.yaml", path(100)), "");
     directory.write(&format!("{}b.yaml", path(1000)), "");
-    let (files, problems) = crate::testing::nested::on_worker_stack(|| scan(&directory.0).unwrap());
+    let (files, problems) = fieldcache_testing::nested::on_worker_stack(|| scan(&directory.0).unwrap());
     assert_eq!(files.into_keys().collect::<Vec<_>>(), [format!("{}a.yaml", path(100))]);
     let [problem] = &problems[..] else { panic!("{problems:?}") };
     assert_eq!((problem.file.len(), &*problem.cause), (201, "deeper than 100 directories, not read"));

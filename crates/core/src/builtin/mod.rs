@@ -1,0 +1,26 @@
+//! The built-in kinds of Kubernetes: one row for each, with all facts that fieldcache needs about it.
+//!
+//! | file | content |
+//! |---|---|
+//! | [`table`] | the rows, in the order in which kube-apiserver lists groups and kinds |
+//! | [`kind`] | what a row has |
+//! | [`deprecation`] | deprecated versions, and the warnings about them |
+//! | [`lookup`] | finds a row, and what it states |
+//! | `served`, `served_version` | the versions that folder mode serves, in the order of discovery |
+//! | `schemas` | their OpenAPI documents and schemas, made from k8s-openapi; folder mode only |
+//!
+//! A new built-in kind is a row in [`table`] and, if `kubectl get` shows more than name and age, a printer in `printer`. What a value
+//! means is described where it is used: `extract::builtin` for selectable fields, `printer` for columns, `schema::metadata` for names.
+
+pub mod deprecation;
+pub mod kind;
+pub mod lookup;
+pub mod schemas;
+pub mod served;
+pub mod served_version;
+pub mod table;
+
+#[cfg(test)]
+mod tests;
+
+pub use lookup::{deprecation_warning, extractor, find, name_rule, printer, published_fields, zero_values};

@@ -1,0 +1,352 @@
+//! A template followed in an object, as client-go's `jsonpath.go` does it.
+//!
+//! All values of a step are found before the next step, because an error at any of them is an error of the whole template, and because
+//! a filter that only tests whether there are values uses the input of the step that failed.
+
+use super::compare::{Scalar, compares};
+use super::template::{Filter, JsonPath, Literal, PathNode, Slice, SliceEnd, Steps, Test, Word};
+use crate::json::tree::{NodeId, NodeKind, Tree};
+
+/// Searches in one object, and how many values they may visit together.
+///
+/// A template can visit a value once for each step and each way that leads to it, which is quadratic in the object for two descents, and
+/// upstream has no bound. The bounds grow with the object, so that many small objects do not add up.
+pub struct Search<'t, 'b> {
+    tree: &'t Tree<'b>,
+    left: usize,
+    most_held: usize,
+}
+
+/// A value that was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FoundValue<'p> {
+    /// A value of the object.
+    Node(NodeId),
+    /// A literal of the template.
+    Literal(&'p Literal),
+    /// A byte of a text.
+    Byte(u8),
+}
+
+/// Visits that any object has.
+const LEAST_VISITS: usize = 1 << 16;
+
+/// Further visits for each byte of the object.
+const VISITS_PER_BYTE: usize = 32;
+
+/// Ten columns that each filter a list of 100,000 small objects stay below it.
+const MOST_VISITS: usize = 1 << 23;
+
+/// How many values one step may find in any object; in a larger one as many as it has bytes.
+const LEAST_HELD: usize = 1 << 14;
+
+enum Fault {
+    /// The template does not fit the value. The values that come with the error are the result for a filter that only
+    /// tests whether there are any.
+    Unfit,
+    /// Two values cannot be compared; the elements before them are the result.
+    Incomparable,
+    /// Too much work, or nothing that can be reproduced: no filter may hide it.
+    Final,
+}
+
+impl<'t, 'b> Search<'t, 'b> {
+    /// A search for the cells of one row.
+    pub fn new(tree: &'t Tree<'b>) -> Search<'t, 'b> {
+        let bytes = tree.bytes(tree.root()).len();
+        let left = LEAST_VISITS.saturating_add(bytes.saturating_mul(VISITS_PER_BYTE)).min(MOST_VISITS);
+        Search { tree, left, most_held: bytes.max(LEAST_HELD) }
+    }
+
+    /// How many more values may be visited.
+    #[cfg(test)]
+    pub fn left(&self) -> usize {
+        self.left
+    }
+
+    /// The first result of a template; `None` when there is none, or an error, or the searches have visited too many values.
+    pub fn first<'p>(&mut self, path: &'p JsonPath) -> Option<FoundValue<'p>> {
+        let mut first = None;
+        for (index, action) in path.actions().iter().enumerate() {
+            let mut found = vec![FoundValue::Node(self.tree.root())];
+            self.follow(action, &mut found).ok()?;
+            if index == 0 {
+                first = found.first().copied();
+            }
+        }
+        first
+    }
+
+    /// Counts visited values, and fails when there were too many.
+    fn visit(&mut self, count: usize) -> Result<(), Fault> {
+        self.left = self.left.checked_sub(count).ok_or(Fault::Final)?;
+        Ok(())
+    }
+
+    /// Adds a found value, and fails when there are too many.
+    fn hold<'p>(&mut self, found: &mut Vec<FoundValue<'p>>, one: FoundValue<'p>) -> Result<(), Fault> {
+        self.visit(1)?;
+        if found.len() >= self.most_held {
+            return Err(Fault::Final);
+        }
+        found.push(one);
+        Ok(())
+    }
+
+    /// Reserves capacity for as many more values at once, because a list that grows is in memory twice.
+    fn make_room(&self, found: &mut Vec<FoundValue<'_>>, count: usize) {
+        found.reserve(count.min(self.left).min(self.most_held.saturating_sub(found.len())));
+    }
+
+    /// From the values that come into a list to those that come out of it; with an error, to those that client-go returns with it.
+    fn follow<'p>(&mut self, list: &'p Steps, found: &mut Vec<FoundValue<'p>>) -> Result<(), Fault> {
+        for node in list {
+            self.visit(1 + found.len())?;
+            match node {
+                PathNode::Field(name) => {
+                    // In place: most templates are names.
+                    let mut kept = 0;
+                    for index in 0..found.len() {
+                        if let Some(member) = self.member(found[index], name)? {
+                            found[kept] = member;
+                            kept += 1;
+                        }
+                    }
+                    found.truncate(kept);
+                }
+                PathNode::Literal(literal @ Literal::Text(_)) => {
+                    found.clear();
+                    found.push(FoundValue::Literal(literal));
+                }
+                PathNode::Literal(literal) => found.fill(FoundValue::Literal(literal)),
+                PathNode::Wildcard => *found = self.all(found)?,
+                PathNode::Recursive => *found = self.descendants(found)?,
+                PathNode::Slice(slice) => *found = self.slices(slice, found)?,
+                PathNode::Filter(filter) => self.filter(filter, found)?,
+                PathNode::Union(lists) => {
+                    let mut all = Vec::new();
+                    for list in lists {
+                        let mut part = found.clone();
+                        self.visit(part.len())?;
+                        self.follow(list, &mut part)?;
+                        for one in part {
+                            self.hold(&mut all, one)?;
+                        }
+                    }
+                    *found = all;
+                }
+                PathNode::Range => return Err(Fault::Final),
+                PathNode::Word(Word::End) => {
+                    found.clear();
+                    return Err(Fault::Unfit);
+                }
+                PathNode::Word(Word::Unknown) => return Err(Fault::Unfit),
+            }
+        }
+        Ok(())
+    }
+
+    /// The member of an object.
+    fn member<'p>(&mut self, value: FoundValue<'p>, name: &str) -> Result<Option<FoundValue<'p>>, Fault> {
+        let FoundValue::Node(id) = value else { return Ok(None) };
+        if self.tree.kind(id) != NodeKind::Map {
+            return Ok(None);
+        }
+        let mut member = self.tree.first(id);
+        while let Some(id) = member {
+            self.visit(1)?;
+            if self.tree.has_key(id, name) {
+                return Ok(Some(FoundValue::Node(id)));
+            }
+            member = self.tree.next(id);
+        }
+        Ok(None)
+    }
+
+    /// Selects all members, elements, or bytes of texts.
+    fn all<'p>(&mut self, values: &[FoundValue<'p>]) -> Result<Vec<FoundValue<'p>>, Fault> {
+        let mut found = Vec::new();
+        for &value in values {
+            match value {
+                FoundValue::Node(id) if self.tree.kind(id) != NodeKind::Scalar => {
+                    let mut child = self.tree.first(id);
+                    self.make_room(&mut found, self.tree.children(id).count());
+                    while let Some(id) = child {
+                        self.hold(&mut found, FoundValue::Node(id))?;
+                        child = self.tree.next(id);
+                    }
+                }
+                value @ (FoundValue::Node(_) | FoundValue::Literal(_) | FoundValue::Byte(_)) => {
+                    if let Some(Scalar::Text(text)) = scalar(self.tree, value) {
+                        self.make_room(&mut found, text.len());
+                        for byte in text.iter() {
+                            self.hold(&mut found, FoundValue::Byte(*byte))?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// All descendants that are not empty: containers before their content, and strings.
+    fn descendants<'p>(&mut self, values: &[FoundValue<'p>]) -> Result<Vec<FoundValue<'p>>, Fault> {
+        let mut found = Vec::new();
+        // The next sibling on each level; objects are too deep for recursion.
+        let mut open: Vec<Option<NodeId>> = Vec::new();
+        for &value in values {
+            let mut visited = value;
+            loop {
+                match visited {
+                    FoundValue::Node(id) if self.tree.kind(id) != NodeKind::Scalar => {
+                        if let Some(first) = self.tree.first(id) {
+                            self.hold(&mut found, visited)?;
+                            open.push(Some(first));
+                        }
+                    }
+                    FoundValue::Node(id) if matches!(self.tree.bytes(id), [b'"', _, .., b'"']) => {
+                        self.hold(&mut found, visited)?;
+                    }
+                    FoundValue::Literal(Literal::Text(text)) if !text.is_empty() => self.hold(&mut found, visited)?,
+                    FoundValue::Node(_) | FoundValue::Literal(_) | FoundValue::Byte(_) => {}
+                }
+                while open.last() == Some(&None) {
+                    open.pop();
+                }
+                let Some(Some(next)) = open.last_mut().map(|next| {
+                    let visited = *next;
+                    *next = visited.and_then(|id| self.tree.next(id));
+                    visited
+                }) else {
+                    break;
+                };
+                self.visit(1)?;
+                visited = FoundValue::Node(next);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The elements of lists that a slice selects.
+    fn slices<'p>(&mut self, slice: &Slice, values: &[FoundValue<'p>]) -> Result<Vec<FoundValue<'p>>, Fault> {
+        let mut found = Vec::new();
+        for &value in values {
+            let FoundValue::Node(id) = value else { return Err(Fault::Unfit) };
+            match self.tree.kind(id) {
+                NodeKind::List => {}
+                NodeKind::Scalar if self.tree.bytes(id) == b"null" => continue,
+                NodeKind::Scalar | NodeKind::Map => return Err(Fault::Unfit),
+            }
+            let length = self.tree.children(id).count();
+            self.visit(length)?;
+            let Some((first, end)) = bounds(slice, length)? else {
+                // A slice without elements selects none of a further list either.
+                return Ok(found);
+            };
+            let step = match slice.step {
+                None => 1,
+                // A longer step than a list can be is as good as any.
+                Some(step) if step > 0 => usize::try_from(step).unwrap_or(usize::MAX),
+                Some(_) => return Err(Fault::Unfit),
+            };
+            self.make_room(&mut found, (end - first).div_ceil(step));
+            for element in self.tree.children(id).take(end).skip(first).step_by(step) {
+                self.hold(&mut found, FoundValue::Node(element))?;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Replaces the values by the elements that pass the filter.
+    fn filter<'p>(&mut self, filter: &'p Filter, values: &mut Vec<FoundValue<'p>>) -> Result<(), Fault> {
+        let mut found = Vec::new();
+        for &value in &*values {
+            let FoundValue::Node(id) = value else { return Err(Fault::Unfit) };
+            if self.tree.kind(id) != NodeKind::List {
+                return Err(Fault::Unfit);
+            }
+            let mut element = self.tree.first(id);
+            while let Some(id) = element {
+                match self.passes(filter, id) {
+                    Ok(true) => self.hold(&mut found, FoundValue::Node(id))?,
+                    Ok(false) => {}
+                    Err(Fault::Incomparable) => {
+                        *values = found;
+                        return Err(Fault::Unfit);
+                    }
+                    Err(fault) => return Err(fault),
+                }
+                element = self.tree.next(id);
+            }
+        }
+        *values = found;
+        Ok(())
+    }
+
+    /// Whether an element passes the filter.
+    fn passes(&mut self, filter: &Filter, element: NodeId) -> Result<bool, Fault> {
+        let mut left = vec![FoundValue::Node(element)];
+        let followed = self.follow(&filter.left, &mut left);
+        let (operator, right) = match &filter.test {
+            Test::Exists => {
+                return match followed {
+                    Err(Fault::Final) => Err(Fault::Final),
+                    _ => Ok(!left.is_empty()),
+                };
+            }
+            Test::Compares(operator, right) => (Some(*operator), right),
+            Test::Unknown(right) => (None, right),
+        };
+        followed?;
+        let left = match left[..] {
+            [] => return Ok(false),
+            [left] => left,
+            _ => return Err(Fault::Unfit),
+        };
+        let mut found = vec![FoundValue::Node(element)];
+        self.follow(right, &mut found)?;
+        let right = match found[..] {
+            [] => return Ok(false),
+            [right] => right,
+            _ => return Err(Fault::Unfit),
+        };
+        let sides = scalar(self.tree, left).zip(scalar(self.tree, right));
+        operator
+            .zip(sides)
+            .and_then(|(operator, (left, right))| compares(operator, &left, &right))
+            .ok_or(Fault::Incomparable)
+    }
+}
+
+/// The value as a scalar that can be compared.
+fn scalar<'v>(tree: &Tree<'v>, value: FoundValue<'v>) -> Option<Scalar<'v>> {
+    match value {
+        FoundValue::Node(id) => Scalar::of_json(tree.bytes(id)),
+        FoundValue::Literal(literal) => Some(Scalar::of_literal(literal)),
+        FoundValue::Byte(byte) => Some(Scalar::Byte(byte)),
+    }
+}
+
+/// The first element of a slice and the one after its last; `None` when it selects no element.
+fn bounds(slice: &Slice, length: usize) -> Result<Option<(usize, usize)>, Fault> {
+    let length = i64::try_from(length).map_err(|_| Fault::Final)?;
+    let mut first = slice.first.unwrap_or(0);
+    let mut end = match slice.end {
+        SliceEnd::Open => length,
+        SliceEnd::At(place) => place,
+        // Go's integers overflow silently.
+        SliceEnd::Next => first.wrapping_add(1),
+    };
+    if first < 0 {
+        first += length;
+    }
+    if end < 0 || (end == 0 && slice.end == SliceEnd::Next) {
+        end += length;
+    }
+    if first == end {
+        return Ok(None);
+    }
+    let is_within = (0..length).contains(&first) && (0..=length).contains(&end) && first < end;
+    let bounds = is_within.then(|| usize::try_from(first).ok().zip(usize::try_from(end).ok())).flatten();
+    bounds.map(Some).ok_or(Fault::Unfit)
+}

@@ -1,0 +1,183 @@
+//! What is left of objects, against the same done to parsed values; and which fields are left.
+
+use proptest::prelude::{Just, Strategy, prop_oneof};
+use proptest::{collection, prop_assert, prop_assert_eq, proptest, sample};
+use serde_json::{Map, Value, json};
+
+use crate::crd::Crd;
+use crate::extract::trie::PathStep;
+use crate::extract::{Extractor, Prune};
+use fieldcache_testing::nested::{self, MAX_LEVELS, Nested, Nesting, on_worker_stack};
+
+#[test]
+fn what_is_named_goes_and_the_rest_keeps_its_bytes() {
+    let rows = [
+        (&[".a"][..], r#"{"a":1,"b":1.0}"#, r#"{"b":1.0}"#, "a member"),
+        (&[".b"], r#"{"a":1,"b":{"c":[1,2]}}"#, r#"{"a":1}"#, "with all that is in it"),
+        (
+            &[".a.b"],
+            r#"{"a":{"b":1,"c":"\u00e9"},"b":2}"#,
+            r#"{"a":{"c":"\u00e9"},"b":2}"#,
+            "inside of one, not beside it",
+        ),
+        (&[".a.b"], r#"{"a":{"b":1}}"#, r#"{"a":{}}"#, "what held it stays"),
+        (&[".a.b"], r#"{"a":[{"b":1,"c":2},{"b":3}]}"#, r#"{"a":[{"c":2},{}]}"#, "in each element of a list"),
+        (&[".a.b"], r#"{"a":[[{"b":1}],"b",null]}"#, r#"{"a":[[{}],"b",null]}"#, "in lists of lists"),
+        (&[".a.b"], r#"{"a":"b"}"#, r#"{"a":"b"}"#, "a text has no members"),
+        (&[".a.b", ".a"], r#"{"a":{"b":1},"c":2}"#, r#"{"c":2}"#, "the wider path wins"),
+        (&[".a", ".a.b"], r#"{"a":{"b":1},"c":2}"#, r#"{"c":2}"#, "in either order"),
+        (&[".a"], r#"{"\u0061":1,"b":2}"#, r#"{"b":2}"#, "however its name is written"),
+        (&[".a"], r#"{"a":1,"b":2,"a":3}"#, r#"{"b":2}"#, "each time that it comes"),
+        (&[".x"], r#"{"a":1}"#, r#"{"a":1}"#, "what is not there"),
+        (&[], r#"{"a":1}"#, r#"{"a":1}"#, "nothing"),
+    ];
+    for (paths, object, expected, why) in rows {
+        let found = Prune::new(paths.iter().copied()).unwrap().apply(object.as_bytes()).unwrap();
+        assert_eq!(String::from_utf8(found).unwrap(), expected, "{why}");
+    }
+}
+
+pub(super) fn values() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![Just(json!(1)), Just(json!("t")), Just(json!(null)), Just(json!(true))];
+    leaf.prop_recursive(4, 40, 4, |inside| {
+        let key = sample::select(vec!["a", "b", "c"]);
+        prop_oneof![
+            collection::vec(inside.clone(), 0..4).prop_map(Value::Array),
+            collection::vec((key, inside), 0..4).prop_map(|members| {
+                Value::Object(members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>())
+            }),
+        ]
+    })
+}
+
+/// The obviously right way, on values.
+pub(super) fn without(value: &mut Value, names: &[String]) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|item| without(item, names)),
+        Value::Object(members) => match names {
+            [last] => drop(members.remove(last)),
+            [first, rest @ ..] => {
+                if let Some(member) = members.get_mut(first) {
+                    without(member, rest);
+                }
+            }
+            [] => {}
+        },
+        _ => {}
+    }
+}
+
+proptest! {
+    #[test]
+    fn bytes_are_pruned_as_values_are(
+        value in values(),
+        paths in collection::vec(collection::vec(sample::select(vec!["a", "b", "c"]), 1..4), 0..4),
+    ) {
+        let texts: Vec<String> = paths.iter().map(|names| format!(".{}", names.join("."))).collect();
+        let object = json!({"a": value, "b": {"a": value}});
+        let found = Prune::new(texts.iter().map(String::as_str)).unwrap().apply(object.to_string().as_bytes()).unwrap();
+        let mut expected = object;
+        for names in &paths {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            without(&mut expected, &names);
+        }
+        prop_assert_eq!(serde_json::from_slice::<Value>(&found).unwrap(), expected, "{:?}", texts);
+    }
+}
+
+/// Removes member `a` of each object that only lists surround: what `.spec.a` prunes of a nested value.
+fn expected_of_nested(nested: &Nested) -> String {
+    let text = nested.text();
+    let lists = match &nested.shape {
+        Nesting::Lists => nested.depth,
+        Nesting::Maps => 0,
+        Nesting::Mixed(pattern) => (0..nested.depth).take_while(|level| pattern[level % pattern.len()]).count(),
+    };
+    if lists == nested.depth || nested.keys[lists % nested.keys.len()] != "a" {
+        return text;
+    }
+    // The object that starts here loses its first member; what remains is a sibling.
+    let behind =
+        |level: usize, is_list: bool| match nested.sibling_every > 0 && level.is_multiple_of(nested.sibling_every) {
+            true if is_list => ",\"s\"]",
+            true => "\"s\":[0]}",
+            false if is_list => "]",
+            false => "}",
+        };
+    let ends: String = (0..lists).rev().map(|level| behind(level, true)).collect();
+    format!("{}{{{}{ends}", "[".repeat(lists), behind(lists, false))
+}
+
+proptest! {
+    #[test]
+    fn nested_values_are_pruned_at_any_depth(nested in nested::values(MAX_LEVELS - 2, &["a", "b"])) {
+        let object = |spec: &str| format!(r#"{{"metadata":{{"name":"n"}},"spec":{spec}}}"#);
+        let text = object(&nested.text());
+        for (paths, expected) in [
+            (&[".spec.a"][..], object(&expected_of_nested(&nested))),
+            (&[".spec.x.y", ".metadata.name.x"], text.clone()),
+            (&[".spec"], r#"{"metadata":{"name":"n"}}"#.to_owned()),
+        ] {
+            let found = on_worker_stack(|| Prune::new(paths.iter().copied()).unwrap().apply(text.as_bytes()));
+            prop_assert!(found.unwrap() == expected.as_bytes(), "{:?} of {:?}", paths, nested);
+        }
+    }
+}
+
+#[test]
+fn values_that_nest_deeper_than_any_api_server_stores_are_rejected() {
+    for shape in [Nesting::Lists, Nesting::Maps, Nesting::Mixed(vec![true, false])] {
+        let object = |depth: usize| format!(r#"{{"spec":{}}}"#, Nested::new(depth, shape.clone()).text());
+        let prune = Prune::new([".spec.x", ".spec.a.x"]).unwrap();
+        let deepest = object(MAX_LEVELS - 1);
+        assert!(on_worker_stack(|| prune.apply(deepest.as_bytes())).unwrap() == deepest.as_bytes(), "{shape:?}");
+        let deeper = object(MAX_LEVELS);
+        assert!(on_worker_stack(|| prune.apply(deeper.as_bytes())).is_err(), "{shape:?}");
+    }
+}
+
+#[test]
+fn wildcards_and_pruned_paths_are_compared_in_bounded_time() {
+    // The wildcards can stand for any of the names: trying each choice would take longer than the age of the earth.
+    let key = |name: &str| PathStep::Key(name.to_owned());
+    let steps: Vec<PathStep> =
+        [key("spec")].into_iter().chain((0..60).map(|_| PathStep::Any)).chain([key("z")]).collect();
+    let path = format!(".spec{}.y", ".a".repeat(60));
+    assert!(!Prune::new([&*path]).unwrap().touches(&steps));
+    assert!(Prune::new([&*path, ".spec.a.a.z"]).unwrap().touches(&steps));
+}
+
+#[test]
+fn a_field_that_is_read_from_what_is_left_out_is_not_offered() {
+    let crd = Crd::read(&json!({
+        "metadata": {"name": "shirts.stable.example.com"},
+        "spec": {
+            "group": "stable.example.com", "scope": "Namespaced", "names": {"plural": "shirts", "kind": "Shirt"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object", "properties": {
+                    "color": {"type": "string"}, "size": {"type": "integer"}}}}}},
+                "selectableFields": [{"jsonPath": ".spec.color"}, {"jsonPath": ".spec.size"}],
+            }],
+        },
+    }))
+    .unwrap();
+    let plan = Extractor::custom_resource(&crd, "v1");
+    let rows = [
+        (".spec.color", &["spec.size"][..], "the field itself"),
+        (".spec", &[], "what holds it"),
+        (".spec.size.unit", &["spec.color"], "a part of it"),
+        (".spec.colors", &["spec.color", "spec.size"], "another of a longer name"),
+        (".status", &["spec.color", "spec.size"], "something else"),
+    ];
+    for (path, expected, why) in rows {
+        let pruned = plan.pruned(&Prune::new([path]).unwrap());
+        let offered: Vec<&str> = pruned.offered().map(|field| &*field.label).collect();
+        assert_eq!(offered, expected, "{why}");
+        for field in plan.fields() {
+            let resolved = pruned.resolve(&field.label).ok();
+            let is_offered = expected.contains(&&*field.label);
+            assert_eq!(resolved, plan.resolve(&field.label).ok().filter(|_| is_offered), "{why}: the numbers stay");
+        }
+    }
+}

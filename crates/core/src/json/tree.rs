@@ -1,0 +1,463 @@
+//! JSON bytes as a tree, read in one pass and without recursion.
+//!
+//! [`Tree`] is for writers: it refers to the bytes, takes any depth that an API server stores, and is walked and dropped
+//! without recursion. [`value`] and [`shallow`] make a [`serde_json::Value`], which is cloned, compared, written and dropped
+//! recursively; the caller states how many levels it may have. serde_json itself rejects more than 127 levels.
+//!
+//! Of equal keys the last one counts, and texts are read as Go reads them: see [`super::text`].
+
+use std::borrow::Cow;
+use std::ops::{Index, IndexMut, Range};
+
+use serde_json::{Map, Value};
+
+use super::cursor::{Cursor, LIST_GOES_ON, MAX_DEPTH, OBJECT_GOES_ON, Span, SyntaxError, TOO_DEEP};
+use super::text::unescape;
+
+/// Why bytes are no value of at most this many levels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidJson {
+    /// Not JSON, or cut short.
+    #[error(transparent)]
+    Syntax(#[from] SyntaxError),
+    /// More objects and lists inside each other than the caller allows.
+    #[error("more than {levels} levels of nesting at byte {offset}")]
+    TooDeep {
+        /// Byte offset.
+        offset: usize,
+        /// The number of levels that the caller allows.
+        levels: usize,
+    },
+}
+
+/// The kind of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeKind {
+    /// A string, a number, a boolean or null.
+    Scalar,
+    /// A list.
+    List,
+    /// An object.
+    Map,
+}
+
+/// The number of a node in its tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeId(u32);
+
+/// A JSON text as nodes that refer to it.
+#[derive(Debug)]
+pub struct Tree<'b> {
+    bytes: &'b [u8],
+    nodes: Nodes,
+}
+
+/// A value: its position, and links to its next sibling and first child. Short values have few bytes for each node, so a node is small as
+/// well: its kind and the end of its key are read from the bytes.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    /// The position of a member's key, after the first quote.
+    key: u32,
+    start: u32,
+    end: u32,
+    /// The first value inside of it, and the next one beside it; 0 is none, because the first node is inside of nothing.
+    first: u32,
+    next: u32,
+}
+
+/// Nodes. The first [`PART`], which suffice for most trees, are contiguous; further ones are in parts, so that many are neither moved nor
+/// allocated in advance.
+#[derive(Debug)]
+struct Nodes {
+    first: Vec<Node>,
+    parts: Vec<Vec<Node>>,
+}
+
+const PART: usize = 1 << 10;
+
+/// Bytes of an object for each of its values, about. A tree begins with capacity for as many values.
+const BYTES_PER_VALUE: usize = 16;
+
+impl Nodes {
+    /// An empty arena, sized for a text of this length.
+    fn for_bytes(length: usize) -> Nodes {
+        Nodes { first: Vec::with_capacity((length / BYTES_PER_VALUE).clamp(1, PART)), parts: Vec::new() }
+    }
+
+    fn len(&self) -> usize {
+        match self.parts.last() {
+            None => self.first.len(),
+            Some(last) => self.parts.len() * PART + last.len(),
+        }
+    }
+
+    fn push(&mut self, node: Node) -> NodeId {
+        if self.first.len() < PART {
+            self.first.push(node);
+            return NodeId(position(self.first.len() - 1));
+        }
+        if self.parts.last().is_none_or(|part| part.len() == PART) {
+            self.parts.push(Vec::with_capacity(PART));
+        }
+        let before = self.parts.len() * PART;
+        let index = self.parts.last_mut().map_or(0, |part| {
+            part.push(node);
+            part.len() - 1
+        });
+        NodeId(position(before + index))
+    }
+}
+
+impl Index<NodeId> for Nodes {
+    type Output = Node;
+
+    fn index(&self, NodeId(id): NodeId) -> &Node {
+        let id = id as usize;
+        self.first.get(id).unwrap_or_else(|| &self.parts[id / PART - 1][id % PART])
+    }
+}
+
+impl IndexMut<NodeId> for Nodes {
+    fn index_mut(&mut self, NodeId(id): NodeId) -> &mut Node {
+        let id = id as usize;
+        match self.first.get_mut(id) {
+            Some(node) => node,
+            None => &mut self.parts[id / PART - 1][id % PART],
+        }
+    }
+}
+
+/// A tree is only made of bytes whose positions fit, and each node takes at least a byte.
+fn position(position: usize) -> u32 {
+    u32::try_from(position).unwrap_or(u32::MAX)
+}
+
+/// A container that is being read.
+struct Open<'b> {
+    id: NodeId,
+    is_list: bool,
+    last: Option<NodeId>,
+    /// The key of its last member as it is written, and whether each so far is greater than the one before and reads as it is written.
+    key: &'b [u8],
+    is_sorted: bool,
+}
+
+impl<'b> Tree<'b> {
+    /// Reads one JSON value. The members of objects are sorted by key.
+    ///
+    /// # Errors
+    /// Bytes that are no JSON value, or nest deeper than an API server stores.
+    pub fn read(bytes: &'b [u8]) -> Result<Tree<'b>, SyntaxError> {
+        Tree::of_at_most(bytes, usize::MAX)
+    }
+
+    /// Like [`Tree::read`], for at most this many values: each takes 20 bytes, however short it is.
+    ///
+    /// # Errors
+    /// As above, and more values.
+    pub fn of_at_most(bytes: &'b [u8], most: usize) -> Result<Tree<'b>, SyntaxError> {
+        if u32::try_from(bytes.len()).is_err() {
+            return Err(SyntaxError { offset: 0, expected: "less than 4 GiB" });
+        }
+        let mut tree = Tree { bytes, nodes: Nodes::for_bytes(bytes.len()) };
+        let mut cursor = Cursor::new(bytes);
+        let mut open: Vec<Open<'b>> = Vec::new();
+        let mut key = 0;
+        cursor.space();
+        loop {
+            let start = cursor.position();
+            let kind = kind_at(&cursor);
+            if tree.nodes.len() >= most {
+                return Err(SyntaxError { offset: start, expected: "fewer values" });
+            }
+            let start = position(start);
+            let id = tree.nodes.push(Node { key, start, end: start, first: 0, next: 0 });
+            if let Some(container) = open.last_mut() {
+                match container.last.replace(id) {
+                    Some(before) => tree.nodes[before].next = id.0,
+                    None => tree.nodes[container.id].first = id.0,
+                }
+            }
+            if kind == NodeKind::Scalar {
+                scalar(&mut cursor)?;
+                tree.nodes[id].end = position(cursor.position());
+            } else {
+                if open.len() >= MAX_DEPTH {
+                    return Err(cursor.error(TOO_DEEP));
+                }
+                cursor.advance();
+                open.push(Open { id, is_list: kind == NodeKind::List, last: None, key: &[], is_sorted: true });
+            }
+            // Up to the next value.
+            loop {
+                let Some(container) = open.last_mut() else {
+                    end(&mut cursor)?;
+                    return Ok(tree);
+                };
+                let id = container.id;
+                let is_list = container.is_list;
+                match next(&mut cursor, is_list, container.last.is_some())? {
+                    Next::End => {
+                        tree.nodes[id].end = position(cursor.position());
+                        if !container.is_sorted {
+                            tree.sort(id)?;
+                        }
+                        open.pop();
+                    }
+                    Next::Value(found) => {
+                        key = position(found.start);
+                        if !is_list {
+                            let raw = found.of(bytes);
+                            let is_greater = container.last.is_none() || container.key < raw;
+                            container.is_sorted &= is_greater && raw.is_ascii() && !raw.contains(&b'\\');
+                            container.key = raw;
+                        }
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sorts the members of an object; of equal keys the last one stays.
+    fn sort(&mut self, id: NodeId) -> Result<(), SyntaxError> {
+        let mut members: Vec<(Cow<'b, str>, NodeId)> = Vec::with_capacity(self.children(id).count());
+        for member in self.children(id) {
+            let error = SyntaxError { offset: self.nodes[member].key as usize, expected: "a key" };
+            members.push((unescape(self.raw_key(member)).ok_or(error)?, member));
+        }
+        members.sort_by(|(left, _), (right, _)| left.cmp(right));
+        let mut next = 0;
+        for (index, (key, member)) in members.iter().enumerate().rev() {
+            // The sort is stable: of equal keys the last one in the text comes last.
+            if members.get(index + 1).is_some_and(|(after, _)| after == key) {
+                continue;
+            }
+            self.nodes[*member].next = next;
+            next = member.0;
+        }
+        self.nodes[id].first = next;
+        Ok(())
+    }
+
+    /// The raw key of a member, without its quotes.
+    fn raw_key(&self, id: NodeId) -> &'b [u8] {
+        let rest = &self.bytes[self.nodes[id].key as usize..];
+        let mut end = 0;
+        while let Some(byte) = rest.get(end).filter(|byte| **byte != b'"') {
+            end += if *byte == b'\\' { 2 } else { 1 };
+        }
+        rest.get(..end).unwrap_or(rest)
+    }
+
+    /// The root of the tree.
+    pub fn root(&self) -> NodeId {
+        NodeId(0)
+    }
+
+    /// The kind of a node.
+    pub fn kind(&self, id: NodeId) -> NodeKind {
+        kind_of(self.bytes.get(self.nodes[id].start as usize).copied())
+    }
+
+    /// The first element or member of a node.
+    pub fn first(&self, id: NodeId) -> Option<NodeId> {
+        Some(NodeId(self.nodes[id].first)).filter(|first| *first != self.root())
+    }
+
+    /// The element or member after this one.
+    pub fn next(&self, id: NodeId) -> Option<NodeId> {
+        Some(NodeId(self.nodes[id].next)).filter(|next| *next != self.root())
+    }
+
+    /// The elements or members of a node.
+    pub fn children(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
+        std::iter::successors(self.first(id), |id| self.next(*id))
+    }
+
+    /// The key of a member.
+    pub fn key(&self, id: NodeId) -> Cow<'b, str> {
+        // Its escapes are valid: they were read with the object.
+        unescape(self.raw_key(id)).unwrap_or_default()
+    }
+
+    /// Whether this is the key of a member. Does not copy the usual key, which has no escapes.
+    pub fn has_key(&self, id: NodeId, key: &str) -> bool {
+        let raw = &self.bytes[self.nodes[id].key as usize..];
+        // Up to where it ends, begins an escape, or is another one.
+        let same = raw.iter().zip(key.as_bytes()).take_while(|(raw, key)| raw == key && !matches!(raw, b'"' | b'\\'));
+        let same = same.count();
+        match raw.get(same) {
+            Some(b'"') => same == key.len(),
+            Some(b'\\') => self.key(id) == key,
+            _ => false,
+        }
+    }
+
+    /// The bytes of a node.
+    pub fn bytes(&self, id: NodeId) -> &'b [u8] {
+        &self.bytes[self.range(id)]
+    }
+
+    /// The range of the bytes of a node.
+    pub fn range(&self, id: NodeId) -> Range<usize> {
+        let Node { start, end, .. } = self.nodes[id];
+        start as usize..end as usize
+    }
+}
+
+/// The kind of a value, from its first byte.
+fn kind_of(first: Option<u8>) -> NodeKind {
+    match first {
+        Some(b'[') => NodeKind::List,
+        Some(b'{') => NodeKind::Map,
+        _ => NodeKind::Scalar,
+    }
+}
+
+fn kind_at(cursor: &Cursor<'_>) -> NodeKind {
+    kind_of(cursor.peek())
+}
+
+/// Skips a scalar.
+fn scalar(cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
+    cursor.skip_value(0)
+}
+
+/// Checks that nothing but whitespace follows.
+fn end(cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
+    cursor.space();
+    if cursor.peek().is_some() { Err(cursor.error("the end of the value")) } else { Ok(()) }
+}
+
+/// What follows in a container.
+enum Next {
+    End,
+    /// The cursor is at a value. Of a member, this is its key.
+    Value(Span),
+}
+
+/// Steps to the next value of a container, or behind its end.
+fn next(cursor: &mut Cursor<'_>, is_list: bool, has_values: bool) -> Result<Next, SyntaxError> {
+    if cursor.closes(if is_list { b']' } else { b'}' }) {
+        return Ok(Next::End);
+    }
+    if has_values {
+        cursor.expect(b',', if is_list { LIST_GOES_ON } else { OBJECT_GOES_ON })?;
+        cursor.space();
+    }
+    let mut key = Span::default();
+    if !is_list {
+        let start = cursor.position() + 1;
+        cursor.string("a key")?;
+        key = Span { start, end: cursor.position() - 1 };
+        cursor.space();
+        cursor.expect(b':', "a colon")?;
+        cursor.space();
+    }
+    Ok(Next::Value(key))
+}
+
+/// Parses a value of at most this many levels.
+///
+/// # Errors
+/// Bytes that are no JSON value, or nest deeper.
+pub fn value(bytes: &[u8], levels: usize) -> Result<Value, InvalidJson> {
+    build(bytes, levels, Below::Rejected)
+}
+
+/// Parses the outer levels of a value. Objects and lists below them are empty.
+///
+/// # Errors
+/// Bytes that are no JSON value, or nest deeper than an API server stores.
+pub fn shallow(bytes: &[u8], levels: usize) -> Result<Value, InvalidJson> {
+    build(bytes, levels, Below::Empty)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Below {
+    Rejected,
+    Empty,
+}
+
+/// A container that is being built.
+enum Building {
+    List(Vec<Value>),
+    Map { members: Map<String, Value>, key: String },
+}
+
+/// Builds a value of at most `levels` levels; `below` decides about deeper ones.
+fn build(bytes: &[u8], levels: usize, below: Below) -> Result<Value, InvalidJson> {
+    let mut cursor = Cursor::new(bytes);
+    let mut open: Vec<Building> = Vec::new();
+    cursor.space();
+    loop {
+        let start = cursor.position();
+        let kind = kind_at(&cursor);
+        let mut done = match kind {
+            NodeKind::List | NodeKind::Map if open.len() >= levels => {
+                if below == Below::Rejected {
+                    return Err(InvalidJson::TooDeep { offset: start, levels });
+                }
+                cursor.skip_value(open.len())?;
+                Some(if kind == NodeKind::List { Value::Array(Vec::new()) } else { Value::Object(Map::new()) })
+            }
+            NodeKind::List => {
+                cursor.advance();
+                open.push(Building::List(Vec::new()));
+                None
+            }
+            NodeKind::Map => {
+                cursor.advance();
+                open.push(Building::Map { members: Map::new(), key: String::new() });
+                None
+            }
+            NodeKind::Scalar => {
+                scalar(&mut cursor)?;
+                let raw = &bytes[start..cursor.position()];
+                Some(scalar_value(raw).ok_or(SyntaxError { offset: start, expected: "a value" })?)
+            }
+        };
+        // The finished value goes into the container around it, which may be finished by that.
+        loop {
+            let Some(container) = open.last_mut() else {
+                end(&mut cursor)?;
+                return Ok(done.unwrap_or_default());
+            };
+            let is_nested = done.is_some();
+            let (is_list, has_values) = match container {
+                Building::List(items) => {
+                    items.extend(done.take());
+                    (true, is_nested)
+                }
+                Building::Map { members, key } => {
+                    members.extend(done.take().map(|done| (std::mem::take(key), done)));
+                    (false, is_nested)
+                }
+            };
+            match next(&mut cursor, is_list, has_values)? {
+                Next::Value(span) => {
+                    if let Building::Map { key, .. } = container {
+                        let error = SyntaxError { offset: span.start, expected: "a key" };
+                        *key = unescape(span.of(bytes)).ok_or(error)?.into_owned();
+                    }
+                    break;
+                }
+                Next::End => {
+                    done = open.pop().map(|container| match container {
+                        Building::List(items) => Value::Array(items),
+                        Building::Map { members, .. } => Value::Object(members),
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// The value of a string, a number, a boolean or null.
+pub fn scalar_value(raw: &[u8]) -> Option<Value> {
+    match raw {
+        [b'"', inside @ .., b'"'] => unescape(inside).map(|text| Value::String(text.into_owned())),
+        _ => serde_json::from_slice(raw).ok(),
+    }
+}

@@ -1,0 +1,98 @@
+//! A value of a [`Tree`], or nothing: reads an object member by member without copying it.
+//!
+//! Reading is total, as it is with [`serde_json::Value`]: a member of what is no object is nothing, and nothing is like null. A lookup walks
+//! all members of an object, so code that joins two wide objects iterates both in the order of their keys.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::text::unescape;
+use super::tree::{NodeId, NodeKind, Tree, scalar_value};
+
+/// A value of a tree, or nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Json<'t>(Option<(&'t Tree<'t>, NodeId)>);
+
+impl<'t> Json<'t> {
+    /// Nothing.
+    pub const NOTHING: Json<'static> = Json(None);
+
+    /// The root value of a tree; missing if the tree could not be read.
+    pub fn of(tree: Option<&'t Tree<'t>>) -> Json<'t> {
+        Json(tree.map(|tree| (tree, tree.root())))
+    }
+
+    /// The member of this name.
+    pub fn at(self, key: &str) -> Json<'t> {
+        let member = self.0.and_then(|(tree, id)| {
+            let is_map = tree.kind(id) == NodeKind::Map;
+            tree.children(id).find(|member| is_map && tree.has_key(*member, key)).map(|member| (tree, member))
+        });
+        Json(member)
+    }
+
+    /// The elements of a list; none for other values.
+    pub fn items(self) -> impl Iterator<Item = Json<'t>> + Clone {
+        self.children(NodeKind::List).map(|(tree, id)| Json(Some((tree, id))))
+    }
+
+    /// The members of an object in the order of their keys; none where there is no object.
+    pub fn members(self) -> impl Iterator<Item = (Cow<'t, str>, Json<'t>)> + Clone {
+        self.children(NodeKind::Map).map(|(tree, id)| (tree.key(id), Json(Some((tree, id)))))
+    }
+
+    /// The number of elements or members.
+    pub fn count(self) -> usize {
+        self.0.map_or(0, |(tree, id)| tree.children(id).count())
+    }
+
+    /// Whether the value is missing or null.
+    pub fn is_null(self) -> bool {
+        self.bytes().is_none_or(|bytes| bytes == b"null")
+    }
+
+    /// The value as a string.
+    pub fn as_str(self) -> Option<Cow<'t, str>> {
+        match self.bytes()? {
+            [b'"', inside @ .., b'"'] => unescape(inside),
+            _ => None,
+        }
+    }
+
+    /// The value as a boolean.
+    pub fn as_bool(self) -> Option<bool> {
+        match self.bytes()? {
+            b"true" => Some(true),
+            b"false" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// An integer within 64 bits.
+    pub fn as_i64(self) -> Option<i64> {
+        self.as_number()?.as_i64()
+    }
+
+    /// The value as a number.
+    pub fn as_number(self) -> Option<serde_json::Number> {
+        match self.bytes()? {
+            bytes @ [b'-' | b'0'..=b'9', ..] => match scalar_value(bytes) {
+                Some(Value::Number(number)) => Some(number),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The children of a container of this kind.
+    fn children(self, kind: NodeKind) -> impl Iterator<Item = (&'t Tree<'t>, NodeId)> + Clone {
+        let container = self.0.filter(|(tree, id)| tree.kind(*id) == kind);
+        let first = container.and_then(|(tree, id)| tree.first(id).map(|first| (tree, first)));
+        std::iter::successors(first, |(tree, id)| tree.next(*id).map(|next| (*tree, next)))
+    }
+
+    fn bytes(self) -> Option<&'t [u8]> {
+        self.0.map(|(tree, id)| tree.bytes(id))
+    }
+}

@@ -1,0 +1,425 @@
+//! The fair queue beside one that looks at everything at every step, and what it promises whatever happens.
+
+use proptest::collection::vec;
+use proptest::prelude::{Just, Strategy, prop_oneof};
+use proptest::{prop_assert, prop_assert_eq, proptest};
+
+use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Scarce, Ticket};
+
+const BOUNDS: Bounds = Bounds { places: 3, first_places: 2, bytes: 100, waiting: 2, waiting_together: 100 };
+
+fn list(bytes: u64) -> Cost {
+    Cost { places: 1, bytes }
+}
+
+fn user(number: u8) -> String {
+    format!("user-{number}")
+}
+
+/// One list, where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    ticket: Ticket,
+    user: u8,
+    bytes: u64,
+    /// The number of its turn; `None` while it waits.
+    turn: Option<u64>,
+}
+
+/// The same rules over one flat list, in the order of arrival.
+#[derive(Default)]
+struct Naive {
+    entries: Vec<Entry>,
+    turns: u64,
+    /// Last turns, by user; of those who have nothing any more none is known.
+    last: Vec<(u8, u64)>,
+}
+
+impl Naive {
+    fn in_flight(&self, user: Option<u8>) -> Vec<&Entry> {
+        let is_asked = |entry: &&Entry| entry.turn.is_some() && user.is_none_or(|user| user == entry.user);
+        self.entries.iter().filter(is_asked).collect()
+    }
+
+    fn waiting(&self, user: Option<u8>) -> Vec<&Entry> {
+        let is_asked = |entry: &&Entry| entry.turn.is_none() && user.is_none_or(|user| user == entry.user);
+        self.entries.iter().filter(is_asked).collect()
+    }
+
+    fn fits(&self, bytes: u64) -> bool {
+        let in_flight = self.in_flight(None);
+        let used: u64 = in_flight.iter().map(|entry| entry.bytes).sum();
+        in_flight.is_empty() || (in_flight.len() < BOUNDS.places as usize && used + bytes <= BOUNDS.bytes)
+    }
+
+    fn last_turn(&self, user: u8) -> u64 {
+        self.last.iter().find(|(known, _)| *known == user).map_or(0, |(_, turn)| *turn)
+    }
+
+    fn grant(&mut self, ticket: Ticket) {
+        self.turns += 1;
+        let entry = self.entries.iter_mut().find(|entry| entry.ticket == ticket).unwrap();
+        entry.turn = Some(self.turns);
+        let (user, turn) = (entry.user, self.turns);
+        self.last.retain(|(known, _)| *known != user);
+        self.last.push((user, turn));
+    }
+
+    /// Whether there is a place for a user who has none.
+    fn has_first_place(&self) -> bool {
+        self.in_flight(None).len() < (BOUNDS.places + BOUNDS.first_places) as usize
+    }
+
+    fn enter(&mut self, user: u8, ticket: Ticket, bytes: u64) -> Entered {
+        let is_new = !self.entries.iter().any(|entry| entry.user == user);
+        let is_first = is_new && self.has_first_place();
+        if !(is_first || (self.waiting(None).is_empty() && self.fits(bytes)))
+            && self.waiting(Some(user)).len() >= BOUNDS.waiting
+        {
+            let is_full = self.in_flight(None).len() >= BOUNDS.places as usize;
+            return Entered::Rejected(if is_full { Scarce::Places } else { Scarce::Bytes });
+        }
+        let goes = is_first || (self.waiting(None).is_empty() && self.fits(bytes));
+        self.entries.push(Entry { ticket, user, bytes, turn: None });
+        if goes {
+            self.grant(ticket);
+            return Entered::Granted;
+        }
+        if is_new {
+            self.last.push((user, self.turns));
+        }
+        Entered::Queued
+    }
+
+    fn remove(&mut self, ticket: Ticket) -> Vec<Ticket> {
+        self.entries.retain(|entry| entry.ticket != ticket);
+        self.last.retain(|(user, _)| self.entries.iter().any(|entry| entry.user == *user));
+        let mut granted = Vec::new();
+        loop {
+            // The first of each user, the user with the fewest in flight before the others.
+            let mut heads: Vec<(usize, u64, u8, Ticket, u64)> = Vec::new();
+            for user in 0..4 {
+                if let Some(head) = self.waiting(Some(user)).first() {
+                    heads.push((self.in_flight(Some(user)).len(), self.last_turn(user), user, head.ticket, head.bytes));
+                }
+            }
+            heads.sort_unstable();
+            match heads.first() {
+                Some((in_flight, _, _, ticket, bytes))
+                    if (*in_flight == 0 && self.has_first_place()) || self.fits(*bytes) =>
+                {
+                    let ticket = *ticket;
+                    self.grant(ticket);
+                    granted.push(ticket);
+                }
+                _ => return granted,
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Enter {
+        user: u8,
+        bytes: u64,
+    },
+    /// Of the lists that are there, the one at this place (modulo) goes.
+    Leave(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let sizes = prop_oneof![1u64..40, Just(60), Just(100), Just(101), Just(1_000)];
+    let enter = (0u8..4, sizes).prop_map(|(user, bytes)| Step::Enter { user, bytes });
+    // A flood of one user is what this is about, so one of the users comes more often.
+    let flood = (1u64..40).prop_map(|bytes| Step::Enter { user: 0, bytes });
+    vec(prop_oneof![3 => enter, 2 => flood, 4 => (0usize..16).prop_map(Step::Leave)], 0..120)
+}
+
+proptest! {
+    #[test]
+    fn turns_are_those_of_a_queue_that_looks_at_everything(steps in steps()) {
+        let (mut turns, mut naive) = (FairQueue::new(Places::UntilLeft, BOUNDS), Naive::default());
+        for (number, step) in steps.into_iter().enumerate() {
+            let ticket = number as Ticket;
+            match step {
+                Step::Enter { user: who, bytes } => {
+                    let entered = turns.enter(&user(who), ticket, list(bytes));
+                    prop_assert_eq!(entered, naive.enter(who, ticket, bytes), "step {}", number);
+                }
+                Step::Leave(place) if !naive.entries.is_empty() => {
+                    let gone = naive.entries[place % naive.entries.len()].clone();
+                    let expected = naive.remove(gone.ticket);
+                    let next = match gone.turn {
+                        Some(_) => {
+                            prop_assert_eq!(turns.cancel(&user(gone.user), gone.ticket), None, "it does not wait");
+                            turns.release(&user(gone.user), list(gone.bytes))
+                        }
+                        None => turns.cancel(&user(gone.user), gone.ticket).expect("it waits"),
+                    };
+                    prop_assert_eq!(next, expected, "step {}", number);
+                }
+                Step::Leave(_) => {}
+            }
+            let in_flight = naive.in_flight(None);
+            let bytes: u64 = in_flight.iter().map(|entry| entry.bytes).sum();
+            prop_assert_eq!((turns.places(), turns.bytes()), (in_flight.len() as u64, bytes));
+            prop_assert_eq!(turns.waiting(), naive.waiting(None).len());
+            // What is promised, apart from how it is done.
+            let users = (0..4).filter(|who| turns.of(&user(*who)).0 > 0).count();
+            let beyond = BOUNDS.first_places.min(users as u64);
+            prop_assert!(turns.places() <= BOUNDS.places + beyond, "at most one beyond the bound for each user");
+            let is_full = turns.places() == BOUNDS.places + BOUNDS.first_places;
+            for who in 0..4 {
+                let (lists, waiting) = turns.of(&user(who));
+                prop_assert!(lists > 0 || waiting == 0 || is_full, "whoever waits with none in flight waits for a first place");
+                prop_assert!(waiting <= BOUNDS.waiting);
+                let of_user: Vec<Ticket> = naive.waiting(Some(who)).iter().map(|entry| entry.ticket).collect();
+                prop_assert!(of_user.is_sorted(), "first come, first served");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flood_leaves_every_other_user_a_place_at_once() {
+    let mut turns = FairQueue::new(Places::UntilLeft, BOUNDS);
+    let flood: Vec<Entered> = (0..10_000).map(|ticket| turns.enter(&user(0), ticket, list(10))).collect();
+    let count = |what: Entered| flood.iter().filter(|entered| **entered == what).count();
+    assert_eq!((count(Entered::Granted), count(Entered::Queued)), (3, 2));
+    assert_eq!(count(Entered::Rejected(Scarce::Places)), 9_995);
+    assert_eq!(turns.enter(&user(1), 10_000, list(10)), Entered::Granted, "the first of another user");
+    assert_eq!(turns.enter(&user(1), 10_001, list(10)), Entered::Queued, "not the second");
+    assert_eq!(
+        turns.release(&user(0), list(10)),
+        Vec::<Ticket>::new(),
+        "four were in flight, one of them beyond the bound"
+    );
+    assert_eq!(turns.release(&user(0), list(10)), [3], "one each: whose last turn is longer ago");
+    assert_eq!(turns.release(&user(0), list(10)), [10_001], "one each again, though another came before");
+    assert_eq!(turns.release(&user(0), list(10)), [4], "who has none is next at once");
+}
+
+#[test]
+fn a_list_that_is_larger_than_everything_goes_when_nothing_else_does() {
+    let mut turns = FairQueue::new(Places::UntilLeft, BOUNDS);
+    assert_eq!(turns.enter(&user(0), 0, list(50)), Entered::Granted);
+    assert_eq!(turns.enter(&user(0), 1, list(1_000)), Entered::Queued);
+    assert_eq!(turns.enter(&user(0), 2, list(1)), Entered::Queued, "it would fit, but does not overtake");
+    assert_eq!(turns.enter(&user(0), 3, list(1)), Entered::Rejected(Scarce::Bytes));
+    assert_eq!(turns.release(&user(0), list(50)), [1]);
+    assert_eq!(turns.release(&user(0), list(1_000)), [2]);
+    assert_eq!((turns.release(&user(0), list(1)), turns.places(), turns.bytes()), (Vec::new(), 0, 0));
+}
+
+/// Seats of a round, by rules that look at everything: who has used the least is next, and among equals the name.
+#[derive(Default)]
+struct NaiveRounds {
+    waiting: Vec<(u8, Ticket, u64)>,
+    /// By user, also of those who do not wait.
+    used: [u64; 4],
+    /// What turns are expected to cost beyond what they take.
+    beyond: [u64; 4],
+    now: u64,
+    /// Turns of this round.
+    granted: Vec<(u8, Ticket, u64)>,
+    /// What turns of this round have cost beyond what they took, by user.
+    overdrawn: [u64; 4],
+}
+
+impl NaiveRounds {
+    fn next_round(&mut self) -> Vec<Ticket> {
+        let (mut taken, mut granted) = (0, Vec::new());
+        self.granted.clear();
+        self.overdrawn = [0; 4];
+        loop {
+            let next = (0..4u8)
+                .filter_map(|who| {
+                    let head = self.waiting.iter().position(|(user, _, _)| *user == who)?;
+                    Some((self.used[usize::from(who)], who, head))
+                })
+                .min();
+            let Some((used, who, head)) = next else { break };
+            let (_, ticket, cost) = self.waiting[head];
+            let beyond = &mut self.beyond[usize::from(who)];
+            if taken > 0 && taken + cost + *beyond > SEATS {
+                break;
+            }
+            taken += cost + *beyond;
+            *beyond -= beyond.div_ceil(8);
+            self.granted.push(self.waiting.remove(head));
+            self.now = self.now.max(used);
+            self.used[usize::from(who)] = self.now + cost;
+            granted.push(ticket);
+        }
+        (0..4).for_each(|who| self.forget(who));
+        if self.waiting.is_empty() {
+            // Nobody is compared with anybody.
+            (self.used, self.beyond) = ([self.now; 4], [0; 4]);
+        }
+        granted
+    }
+
+    /// Nothing is kept of a user who neither waits nor owes.
+    fn forget(&mut self, who: u8) {
+        let is_waiting = self.waiting.iter().any(|(user, _, _)| *user == who);
+        if !is_waiting && self.used[usize::from(who)] <= self.now {
+            self.beyond[usize::from(who)] = 0;
+        }
+    }
+
+    fn take_back(&mut self, place: usize) -> bool {
+        let (who, _, cost) = self.granted[place];
+        if self.overdrawn[usize::from(who)] == 0 || self.overdrawn.iter().sum::<u64>() <= SEATS {
+            return false;
+        }
+        self.waiting.push(self.granted.remove(place));
+        self.waiting.sort_by_key(|(_, ticket, _)| *ticket);
+        let used = &mut self.used[usize::from(who)];
+        *used = used.saturating_sub(cost);
+        true
+    }
+
+    fn wait(&mut self, user: u8, ticket: Ticket, cost: u64) {
+        let used = &mut self.used[usize::from(user)];
+        if !self.waiting.iter().any(|(waiting, _, _)| *waiting == user) {
+            *used = (*used).max(self.now);
+        }
+        self.waiting.push((user, ticket, cost));
+    }
+}
+
+const SEATS: u64 = 10;
+const ROUNDS: Bounds = Bounds { places: SEATS, first_places: 0, bytes: u64::MAX, waiting: 50, waiting_together: 120 };
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Wait { user: u8, cost: u64 },
+    Charge { user: u8, cost: u64 },
+    GiveUp(usize),
+    TakeBack(usize),
+    Round,
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let wait = (0u8..4, 1u64..14).prop_map(|(user, cost)| Event::Wait { user, cost });
+    let flood = (1u64..4).prop_map(|cost| Event::Wait { user: 0, cost });
+    let charge = (0u8..4, 1u64..30).prop_map(|(user, cost)| Event::Charge { user, cost });
+    let give_up = (0usize..64).prop_map(Event::GiveUp);
+    let take_back = (0usize..64).prop_map(Event::TakeBack);
+    vec(prop_oneof![4 => wait, 6 => flood, 1 => charge, 1 => give_up, 1 => take_back, 3 => Just(Event::Round)], 0..200)
+}
+
+proptest! {
+    #[test]
+    fn rounds_are_those_of_a_queue_that_looks_at_everything(events in events()) {
+        let (mut queue, mut naive) = (FairQueue::new(Places::ForOneRound, ROUNDS), NaiveRounds::default());
+        for (number, event) in events.into_iter().enumerate() {
+            let ticket = number as Ticket;
+            match event {
+                Event::Wait { user: who, cost } => {
+                    let of_user = naive.waiting.iter().filter(|(user, _, _)| *user == who).count();
+                    let is_full = of_user > 0 && naive.waiting.len() >= ROUNDS.waiting_together;
+                    let entered = queue.wait(&user(who), ticket, Cost { places: cost, bytes: 0 });
+                    if of_user >= ROUNDS.waiting || is_full {
+                        prop_assert!(matches!(entered, Entered::Rejected(_)), "the queue is bounded");
+                    } else {
+                        prop_assert_eq!(entered, Entered::Queued);
+                        naive.wait(who, ticket, cost);
+                    }
+                }
+                // Without anybody who waits a charge is forgotten at the end of the round.
+                Event::Charge { user: who, cost } if !naive.waiting.is_empty() => {
+                    queue.charge(&user(who), cost);
+                    let used = &mut naive.used[usize::from(who)];
+                    *used = (*used).max(naive.now) + cost;
+                    let beyond = &mut naive.beyond[usize::from(who)];
+                    *beyond = beyond.midpoint(cost);
+                    naive.overdrawn[usize::from(who)] += cost;
+                }
+                Event::TakeBack(place) if !naive.granted.is_empty() => {
+                    let place = place % naive.granted.len();
+                    let (who, ticket, cost) = naive.granted[place];
+                    let taken_back = queue.take_back(&user(who), ticket, Cost { places: cost, bytes: 0 });
+                    prop_assert_eq!(taken_back, naive.take_back(place), "step {}", number);
+                }
+                Event::GiveUp(place) if !naive.waiting.is_empty() => {
+                    let (who, gone, _) = naive.waiting.remove(place % naive.waiting.len());
+                    naive.forget(who);
+                    prop_assert_eq!(queue.cancel(&user(who), gone), Some(Vec::new()), "no turn before the round");
+                }
+                Event::Round => {
+                    let was_waiting = naive.waiting.len();
+                    let granted = queue.next_round();
+                    prop_assert_eq!(&granted, &naive.next_round(), "step {}", number);
+                    prop_assert!(was_waiting == 0 || !granted.is_empty(), "seats do not stay empty while requests wait");
+                    prop_assert!(queue.places() <= SEATS || granted.len() == 1, "the bound");
+                }
+                Event::Charge { .. } | Event::GiveUp(_) | Event::TakeBack(_) => {}
+            }
+            prop_assert_eq!(queue.waiting(), naive.waiting.len());
+        }
+        while queue.waiting() > 0 {
+            prop_assert!(!queue.next_round().is_empty(), "every request has its turn");
+        }
+        queue.next_round();
+        prop_assert_eq!(queue.users(), 0, "nothing is kept of users who are gone");
+    }
+
+    /// Max-min fairness: of users who always wait none gets more than another one by more than two of the largest requests.
+    #[test]
+    fn users_that_always_wait_get_equal_shares(costs in vec(1u64..=SEATS, 2..6), rounds in 50usize..150) {
+        let mut queue = FairQueue::new(Places::ForOneRound, Bounds { waiting: 10_000, waiting_together: 100_000, ..ROUNDS });
+        let mut used = vec![0u64; costs.len()];
+        let name = |number: usize| user(number as u8);
+        let mut ticket = 0;
+        for _ in 0..rounds {
+            for (number, cost) in costs.iter().enumerate() {
+                // The first user floods, the others have what one round needs.
+                while queue.of(&name(number)).1 < if number == 0 { 500 } else { 10 } {
+                    queue.wait(&name(number), ticket * 8 + number as u64, Cost { places: *cost, bytes: 0 });
+                    ticket += 1;
+                }
+            }
+            for granted in queue.next_round() {
+                let number = (granted % 8) as usize;
+                used[number] += costs[number];
+            }
+        }
+        let (least, most) = (used.iter().min().unwrap(), used.iter().max().unwrap());
+        prop_assert!(most - least <= 2 * SEATS, "{:?} of {:?}", used, costs);
+    }
+}
+
+#[test]
+fn a_user_whose_turns_cost_more_than_expected_gets_fewer_of_them_in_a_round() {
+    let mut queue = FairQueue::new(Places::ForOneRound, ROUNDS);
+    let one = Cost { places: 1, bytes: 0 };
+    for ticket in 0..50 {
+        queue.wait(&user(0), ticket, one);
+    }
+    assert_eq!(queue.next_round().len(), 10, "nothing is known of what they cost");
+    (0..10).for_each(|_| queue.charge(&user(0), 9));
+    assert_eq!(queue.next_round().len(), 1, "each has cost ten");
+    queue.charge(&user(0), 9);
+    assert_eq!(queue.next_round().len(), 1, "and it does again");
+    let rounds: Vec<usize> = (0..6).map(|_| queue.next_round().len()).collect();
+    assert!(rounds.is_sorted() && rounds[5] > 4, "turns that cost what they take are more again: {rounds:?}");
+}
+
+#[test]
+fn a_late_user_is_next_however_many_wait() {
+    let mut queue = FairQueue::new(Places::ForOneRound, ROUNDS);
+    let one = Cost { places: 1, bytes: 0 };
+    for ticket in 0..50 {
+        assert_eq!(queue.wait(&user(0), ticket, one), Entered::Queued);
+    }
+    assert_eq!(queue.wait(&user(0), 50, one), Entered::Rejected(Scarce::Bytes), "the queue of a user is bounded");
+    assert_eq!(queue.next_round().len(), 10);
+    queue.wait(&user(1), 100, one);
+    assert_eq!(queue.next_round()[..2], [100, 10], "idle time before gives no more than the next turn");
+    queue.charge(&user(1), 5);
+    queue.wait(&user(1), 101, one);
+    let round = queue.next_round();
+    assert!(!round[..4].contains(&101) && round.contains(&101), "what it has cost is paid first: {round:?}");
+}

@@ -1,0 +1,134 @@
+//! The style of `kubectl -o yaml`: scalars, keys and values on one line, as every reader of YAML 1.1 and 1.2 takes them for the same JSON.
+
+use super::line::break_line;
+use crate::json::{unescape, write_string};
+use crate::model::float;
+
+/// Readers of YAML take at most 1,024 characters for a key without a question mark.
+const LONGEST_SHORT_KEY: usize = 500;
+
+/// Writes the JSON of an object or list on one line. JSON is YAML, apart from the escapes in its texts.
+pub fn write_flow(json: &[u8], out: &mut Vec<u8>) {
+    let mut at = 0;
+    while let Some(&byte) = json.get(at) {
+        match byte {
+            b'"' => {
+                let length = string_length(&json[at..]);
+                let inside = json.get(at + 1..at + length - 1).unwrap_or_default();
+                at += length;
+                let follows = json[at..].iter().find(|byte| !byte.is_ascii_whitespace());
+                if length > LONGEST_SHORT_KEY && follows == Some(&b':') {
+                    out.extend_from_slice(b"? ");
+                }
+                write_quoted(&unescape(inside).unwrap_or_default(), out);
+                continue;
+            }
+            b' ' | b'\n' | b'\r' | b'\t' => {}
+            b':' => out.extend_from_slice(b": "),
+            other => out.push(other),
+        }
+        at += 1;
+    }
+}
+
+/// Writes a key of a block, up to its colon.
+pub(super) fn write_key(key: &str, indent: usize, out: &mut Vec<u8>) {
+    let is_long = key.len() > LONGEST_SHORT_KEY;
+    if is_long {
+        out.extend_from_slice(b"? ");
+    }
+    if is_plain(key) {
+        out.extend_from_slice(key.as_bytes());
+    } else {
+        write_quoted(key, out);
+    }
+    if is_long {
+        break_line(indent, out);
+    }
+}
+
+/// Writes a text as JSON does, and escapes what YAML does not take as it is.
+pub(super) fn write_quoted(text: &str, out: &mut Vec<u8>) {
+    let is_special = |letter: char| matches!(letter, '\u{7f}'..='\u{9f}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
+    if !text.contains(is_special) {
+        return write_string(text, out);
+    }
+    let mut quoted = Vec::with_capacity(text.len());
+    write_string(text, &mut quoted);
+    for letter in String::from_utf8_lossy(&quoted).chars() {
+        if is_special(letter) {
+            out.extend_from_slice(format!("\\u{:04x}", u32::from(letter)).as_bytes());
+        } else {
+            out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+        }
+    }
+}
+
+/// Writes a number, boolean or null. Numbers look as sigs.k8s.io/yaml writes them: integers of 64 bits as they are, others as floats.
+pub(super) fn write_literal(raw: &[u8], out: &mut Vec<u8>) {
+    let text = std::str::from_utf8(raw).unwrap_or_default();
+    let integer = text.parse::<i64>().map(|number| number.to_string());
+    let number = integer.or_else(|_| text.parse::<u64>().map(|number| number.to_string()));
+    // Only a number: Rust reads words as floats, too.
+    let is_number = text.starts_with(|letter: char| letter == '-' || letter.is_ascii_digit());
+    let float = || text.parse::<f64>().ok().filter(|float| is_number && float.is_finite()).map(float::general);
+    match number.ok().or_else(float) {
+        Some(number) => out.extend_from_slice(number.as_bytes()),
+        None => out.extend_from_slice(raw),
+    }
+}
+
+/// The length of the JSON string at the beginning, with its quotes.
+fn string_length(json: &[u8]) -> usize {
+    let mut is_escaped = false;
+    let end = json.iter().skip(1).position(|byte| match byte {
+        _ if is_escaped => {
+            is_escaped = false;
+            false
+        }
+        b'\\' => {
+            is_escaped = true;
+            false
+        }
+        byte => *byte == b'"',
+    });
+    end.map_or(json.len().max(2), |end| end + 2)
+}
+
+/// Whether a text has several lines of printable text of which the first is not indented.
+pub(super) fn is_literal(text: &str) -> bool {
+    let body = text.trim_end_matches('\n');
+    body.contains('\n')
+        && !body.starts_with([' ', '\n'])
+        && text.chars().all(|letter| {
+            letter == '\n' || !letter.is_control() && !matches!(letter, '\u{85}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
+        })
+}
+
+/// Whether every YAML reader takes the bare text for this string. Anything that might be a number, a time, a boolean
+/// or null in YAML 1.1 is not plain, and neither is anything with a special character.
+pub(super) fn is_plain(text: &str) -> bool {
+    let Some(first) = text.chars().next() else { return false };
+    let is_word = |letter: char| {
+        letter.is_ascii_alphanumeric()
+            || matches!(letter, '_' | '-' | '.' | '/' | ' ' | '(' | ')' | '+' | '=' | ',' | ';' | '$' | '@' | ':')
+    };
+    let safe_shape = (first.is_ascii_alphabetic() || first == '/' || first == '_')
+        && text.chars().all(is_word)
+        && !text.ends_with([' ', ':'])
+        && !text.contains(": ");
+    let reserved = matches!(
+        &*text.to_ascii_lowercase(),
+        "y" | "n" | "yes" | "no" | "on" | "off" | "true" | "false" | "null" | "nan" | "inf"
+    );
+    safe_shape && !reserved
+}
+
+/// The indicator after `|`: whether the text ends with no line break (`-`), or with more than one (`+`).
+pub(super) fn chomping(text: &str) -> &'static str {
+    match text.len() - text.trim_end_matches('\n').len() {
+        0 => "-",
+        1 => "",
+        _ => "+",
+    }
+}
