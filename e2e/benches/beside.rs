@@ -1,4 +1,4 @@
-//! The rows with two sides: fieldcache and kube-apiserver on the same objects, asked in turn.
+//! The rows with two sides: fieldcache and kube-apiserver on the same objects, queried in turn.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ use super::report::{Line, Report, duration, megabytes, micros, number, ratio};
 /// The rows of this file, with [`everything`].
 pub(crate) const ROWS: [&str; 5] = ["list-field", "list-none", "list-labels", "list-all", "first-sync"];
 
-/// How long a side is asked in one round.
+/// How long a side is queried in one round.
 const ROUND: Duration = Duration::from_secs(1);
 
 /// How long kube-apiserver may take to read what was written to etcd.

@@ -124,7 +124,7 @@ pub(crate) async fn run(options: &Options, offered: Offered, report: &mut Report
 async fn memory(fed: &Fed, name: &str, allowed: f64, is_varied: bool, report: &mut Report) -> Result<()> {
     let resident = accounting::resting_bytes(fed.own.process()).await?;
     let metrics = fed.own.byte_metrics().await?;
-    // Before the whole list is asked for: what that leaves in the allocator is not memory at rest.
+    // Before the whole list is requested: what that leaves in the allocator is not memory at rest.
     let relist = fed.relist(false).await?;
     let changed = if is_varied { Some(fed.relist(true).await?) } else { None };
     let ask = Ask::one(fed.corpus.everywhere());

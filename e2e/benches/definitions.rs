@@ -1,7 +1,7 @@
 //! How soon a change of a definition is followed: by what is selected by, by OpenAPI and by the SelectableResource, beside kube-apiserver,
 //! whose own OpenAPI and selectors follow too.
 //!
-//! A field is added and taken away in turn; each time all places are asked again and again until they show it.
+//! A field is added and taken away in turn; each time all places are queried repeatedly until they show it.
 
 use std::time::{Duration, Instant};
 

@@ -34,8 +34,13 @@ pub(crate) async fn run(options: &Options, offered: Offered, report: &mut Report
             while sent == 0 || began.elapsed() < LASTING {
                 let request = Request::get(fed.corpus.everywhere()).header("accept", format);
                 let answer = fed.own.client.drain(request.header("accept-encoding", "identity")).await?;
-                let told = answer.headers.get("content-type").and_then(|told| told.to_str().ok()).unwrap_or_default();
-                ensure!(answer.status == 200 && told.starts_with(format), "{}, {told} for {format}", answer.status);
+                let reported =
+                    answer.headers.get("content-type").and_then(|reported| reported.to_str().ok()).unwrap_or_default();
+                ensure!(
+                    answer.status == 200 && reported.starts_with(format),
+                    "{}, {reported} for {format}",
+                    answer.status
+                );
                 bytes[place] = answer.bytes;
                 sent += 1;
             }

@@ -16,10 +16,10 @@ pub(crate) struct Side {
     pub(crate) process: u32,
 }
 
-/// What is asked, the same of every side.
+/// The requests, the same for every side.
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
-    /// Paths with their queries, asked in turn.
+    /// Paths with their queries, queried in turn.
     pub(crate) paths: Vec<String>,
     /// Whether the answer may be compressed.
     pub(crate) gzip: bool,

@@ -1,7 +1,7 @@
 //! `make bench`: what fieldcache takes, beside kube-apiserver on the same objects where there are two sides, in one run.
 //!
 //! What counts is the CPU time that the operating system books on the server's process, its memory, and the latency a client
-//! sees. Sides are asked in turn, nothing runs beside a measurement, both sides' answers are compared before they are counted. The
+//! sees. Sides are queried in turn, nothing runs beside a measurement, both sides' answers are compared before they are counted. The
 //! result is a table on the terminal and in `target/bench`. Nothing here asserts a time: figures are for people.
 //!
 //! Map: [`options`] what was typed; [`own`] fieldcache as it is measured; [`load`] requests in rounds; [`beside`] and [`everything`]

@@ -29,12 +29,12 @@ The environment variable E2E_KUBERNETES names another kube-apiserver than the us
       growth        the same 100 hits at 1/10, 1 and 10 times the objects
       idle          CPU with 200 cached resources and nothing to do
       definitions   how soon a changed field of a definition is selected by, published and described
-      watch-updates one update with 100 to 20,000 watchers, each with its own field selector: CPU of whoever serves them
+      watch-updates one update with 100 to 20,000 watchers, each with its own field selector: CPU of the server
       watch-delay   how much later updates arrive through fieldcache than directly, with 1,000 other watchers
       routing       changes a second and core to the mailboxes of 5,000 watches, without encoding
-      broadcast     one update that all of 5,000 watchers are told, beside a bare server that writes the same bytes
+      broadcast     one update that all of 5,000 watchers receive, beside a bare server that writes the same bytes
       watch-memory  an idle watch, on a shared connection and with a TLS connection of its own
-      reconnect     fieldcache dies with 5,000 TLS clients and is started again: until all are told again
+      reconnect     fieldcache dies with 5,000 TLS clients and is started again: until all receive events again
       placement     where one of 1,000 pods may run among 150,000, beside 500 updates a second and kube-scheduler's plugins
       consumer      time, CPU, memory and bytes of real clients that keep 100,000 Pods or shirts, directly and through
                     fieldcache, and the same for 5 minutes of updates; most of an hour, so only when it is named
@@ -134,7 +134,7 @@ impl Options {
         Shirts { count: self.objects, text: self.text, ..Shirts::default() }
     }
 
-    /// Corpus (i) with this text, as many as asked for.
+    /// Corpus (i) with this text, as many as requested.
     pub(crate) fn shirts_of(&self, text: Text, count: u64) -> Shirts {
         Shirts { count, text, ..Shirts::default() }
     }

@@ -43,7 +43,7 @@ impl Offered {
     }
 }
 
-/// The program that is a generator: this one, told to be one.
+/// The program that is a generator: this one, started as one.
 pub(crate) fn generator_program() -> Result<Program> {
     let file = std::env::current_exe().context("asking where this program is")?;
     Ok(Program { file, arguments: vec!["generator".to_owned()] })

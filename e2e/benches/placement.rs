@@ -2,7 +2,7 @@
 //!
 //! A review is measured as a server answers it: from the bytes of the question to those of the answer. The plugins are those of
 //! `placement-judge`: their time is that of one pass over all nodes, without reading objects or making the snapshot, and every
-//! plugin is asked about every node, which the scheduler itself only does until enough nodes fit. Verdicts are compared first.
+//! plugin is reviewed every node, which the scheduler itself only does until enough nodes fit. Verdicts are compared first.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
@@ -23,10 +23,10 @@ use super::report::{Line, Report, duration, megabytes, micros, number};
 /// The row of this file.
 pub(crate) const ROWS: [&str; 1] = ["placement"];
 
-/// Different pods that are asked about.
+/// Different pods that are reviewed.
 const ASKED: u64 = 1_000;
 
-/// Pods that the scheduler's plugins are asked about too.
+/// Pods that the scheduler's plugins are reviewed too.
 const JUDGED: u64 = 40;
 
 /// Pods that move in a second while reviews are answered.
@@ -43,7 +43,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Result<()> {
         nodes: (0..corpus.nodes).map(|index| corpus.node(index)).collect(),
         pods: (0..corpus.pods).map(|index| corpus.pod(index, 0)).collect(),
         namespaces: corpus.namespaces().collect(),
-        asked: (0..JUDGED).map(|index| corpus.asked(index)).collect(),
+        reviewed: (0..JUDGED).map(|index| corpus.pending_pod(index)).collect(),
         options: json!({"hardPodAffinityWeight": 1}),
     };
     let before = accounting::resident_bytes(std::process::id())?;
@@ -66,15 +66,15 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Result<()> {
 fn beside_the_plugins(question: &Question, what: &str, report: &mut Report) -> Result<()> {
     let verdicts = Judge::start()?.ask(question)?;
     let mut theirs = Vec::new();
-    for ((answer, expected), asked) in question.answers()?.iter().zip(&verdicts).zip(&question.asked) {
-        ensure!(verdict(answer, expected) == *expected, "another verdict than the scheduler's on {asked}");
+    for ((answer, expected), reviewed) in question.answers()?.iter().zip(&verdicts).zip(&question.reviewed) {
+        ensure!(verdict(answer, expected) == *expected, "another verdict than the scheduler's on {reviewed}");
         theirs.push(Duration::from_nanos(expected["nanoseconds"].as_u64().context("no time")?));
     }
     // The verdicts alone, with nothing beside them, as the plugins' are.
     let (cluster, options) = (question.cluster()?, question.placement_options()?);
     let mut ours = Vec::new();
-    for asked in &question.asked {
-        let pod = Pod::read(asked.to_string().as_bytes())?;
+    for reviewed in &question.reviewed {
+        let pod = Pod::read(reviewed.to_string().as_bytes())?;
         let start = Instant::now();
         let feasible = cluster.review(&pod, &options).feasible();
         ours.push(start.elapsed());
@@ -123,7 +123,7 @@ fn beside_updates(
             let mut bytes = 0;
             for _ in 0..options.rounds {
                 for index in 0..ASKED {
-                    let question = review(&corpus.asked(index), nodes);
+                    let question = review(&corpus.pending_pod(index), nodes);
                     let (start, before) = (Instant::now(), accounting::own_thread()?);
                     let now = published.lock().unwrap_or_else(PoisonError::into_inner).clone();
                     bytes = answer(&now, &question)?;

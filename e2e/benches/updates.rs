@@ -160,7 +160,7 @@ fn watch(endpoint: &Endpoint, path: &str, last: &AtomicU64) -> Result<Vec<Durati
         let mut delays = Vec::new();
         loop {
             let Next::Line(line) = lines.next(PATIENCE).await? else {
-                anyhow::bail!("the watch ended, or told nothing, before the updates had been delivered")
+                anyhow::bail!("the watch ended, or reported no event, before the updates had been delivered")
             };
             let read = now();
             let last = last.load(Ordering::Relaxed);

@@ -157,7 +157,7 @@ pub fn peak_resident_bytes(process: u32) -> Result<u64> {
     status(process, "VmHWM:")
 }
 
-/// Lets [`peak_resident_bytes`] begin anew from now.
+/// Lets [`peak_resident_bytes`] begin again from now.
 ///
 /// # Errors
 /// When the process belongs to somebody else or there is none.

@@ -1,7 +1,7 @@
 //! A quiet cluster of which fieldcache caches every resource: what fieldcache asks kube-apiserver meanwhile, and whether its readers
 //! are rejected.
 //!
-//! What it asks stands in the audit log of kube-apiserver, under a user of its own. One of the resources is of an aggregated API, whose
+//! What it asks is in the audit log of kube-apiserver, under a user of its own. One of the resources is of an aggregated API, whose
 //! server is another fieldcache with a folder. A third fieldcache may read the first, and has readers of its own.
 
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ const USER: &str = "fieldcache-in-calm";
 /// Its readers list each resource this often.
 const PACE: Duration = Duration::from_secs(2);
 const SOON: Duration = Duration::from_secs(120);
-/// Of the aggregated API. kube-apiserver itself is told not to serve the group.
+/// Of the aggregated API. kube-apiserver itself is configured not to serve the group.
 pub const AGGREGATED: &str = "cronjobs.v1.batch";
 /// Resources whose watches send no bookmarks, in addition to events.
 const WITHOUT_WATCH_CACHE: &str = "--watch-cache-sizes=configmaps#0,leases.coordination.k8s.io#0";
@@ -51,9 +51,9 @@ pub struct Settings {
     pub has_chain: bool,
 }
 
-/// What fieldcache asked about one resource.
+/// What fieldcache requested about one resource.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct SourceRequests {
     /// Watches.
     pub watches: u64,
     /// Lists of the newest state.
@@ -72,7 +72,7 @@ pub struct Calm {
     /// Those that were rejected, by status, with the text of the first.
     pub rejected: BTreeMap<u16, (u64, String)>,
     /// By resource, as `PLURAL.VERSION.GROUP`.
-    pub asked: BTreeMap<String, Asked>,
+    pub source_requests: BTreeMap<String, SourceRequests>,
 }
 
 impl Calm {
@@ -85,14 +85,17 @@ impl Calm {
         // A watch lasts five minutes at most, half of that on average; lists are questions of the comparison, one each minute at most.
         let minutes = self.watched.as_secs() / 60;
         let (lists, watches) = (minutes + AT_FIRST, minutes / 2 + AT_FIRST);
-        let asked = self.asked.iter().filter(|(_, asked)| asked.lists > lists || asked.watches > watches);
-        let asked = asked.map(|(resource, asked)| {
+        let source_requests = self
+            .source_requests
+            .iter()
+            .filter(|(_, source_requests)| source_requests.lists > lists || source_requests.watches > watches);
+        let source_requests = source_requests.map(|(resource, source_requests)| {
             format!(
                 "{resource} cost {} lists and {} watches in {:.0?}, {lists} and {watches} are few enough",
-                asked.lists, asked.watches, self.watched
+                source_requests.lists, source_requests.watches, self.watched
             )
         });
-        rejected.chain(asked).collect()
+        rejected.chain(source_requests).collect()
     }
 }
 
@@ -104,14 +107,14 @@ impl fmt::Display for Calm {
             formatter,
             "{} resources, {} requests in {:.0?}, of which {} were answered 503 and {} otherwise than 200; requests to kube-apiserver \
              by resource, in all and in a minute:",
-            self.asked.len(),
+            self.source_requests.len(),
             self.requests,
             self.watched,
             rejected(503),
             all - rejected(503)
         )?;
         let minutes = self.watched.as_secs_f64() / 60.0;
-        for (resource, Asked { watches, lists, checks }) in &self.asked {
+        for (resource, SourceRequests { watches, lists, checks }) in &self.source_requests {
             let a_minute = (watches + lists) as f64 / minutes;
             write!(
                 formatter,
@@ -197,7 +200,8 @@ pub async fn observe(settings: &Settings) -> Result<Calm> {
         }
     }
     let watched = began.elapsed();
-    let mut asked: BTreeMap<String, Asked> = resources.keys().map(|name| (name.clone(), Asked::default())).collect();
+    let mut source_requests: BTreeMap<String, SourceRequests> =
+        resources.keys().map(|name| (name.clone(), SourceRequests::default())).collect();
     let by_path: BTreeMap<&str, &str> = resources.iter().map(|(name, path)| (&**path, &**name)).collect();
     for line in std::fs::read_to_string(&log)?.lines() {
         let event: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
@@ -205,7 +209,7 @@ pub async fn observe(settings: &Settings) -> Result<Calm> {
             let uri = event["requestURI"].as_str().unwrap_or_default();
             uri.split_once('?').unwrap_or((uri, ""))
         };
-        let Some(counts) = by_path.get(path).and_then(|name| asked.get_mut(*name)) else { continue };
+        let Some(counts) = by_path.get(path).and_then(|name| source_requests.get_mut(*name)) else { continue };
         if event["user"]["username"] != USER {
             continue;
         }
@@ -216,7 +220,7 @@ pub async fn observe(settings: &Settings) -> Result<Calm> {
             _ => counts.lists += 1,
         }
     }
-    Ok(Calm { watched, requests, rejected, asked })
+    Ok(Calm { watched, requests, rejected, source_requests })
 }
 
 async fn loaded(fieldcache: &Fieldcache) -> Result<()> {

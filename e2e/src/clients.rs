@@ -1,6 +1,6 @@
 //! The programs that run real Kubernetes clients: `e2e/clients`, one folder a language.
 //!
-//! Each runs one unmodified client until it is told to end (SIGTERM) and says, a JSON document a line, what it asked, what came and
+//! Each runs one unmodified client until it is stopped (SIGTERM) and says, a JSON document a line, what it requested, what came and
 //! what it holds; the tests judge. Like the components they are built by `cargo run -p e2e --bin components`, into
 //! `e2e/.cache/clients`: the Go program by `go build`, a virtual environment by pip, `node_modules` by npm, each from pinned
 //! versions with checked hashes. Tests only [`locate`] them. kube-rs needs no program: it runs within the tests. What a client said is read
@@ -154,7 +154,7 @@ pub fn interpreter(toolkit: Toolkit) -> Result<Invocation> {
 
 /// A kubeconfig that names the server and nothing else.
 const ORDINARY: &str = "kubeconfig";
-/// The JavaScript client speaks plain HTTP only to a server whose certificate it is told not to look at.
+/// The JavaScript client speaks plain HTTP only to a server whose certificate it is configured not to look at.
 const INSECURE: &str = "insecure-kubeconfig";
 
 /// Writes what [`follow`] needs to reach the server at `address` into a directory.

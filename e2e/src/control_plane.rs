@@ -123,7 +123,7 @@ impl ControlPlane {
         }
     }
 
-    /// kube-apiserver, asked as the administrator.
+    /// kube-apiserver, queried as the administrator.
     #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
@@ -141,7 +141,7 @@ impl ControlPlane {
         &self.kubeconfig
     }
 
-    /// kube-apiserver, asked as somebody else, with a kubeconfig document for the same; the user has no rights until RBAC gives some.
+    /// kube-apiserver, queried as somebody else, with a kubeconfig document for the same; the user has no rights until RBAC gives some.
     ///
     /// # Errors
     /// When the cryptography library refuses.
@@ -170,7 +170,7 @@ impl ControlPlane {
         &self.apiserver
     }
 
-    /// Where etcd serves, plain and open to everybody here; its JSON gateway stands below `/v3`.
+    /// Where etcd serves, plain and open to everybody here; its JSON gateway is below `/v3`.
     #[must_use]
     pub fn etcd_address(&self) -> String {
         format!("http://127.0.0.1:{}", self.ports.etcd)

@@ -50,7 +50,7 @@ pub async fn run(say: &dyn Fn(&str)) -> Result<()> {
         follow(&client, &resource, &start(name, &informer, &resource, &file, &directory)?)
             .await
             .with_context(|| format!("the informer at {name}"))?;
-        say(&format!("{name}: the informer has listed, and was told of an added, a changed and a deleted object"));
+        say(&format!("{name}: the informer has listed, and received an added, a changed and a deleted object"));
     }
     Ok(())
 }
@@ -119,26 +119,26 @@ async fn said(informer: &Process, name: &str, is_meant: impl Fn(&Value) -> bool)
     .with_context(|| informer.tail())
 }
 
-/// Changes objects while the informer runs, and compares what it was told and what it holds.
+/// Changes objects while the informer runs, and compares what it received and what it holds.
 async fn follow(client: &Client, resource: &Resource, informer: &Process) -> Result<()> {
     let collection = resource.path(NAMESPACE);
     let path = |name: &str| format!("{collection}/{name}");
     let create =
         async |name: &str| objects::create(client, &collection, &resource.object(name, "a", "blue", "M")).await;
-    let told = async |kind: &str, name: &str, version: &Value| {
+    let receives = async |kind: &str, name: &str, version: &Value| {
         let key = format!("{NAMESPACE}/{name}");
         let event = said(informer, "handler", |event| event["type"] == kind && event["key"] == key.as_str()).await?;
         ensure!(event["resourceVersion"] == *version, "{event}, not {version}");
         Ok(())
     };
-    // Created before the informer has started, or it is told of it as of the next one.
+    // Created before the informer has started, or it receives it as of the next one.
     let first = create("first").await?;
     said(informer, "list", |_| true).await?;
-    told("ADDED", "first", &first["metadata"]["resourceVersion"]).await?;
+    receives("ADDED", "first", &first["metadata"]["resourceVersion"]).await?;
     let second = create("second").await?;
-    told("ADDED", "second", &second["metadata"]["resourceVersion"]).await?;
+    receives("ADDED", "second", &second["metadata"]["resourceVersion"]).await?;
     let second = objects::merge(client, &path("second"), &json!({ "spec": { "color": "green" } })).await?;
-    told("MODIFIED", "second", &second["metadata"]["resourceVersion"]).await?;
+    receives("MODIFIED", "second", &second["metadata"]["resourceVersion"]).await?;
     objects::delete(client, &path("first")).await?;
     let deleted = |event: &Value| event["type"] == "DELETED" && event["key"] == format!("{NAMESPACE}/first").as_str();
     said(informer, "handler", deleted).await?;

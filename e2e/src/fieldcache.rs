@@ -93,15 +93,15 @@ impl Fieldcache {
     ) -> Result<Fieldcache> {
         let own = ["--kubeconfig".to_owned(), kubeconfig.display().to_string()];
         let operator = Fieldcache::start("operator", own.into_iter().chain(arguments), endpoint).await?;
-        let told = |line: &str| line.contains("client certificate authorities read from ConfigMap").then_some(());
+        let line = |line: &str| line.contains("client certificate authorities read from ConfigMap").then_some(());
         operator
             .process()
-            .line("the line that the operator has the certificate authorities of clients", START_DEADLINE, told)
+            .line("the line that the operator has the certificate authorities of clients", START_DEADLINE, line)
             .await?;
         Ok(operator)
     }
 
-    /// An operator, asked by somebody with a certificate; `folder` is that of [`Fieldcache::operator`].
+    /// An operator, queried by somebody with a certificate; `folder` is that of [`Fieldcache::operator`].
     ///
     /// # Errors
     /// When a PEM text is none.
@@ -137,8 +137,8 @@ impl Fieldcache {
             let process = start(&unique::name("fieldcache"), command, &host, &arguments, &directory)?;
             match process.line("the line with fieldcache's address", START_DEADLINE, address).await {
                 Err(_) if process.tail().contains(&format!("address {host} is in use")) => {}
-                told => {
-                    return Ok(Fieldcache { endpoint: endpoint(&told?)?, command, arguments, process, directory });
+                line => {
+                    return Ok(Fieldcache { endpoint: endpoint(&line?)?, command, arguments, process, directory });
                 }
             }
         }

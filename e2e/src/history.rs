@@ -2,7 +2,7 @@
 //!
 //! Read from etcd itself, by a path on which neither kube-apiserver nor fieldcache stands: one watch of the resource's keys,
 //! begun before anything is written, which no restart of kube-apiserver touches and which goes on after one of etcd. (A watch on
-//! kube-apiserver cannot be resumed over its restart: its watch cache begins anew with the list of its start, and everything older
+//! kube-apiserver cannot be resumed over its restart: its watch cache begins again with the list of its start, and everything older
 //! is answered "too old".) An etcd revision is
 //! the resourceVersion, which makes the two comparable. Objects are JSON in etcd: custom ones always, built-in ones because the test
 //! starts kube-apiserver with `--storage-media-type=application/json`.
@@ -64,7 +64,7 @@ pub struct Transition {
     pub fills_gap: bool,
 }
 
-/// Versions of which a cache can only know the outcome, because it had to list its source anew: the last one before and the last
+/// Versions of which a cache can only know the outcome, because it had to list its source again: the last one before and the last
 /// one within.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
@@ -187,15 +187,15 @@ async fn take(lines: &mut Lines, prefix: &str, changes: &Mutex<Vec<Change>>, tri
     loop {
         match lines.next(Duration::from_secs(3600)).await {
             Ok(Next::Line(line)) => {
-                // A line that was cut off with the connection is told again.
+                // A line that was cut off with the connection is reported again.
                 let Ok(answer) = serde_json::from_slice(&line) else { return Ok(()) };
                 // How etcd says that it is going.
                 if Value::get(&answer, "error").is_some() {
                     return Ok(());
                 }
-                let mut told = read(&answer, prefix)?;
-                told.iter_mut().filter_map(|change| change.after.as_mut()).for_each(trim);
-                locked(changes).extend(told);
+                let mut read = read(&answer, prefix)?;
+                read.iter_mut().filter_map(|change| change.after.as_mut()).for_each(trim);
+                locked(changes).extend(read);
             }
             Ok(Next::Nothing) => {}
             Ok(Next::End) | Err(_) => return Ok(()),
@@ -223,14 +223,14 @@ fn read(answer: &Value, prefix: &str) -> Result<Vec<Change>> {
     events.iter().map(change).collect()
 }
 
-/// The history as a cache with these gaps, the earliest first, can tell it: what changed within one is told once, in its last state
+/// The history as a cache with these gaps, the earliest first, can report it: what changed within one is reported once, in its last state
 /// and version; what was deleted within goes first, with the version before.
 #[must_use]
-pub fn told(changes: &[Change], gaps: &[Gap]) -> Vec<Change> {
-    gaps.iter().fold(changes.to_vec(), |changes, gap| told_over(&changes, *gap))
+pub fn visible_changes(changes: &[Change], gaps: &[Gap]) -> Vec<Change> {
+    gaps.iter().fold(changes.to_vec(), |changes, gap| with_gap(&changes, *gap))
 }
 
-fn told_over(changes: &[Change], gap: Gap) -> Vec<Change> {
+fn with_gap(changes: &[Change], gap: Gap) -> Vec<Change> {
     let is_within = |change: &&Change| gap.before < change.version && change.version <= gap.end;
     let mut outcome: BTreeMap<&str, &Change> = BTreeMap::new();
     for change in changes.iter().filter(is_within) {

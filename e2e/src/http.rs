@@ -59,7 +59,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// A plain server; `base` is `http://HOST:PORT` and perhaps a path that stands before every request's.
+    /// A plain server; `base` is `http://HOST:PORT` and perhaps a path that precedes every request's.
     ///
     /// # Errors
     /// When the TLS library refuses its own defaults.
@@ -120,14 +120,14 @@ impl Endpoint {
         self
     }
 
-    /// The same server, asked with one more header in every request.
+    /// The same server, queried with one more header in every request.
     #[must_use]
     pub fn with_header(mut self, name: &'static str, value: &'static str) -> Endpoint {
         self.headers.push((HeaderName::from_static(name), HeaderValue::from_static(value)));
         self
     }
 
-    /// The same server, asked with a bearer token in every request.
+    /// The same server, queried with a bearer token in every request.
     ///
     /// # Errors
     /// When the token is no text for a header.
@@ -296,7 +296,7 @@ impl Client {
         answer.context(what)
     }
 
-    /// Reads, and asks again where the server says that it has not come as far as the version that is asked for: 504 with Retry-After,
+    /// Reads, and asks again where the server says that it has not come as far as the version that is requested: 504 with Retry-After,
     /// ten times at most, as client-go does (`rest/with_retry.go`).
     ///
     /// # Errors
@@ -347,7 +347,7 @@ impl Client {
                 bytes += data.len() as u64;
                 lines += data.iter().filter(|&&byte| byte == b'\n').count() as u64;
                 tail.extend_from_slice(&data[..data.len().min(mark.len())]);
-                // The mark stands in a short line of its own, so it is near the end of what has come.
+                // The mark is in a short line of its own, so it is near the end of what has come.
                 let end = &data[data.len().saturating_sub(MARKED_LINE)..];
                 let is_in = |place: &[u8]| place.windows(mark.len()).any(|window| window == mark);
                 if is_in(&tail) || is_in(end) {

@@ -1,7 +1,7 @@
 //! The test bed: fieldcache beside real Kubernetes components, all on loopback.
 //!
-//! Nothing that a test stands on imitates Kubernetes (the benchmarks' [`generator`] does, for load alone). The components are built from
-//! their own source ([`components`], `e2e/go`), started with a throw-away certificate authority in seconds ([`control_plane`]), and asked
+//! Nothing that a test depends on imitates Kubernetes (the benchmarks' [`generator`] does, for load alone). The components are built from
+//! their own source ([`components`], `e2e/go`), started with a throw-away certificate authority in seconds ([`control_plane`]), and queried
 //! the same questions as fieldcache ([`fieldcache`]) by one HTTP client that adds nothing to what a test sends ([`http`]).
 //!
 //! | room | what it is |
@@ -10,7 +10,7 @@
 //! | [`conformance`] | suites of others, beside kube-apiserver alone and through fieldcache |
 //! | [`versions`] | builds kube-apiserver of other Kubernetes versions, and says which one tests run beside |
 //! | [`clients`] | builds the programs that run real clients of other languages, `e2e/clients` |
-//! | [`quiet`], [`calm`] | how often an operator writes; what is asked of a quiet cluster |
+//! | [`quiet`], [`calm`] | how often an operator writes; what is requested of a quiet cluster |
 //! | [`fabric8`] | an informer of fabric8's Java client, beside the tests |
 //! | [`process`] | a process that cannot outlive the test, with its output in files |
 //! | [`run_directory`] | where a run keeps its data and logs; swept by the next run |
@@ -24,7 +24,7 @@
 //! | [`faults`] | what can go wrong on the lines and in the programs, and the proxy that makes it go wrong |
 //! | [`hostile`] | attacks, each with a bound in memory and time, and a well-behaved client beside them |
 //! | [`fuzz`] | fuzzed objects of every built-in kind, from kube-apiserver and from fieldcache |
-//! | [`checker`] | what clients were told, against what happened |
+//! | [`checker`] | what clients received, against what happened |
 //! | [`history`], [`selection`] | the true history of a resource, read from etcd, and what a selection makes of it |
 //! | [`workload`] | random changes of resources at a steady pace |
 //! | [`relay`] | requests forwarded from any address of this machine, with what their responses weighed |
@@ -40,7 +40,7 @@
 //! | [`accounting`], [`statistics`] | CPU and memory of a process; medians and percentiles |
 //! | [`eventually`] | polling with a deadline: the only sleep |
 //! | [`random`] | a seeded generator |
-//! | [`unique`] | names nobody else uses, which is how tests share a control plane |
+//! | [`unique`] | names no other test uses, which is how tests share a control plane |
 //!
 //! # Invariants
 //!

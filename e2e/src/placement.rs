@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::components::{Component, locate};
 
-/// A cluster and pods that are asked about, each alone, as documents.
+/// A cluster and pods that are reviewed, each alone, as documents.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Question {
     /// Nodes.
@@ -21,8 +21,8 @@ pub struct Question {
     pub pods: Vec<Value>,
     /// Namespaces.
     pub namespaces: Vec<Value>,
-    /// Pods that are asked about.
-    pub asked: Vec<Value>,
+    /// Pods that are reviewed.
+    pub reviewed: Vec<Value>,
     /// What the scheduler is configured with; absent members have its defaults but for the weight, which is 0.
     pub options: Value,
 }
@@ -37,14 +37,14 @@ impl Question {
     pub fn document(&self) -> Value {
         json!({
             "nodes": self.nodes, "pods": self.pods, "namespaces": self.namespaces,
-            "asked": self.asked, "options": self.options,
+            "asked": self.reviewed, "options": self.options,
         })
     }
 
     /// The same question about one of the pods.
     #[must_use]
     pub fn about(&self, index: usize) -> Question {
-        Question { asked: self.asked.get(index).cloned().into_iter().collect(), ..self.clone() }
+        Question { reviewed: self.reviewed.get(index).cloned().into_iter().collect(), ..self.clone() }
     }
 
     /// The cluster as fieldcache indexes it.
@@ -87,7 +87,7 @@ impl Question {
     /// When a document is no such object.
     pub fn answers(&self) -> Result<Vec<PlacementResult>> {
         let (cluster, options) = (self.cluster()?, self.placement_options()?);
-        self.asked.iter().map(|pod| Ok(cluster.review(&Pod::read(&bytes(pod))?, &options))).collect()
+        self.reviewed.iter().map(|pod| Ok(cluster.review(&Pod::read(&bytes(pod))?, &options))).collect()
     }
 }
 
@@ -99,7 +99,7 @@ pub fn verdict(answer: &PlacementResult, expected: &Value) -> Value {
         // A plugin tells its first reason only.
         let mut reasons: Vec<Value> = Vec::new();
         for rejection in &node.rejections {
-            if !reasons.iter().any(|told| told["plugin"] == *rejection.plugin) {
+            if !reasons.iter().any(|reported| reported["plugin"] == *rejection.plugin) {
                 let message = &rejection.message;
                 reasons.push(json!({"plugin": rejection.plugin, "kind": rejection.kind, "message": message}));
             }
@@ -115,8 +115,8 @@ pub fn verdict(answer: &PlacementResult, expected: &Value) -> Value {
     let message = if answer.feasible() == 0 { answer.message() } else { String::new() };
     let mut verdict = json!({"message": message, "nodes": nodes, "nanoseconds": expected["nanoseconds"]});
     // The scheduler scores from two nodes on, the judge always; we say that it fails where it would.
-    let is_told = answer.warnings().iter().any(|warning| warning.starts_with("the scheduler fails"));
-    if let Some(error) = expected.get("scoreError").filter(|_| is_told || answer.feasible() == 1) {
+    let is_reported = answer.warnings().iter().any(|warning| warning.starts_with("the scheduler fails"));
+    if let Some(error) = expected.get("scoreError").filter(|_| is_reported || answer.feasible() == 1) {
         verdict["scoreError"] = error.clone();
     }
     verdict
@@ -156,8 +156,8 @@ impl Judge {
         self.answers.read_line(&mut line).context("listening to placement-judge")?;
         ensure!(!line.is_empty(), "placement-judge ended; standard error says why");
         let verdicts: Vec<Value> = serde_json::from_str(&line).context("placement-judge printed something else")?;
-        let asked = question.asked.len();
-        ensure!(verdicts.len() == asked, "{} verdicts of placement-judge on {asked} pods", verdicts.len());
+        let reviewed = question.reviewed.len();
+        ensure!(verdicts.len() == reviewed, "{} verdicts of placement-judge on {reviewed} pods", verdicts.len());
         Ok(verdicts)
     }
 }

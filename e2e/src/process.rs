@@ -6,7 +6,7 @@
 //! obvious alternative, Linux' parent-death signal, needs unsafe code, which this workspace forbids. The program runs in a process
 //! group of its own, so that an interrupt typed in a terminal reaches the test first.
 //!
-//! Output goes to files instead of pipes: nobody has to drain them, and the tail is there when something fails.
+//! Output goes to files instead of pipes: no task has to drain them, and the tail is there when something fails.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -224,7 +224,7 @@ impl Process {
         wanted: impl Fn(&str) -> Option<Seen>,
     ) -> Result<Seen> {
         let found = eventually(what, deadline, async || {
-            // Asked before reading, so that what a program wrote just before its end is still seen.
+            // Checked before reading, so that what a program wrote just before its end is still seen.
             let ended = self.exit_code()?;
             let outputs = [self.stdout()?, self.stderr()?];
             let complete = outputs.iter().map(|output| output.rsplit_once('\n').map_or("", |(complete, _)| complete));

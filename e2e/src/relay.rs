@@ -1,6 +1,6 @@
 //! Hands HTTP requests on to a server, or to one of two, from any address of this machine, and notes how their responses were compressed and how long they were.
 //!
-//! It asks as the user of an endpoint, so whoever reads through it needs no credentials and no TLS. Bodies go through as they come.
+//! It asks as the user of an endpoint, so any client that reads through it needs no credentials and no TLS. Bodies go through as they come.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -158,14 +158,14 @@ async fn hand_on(
     let (parts, body) = request.into_parts();
     let path = parts.uri.path_and_query().context("a request has a path")?.to_string();
     let server = servers.of(&parts.method, parts.uri.path());
-    let mut asked = Request::new(parts.method, path.clone());
+    let mut forwarded = Request::new(parts.method, path.clone());
     for (name, value) in &parts.headers {
         if ![HOST, CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION].contains(name) {
-            asked = asked.header(name.as_str(), value.to_str().context("a header of text")?);
+            forwarded = forwarded.header(name.as_str(), value.to_str().context("a header of text")?);
         }
     }
-    asked.body = body.collect().await.context("reading a request")?.to_bytes();
-    let (mut answered, body) = server.stream(asked).await?.into_parts();
+    forwarded.body = body.collect().await.context("reading a request")?.to_bytes();
+    let (mut answered, body) = server.stream(forwarded).await?.into_parts();
     answered.headers.remove(TRANSFER_ENCODING);
     answered.headers.remove(CONNECTION);
     let bytes = Arc::new(AtomicU64::new(0));

@@ -1,6 +1,6 @@
 //! The router of watches with its subscriptions and prepared changes: what routing alone is measured on.
 //!
-//! Nothing is encoded and nobody is told: a subscription takes its changes and throws them away, between the stretches that are
+//! Nothing is encoded and nothing is sent: a subscription takes its changes and throws them away, between the stretches that are
 //! timed. Its reader sleeps meanwhile, so that each change has somebody to wake.
 
 use std::sync::Arc;
@@ -109,7 +109,7 @@ impl Ready {
             if let MailboxContents::Changes { changes, .. } = subscription.take() {
                 taken += changes.len();
             }
-            // News is told once; the second question finds none and leaves the waker.
+            // Changes are reported once; the second question finds none and leaves the waker.
             while std::pin::pin!(subscription.changed()).poll(&mut context).is_ready() {}
         }
         taken

@@ -20,7 +20,7 @@ pub struct RunDirectory {
 }
 
 impl RunDirectory {
-    /// Makes a directory whose name starts with `label`, and sweeps those that nobody uses any more.
+    /// Makes a directory whose name starts with `label`, and sweeps those that no process uses any more.
     ///
     /// # Errors
     /// When the file system refuses.

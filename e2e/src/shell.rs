@@ -1,6 +1,6 @@
 //! What a person types: a shell with the real kubectl, the program, and the program as kubectl's plugin on its path.
 //!
-//! Its home is its own, and so is its environment: a kubeconfig is where kubectl finds it without being told.
+//! Its home is its own, and so is its environment: a kubeconfig is where kubectl finds it without an option.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Names nobody else uses: how tests share one control plane without meeting.
+//! Names no other test uses: how tests share one control plane without meeting.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};

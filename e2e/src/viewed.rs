@@ -83,7 +83,7 @@ impl Viewed {
         Ok(kubeconfig(&self.base(), Some(&self.authority()?), None))
     }
 
-    /// The View, asked by somebody with a certificate.
+    /// The View, queried by somebody with a certificate.
     ///
     /// # Errors
     /// When the authority of the operator cannot be read, or the certificate is none.

@@ -1,4 +1,4 @@
-//! Random changes of two resources, written straight to kube-apiserver at a steady pace until told to stop.
+//! Random changes of two resources, written straight to kube-apiserver at a steady pace until they are stopped.
 //!
 //! Several writers a resource, each with objects of its own, so that none waits for another and each knows its objects. A write
 //! that fails because kube-apiserver is away may have been done or not: the writer looks, and goes on.

@@ -144,7 +144,7 @@ impl Running {
         self.number("synced", SYNC_DEADLINE).await
     }
 
-    /// Ends it; returns how many changes it was told of.
+    /// Ends it; returns how many changes it received.
     pub(super) async fn end(&self) -> Result<u64> {
         self.process.signal("TERM")?;
         let changes = self.number("changes", END_DEADLINE).await?;

@@ -71,13 +71,13 @@ pub(super) fn updated(kept: &Kept, consumer: Consumer, costs: &[Cost; 2], change
 /// CPU of the servers while objects change and these clients receive the events.
 pub(super) fn servers(
     kept: &Kept,
-    told: &[Run],
+    reported: &[Run],
     [direct, through]: [Duration; 2],
     (changes, took): (u64, Duration),
 ) -> Line {
     let beside = |wanted: usize| {
         let names: Vec<&str> =
-            told.iter().filter(|(_, side)| *side == wanted).map(|(consumer, _)| consumer.name()).collect();
+            reported.iter().filter(|(_, side)| *side == wanted).map(|(consumer, _)| consumer.name()).collect();
         if names.is_empty() { "no client".to_owned() } else { names.join("; ") }
     };
     let what = format!(

@@ -55,7 +55,7 @@ impl Bed<'_> {
         if begun.is_empty() {
             return Ok(());
         }
-        let told: Vec<Run> = begun.iter().map(|(client, _)| client.run).collect();
+        let reported: Vec<Run> = begun.iter().map(|(client, _)| client.run).collect();
         let before = self.server_cpu()?;
         let (changes, took) = self.change().await?;
         let mut costs = Vec::new();
@@ -65,11 +65,11 @@ impl Bed<'_> {
         let [direct, through] = self.server_cpu()?;
         let used = [direct.saturating_sub(before[0]), through.saturating_sub(before[1])];
         for ((client, _), cost) in begun.iter().zip(costs) {
-            let told = match cost {
+            let reported = match cost {
                 Ok(cost) => end(&client.running, changes).await.map(|()| cost),
                 Err(error) => Err(error),
             };
-            match told {
+            match reported {
                 Ok(cost) => self.updated.add(client.run, cost),
                 Err(error) => self.failed(client.run, &error, report),
             }
@@ -77,7 +77,7 @@ impl Bed<'_> {
         for (consumer, costs) in self.updated.take_complete() {
             report.add(lines::updated(self.kept, consumer, &costs, changes));
         }
-        report.add(lines::servers(self.kept, &told, used, (changes, took)));
+        report.add(lines::servers(self.kept, &reported, used, (changes, took)));
         Ok(())
     }
 
@@ -119,7 +119,7 @@ async fn begin(running: &Running) -> Result<Before> {
     Ok(Before { cpu, received: running.received() })
 }
 
-/// What it took, once it is at rest: then it has been told of the last change.
+/// What it took, once it is at rest: then it has received the last change.
 async fn settled(running: &Running, before: &Before) -> Result<Cost> {
     let process = running.process.id();
     let cpu = accounting::settled(process, Duration::from_millis(500), ARRIVAL_DEADLINE).await?;
@@ -132,9 +132,9 @@ async fn settled(running: &Running, before: &Before) -> Result<Cost> {
     })
 }
 
-/// Ends it; fails unless it was told of all changes.
+/// Ends it; fails unless it received all changes.
 async fn end(running: &Running, changes: u64) -> Result<()> {
-    let told = running.end().await?;
-    ensure!(told == changes, "it was told of {told} of {changes} changes");
+    let reported = running.end().await?;
+    ensure!(reported == changes, "it received {reported} of {changes} changes");
     Ok(())
 }

@@ -32,7 +32,7 @@ pub(crate) struct Round {
     pub(crate) decoding: Nanoseconds,
 }
 
-/// The command and the objects it is asked about.
+/// The command and the objects it is reviewed.
 pub(crate) struct Upstream {
     command: PathBuf,
     /// A line each.

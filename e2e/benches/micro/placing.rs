@@ -48,12 +48,12 @@ pub(crate) fn measure(criterion: &mut Criterion) {
         "every pod",
     ];
     for (kind, index) in kinds.into_iter().zip(0..) {
-        let asked: Vec<Pod> = (0..20).map(|round| pod(&corpus.asked(index + 8 * round))).collect();
-        let mut next = asked.iter().cycle();
+        let reviewed: Vec<Pod> = (0..20).map(|round| pod(&corpus.pending_pod(index + 8 * round))).collect();
+        let mut next = reviewed.iter().cycle();
         group.bench_function(format!("{kind}: verdicts"), |bencher| {
             bencher.iter(|| cluster.review(black_box(next.next().expect("a cycle must not end")), &options).feasible());
         });
-        let mut next = asked.iter().cycle();
+        let mut next = reviewed.iter().cycle();
         group.bench_function(format!("{kind}: the whole answer"), |bencher| {
             bencher.iter(|| {
                 let answer = cluster.review(black_box(next.next().expect("a cycle must not end")), &options);

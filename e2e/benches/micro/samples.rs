@@ -18,7 +18,7 @@ pub(crate) struct Sample {
     pub(crate) name: &'static str,
     /// What reads it.
     pub(crate) plan: Extractor,
-    /// One object as it stands in an event of a watch.
+    /// One object as it is in an event of a watch.
     pub(crate) object: Bytes,
 }
 

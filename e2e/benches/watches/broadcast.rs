@@ -1,4 +1,4 @@
-//! One update that concerns all of 5,000 watchers: CPU of whoever tells them, beside a bare server that writes the same bytes.
+//! One update that concerns all of 5,000 watchers: CPU of the server, beside a bare server that writes the same bytes.
 
 use std::time::{Duration, Instant};
 
@@ -94,11 +94,11 @@ fn wanted(bed: &Bed, version: u64) -> Wanted {
     let color = bed.corpus.color(0);
     Wanted {
         path: watch(&bed.corpus, &format!("spec.color%3D{color}"), version),
-        told: format!("\"color\":\"{color}\""),
+        reported: format!("\"color\":\"{color}\""),
     }
 }
 
-/// CPU of an update that all are told, the median of the rounds.
+/// CPU of an update that all receive, the median of the rounds.
 async fn side(options: &Options, bed: &Bed, endpoint: &Endpoint, process: u32) -> Result<Duration> {
     let version = bed.version().await?;
     let crowd = Crowd::open(endpoint, vec![wanted(bed, version); WATCHERS], STREAMS).await?;
@@ -118,8 +118,9 @@ async fn bare(options: &Options, bed: &Bed) -> Result<(Duration, usize)> {
     let Next::Line(line) = lines.next(Duration::from_secs(30)).await? else { anyhow::bail!("no event came") };
     let event = [&line[..], b"\n"].concat();
     let server = Child::streams(&generator_program()?).await?;
-    let told = wanted(bed, version).told;
-    let crowd = Crowd::open(server.endpoint(), vec![Wanted { path: "/".to_owned(), told }; WATCHERS], STREAMS).await?;
+    let reported = wanted(bed, version).reported;
+    let crowd =
+        Crowd::open(server.endpoint(), vec![Wanted { path: "/".to_owned(), reported }; WATCHERS], STREAMS).await?;
     let writing = server.endpoint().clone().speaking(Protocol::Http2).client();
     let cost = rounds(options, &crowd, server.process().id(), async || {
         let mut request = Request::new(Method::POST, "/");
@@ -129,7 +130,7 @@ async fn bare(options: &Options, bed: &Bed) -> Result<(Duration, usize)> {
     Ok((cost.await.context("the bare server")?, event.len()))
 }
 
-/// Updates, one after the other, each of which all of the crowd are told.
+/// Updates, one after the other, each of which all of the crowd receive.
 async fn rounds(
     options: &Options,
     crowd: &Crowd,

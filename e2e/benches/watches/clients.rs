@@ -1,7 +1,7 @@
 //! A client process whose every watch has a TLS connection of its own, as that of a node's agent or a small controller has.
 //!
 //! It is this program, started as `bench clients`, so that its thousands of files are not those of the bench. A client lists what it
-//! selects and watches from there; when its watch breaks it resumes, and lists again when it is told to. What client-go does, but
+//! selects and watches from there; when its watch breaks it resumes, and lists again on request. What client-go does, but
 //! for the pause after a failure: client-go waits 0.8 s and more, so that a server has rest; here it is a fifth of a second, so that
 //! what is measured is the server and not the patience of its clients.
 
@@ -63,8 +63,8 @@ impl Clients {
         Ok(clients)
     }
 
-    /// When all of them were `open`, or `live`, which is told of something, first after a moment (nanoseconds since 1970); with how
-    /// many lists they had asked for by then.
+    /// When all of them were `open`, or `live`, which receives something, first after a moment (nanoseconds since 1970); with how
+    /// many lists they had requested by then.
     pub(crate) async fn since(&self, what: &str, moment: u128, deadline: Duration) -> Result<(u128, u64)> {
         let seen = |line: &str| {
             let mut words = line.split(' ');
@@ -88,7 +88,7 @@ impl Standing {
     fn one_more(&self, what: &str, number: &AtomicU64) {
         if number.fetch_add(1, Ordering::SeqCst) + 1 == self.count {
             let lists = self.lists.load(Ordering::SeqCst);
-            // Whoever reads it has ended when it cannot be written.
+            // A client that reads it has ended when it cannot be written.
             let _ = writeln!(std::io::stdout(), "{what} {} {lists}", now());
         }
     }
@@ -167,7 +167,7 @@ impl One {
         let mut is_live = false;
         let mut is_open = false;
         let ended = loop {
-            // Whoever is to be refused is told so at once, in the first line.
+            // A client that is to be rejected learns so at once, in the first line.
             let patience = if is_open { FOREVER } else { FIRST };
             match lines.next(patience).await {
                 Ok(Next::Line(line)) => {

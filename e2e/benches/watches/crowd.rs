@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// Streams of one connection: what kube-apiserver is told to allow; fieldcache allows more.
+/// Streams of one connection: what kube-apiserver is configured to allow; fieldcache allows more.
 pub(crate) const STREAMS: usize = 1_000;
 
 /// Watches that are being opened at a time.
@@ -28,8 +28,8 @@ const FOREVER: Duration = Duration::from_secs(3_600);
 pub(crate) struct Wanted {
     /// Path and query.
     pub(crate) path: String,
-    /// What stands in each of its events.
-    pub(crate) told: String,
+    /// What is in each of its events.
+    pub(crate) reported: String,
 }
 
 /// Open watches on shared HTTP/2 connections; dropping it closes them.
@@ -78,13 +78,13 @@ impl Crowd {
                     loop {
                         match lines.next(FOREVER).await {
                             // Looking into each of millions of lines would keep the machine busy.
-                            Ok(Next::Line(line)) if is_checked || contains(&line, &wanted.told) => {
+                            Ok(Next::Line(line)) if is_checked || contains(&line, &wanted.reported) => {
                                 is_checked = true;
                                 progress.count();
                             }
                             Ok(Next::Line(line)) => {
                                 let line = String::from_utf8_lossy(&line).chars().take(300).collect::<String>();
-                                return progress.fail(format!("{} was told {line}", wanted.path));
+                                return progress.fail(format!("{} received {line}", wanted.path));
                             }
                             Ok(Next::End | Next::Nothing) => {
                                 return progress.fail(format!("{} has ended", wanted.path));

@@ -39,7 +39,7 @@ pub(crate) async fn run(options: &Options, bed: &Bed, report: &mut Report) -> Re
     let others = (0..OTHERS.min(bed.corpus.count)).map(|index| of_one(&bed.corpus, index, version)).collect();
     let others = Crowd::open(bed.own.fieldcache.endpoint(), others, STREAMS).await?;
     bed.settled().await?;
-    // Objects of one colour; most of the others are not told of them, some are, as in life.
+    // Objects of one colour; most of the others do not receive them, some do, as in life.
     let path = watch(&bed.corpus, &format!("spec.color%3D{}", bed.corpus.color(0)), version);
     // Zero until the last version is known.
     let last = Arc::new(AtomicU64::new(0));
@@ -103,7 +103,7 @@ async fn read(endpoint: &Endpoint, path: &str, last: &AtomicU64) -> Result<Arriv
     let mut arrivals = Arrivals::new();
     loop {
         let Next::Line(line) = lines.next(PATIENCE).await? else {
-            bail!("{path} ended, or told nothing, before the updates had come")
+            bail!("{path} ended, or reported no event, before the updates had come")
         };
         let arrived = Instant::now();
         let version = version_of(&String::from_utf8_lossy(&line)).context("an event has a version")?;

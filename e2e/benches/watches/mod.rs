@@ -77,17 +77,20 @@ impl Bed {
         Ok(())
     }
 
-    /// The version of the list now, as kube-apiserver says. A watch from there is told nothing older, wherever fieldcache is.
+    /// The version of the list now, as kube-apiserver says. A watch from there reports nothing older, wherever fieldcache is.
     pub(crate) async fn version(&self) -> Result<u64> {
         let list = self.control_plane.client().get_json(&format!("{}?limit=1", self.corpus.everywhere())).await?;
         list["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()).context("a list has a version")
     }
 }
 
-/// The watch of one shirt by a value that no other has, from a version on. Bookmarks are not asked for: what is counted is updates.
+/// The watch of one shirt by a value that no other has, from a version on. Bookmarks are not requested: what is counted is updates.
 pub(crate) fn of_one(corpus: &Shirts, index: u64, version: u64) -> Wanted {
     let serial = serial(corpus, index);
-    Wanted { path: watch(corpus, &selector_of_one(corpus, index), version), told: format!("\"serial\":\"{serial}\"") }
+    Wanted {
+        path: watch(corpus, &selector_of_one(corpus, index), version),
+        reported: format!("\"serial\":\"{serial}\""),
+    }
 }
 
 /// The field selector, escaped, that selects one shirt.

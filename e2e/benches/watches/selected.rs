@@ -1,4 +1,4 @@
-//! One update with more and more watchers of which it touches one: CPU of whoever serves them.
+//! One update with more and more watchers of which it touches one: CPU of the server.
 
 use std::time::{Duration, Instant};
 
@@ -70,7 +70,7 @@ struct Cost {
     updates: u64,
 }
 
-/// kube-apiserver's cost of the same writes while nobody watches but fieldcache.
+/// kube-apiserver's cost of the same writes while no client watches but fieldcache.
 pub(crate) async fn bare_writes(options: &Options, bed: &Bed) -> Result<Duration> {
     let writer = Writer::new(bed.control_plane.client(), &bed.corpus);
     let mut costs = Vec::new();
@@ -85,7 +85,7 @@ pub(crate) async fn bare_writes(options: &Options, bed: &Bed) -> Result<Duration
     Ok(Duration::from_secs_f64(statistics::median(&costs)))
 }
 
-/// Updates, one after the other, each of which one of so many watchers of this side is told.
+/// Updates, one after the other, each of which one of so many watchers of this side receives.
 async fn side(options: &Options, bed: &Bed, endpoint: &Endpoint, process: u32, watchers: u64) -> Result<Cost> {
     let version = bed.version().await?;
     let wanted = (0..watchers).map(|index| of_one(&bed.corpus, index, version)).collect();
@@ -110,7 +110,7 @@ async fn side(options: &Options, bed: &Bed, endpoint: &Endpoint, process: u32, w
     Ok(Cost { cpu: Duration::from_secs_f64(statistics::median(&costs)), updates })
 }
 
-/// A moment for what a server does after it has told whom it concerns: asking those whom it does not.
+/// A moment for what a server does after it has sent it to the watches that it concerns: waking those that it does not.
 pub(crate) async fn quiet() {
     let mut pause = interval(Duration::from_millis(200));
     pause.tick().await;

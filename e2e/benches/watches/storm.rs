@@ -1,4 +1,4 @@
-//! fieldcache dies and is started again with 5,000 clients, each with a TLS connection: how long until all are told again.
+//! fieldcache dies and is started again with 5,000 clients, each with a TLS connection: how long until all receive events again.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ pub(crate) async fn run(options: &Options, offered: Offered, report: &mut Report
         bed.own.fieldcache.start_again().await?;
         let serving = seconds(now());
         let (open, lists) = clients.since("open", died, DEADLINE).await?;
-        // One update of every object: who has a watch that is not one would not be told.
+        // One update of every object: who has a watch that is not one would not receive it.
         bed.generator.burst(CLIENTS).await?;
         let (live, _) = clients.since("live", died, DEADLINE).await?;
         let cpu = accounting::cpu(bed.own.process())?.as_secs_f64();
@@ -65,7 +65,7 @@ pub(crate) async fn run(options: &Options, offered: Offered, report: &mut Report
         "reconnect",
         format!("{} TLS clients after a death and a new start", number(CLIENTS as f64)),
         format!(
-            "all told again after {live:.1} s: it serves after {:.1} s, all watch after {:.1} s, with {} lists; {:.1} s of CPU",
+            "all receive events again after {live:.1} s: it serves after {:.1} s, all watch after {:.1} s, with {} lists; {:.1} s of CPU",
             median(|back| back.serving),
             median(|back| back.open),
             number(median(|back| back.lists as f64)),

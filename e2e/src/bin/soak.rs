@@ -31,7 +31,7 @@ usage: soak [--schedules N] [--minutes M] [--quiet M] [--seed SEED] [--at-once N
   --family NAME   only this family of the hostile suite, and nothing else of the soak
   --case TEXT     only its cases whose name contains this text";
 
-/// Schedules in a portion, after which what came of them so far is told.
+/// Schedules in a portion, after which what came of them so far is reported.
 const PORTION: usize = 20;
 
 /// ConfigMaps of the quiet cluster: more than a page of a list.
@@ -157,7 +157,7 @@ async fn run(options: Options) -> Result<()> {
     say(&format!("recoveries by kind of fault:\n{}", summary.by_kind()));
     let mut wrong = summary.wrong.clone();
     let mut endured = String::new();
-    // What became of the schedules is told even if this could not be run.
+    // What became of the schedules is reported even if this could not be run.
     match endurance {
         Ok(None) => {}
         Ok(Some(endurance)) => {

@@ -1,13 +1,13 @@
-//! Where the gaps are of which only the outcome was told.
+//! Where the gaps are of which only the outcome was reported.
 //!
 //! A gap ends at a version that the source has listed; that is seen. It begins at the version that fieldcache had reached before, and
-//! that is seen by nobody: so a beginning is looked for with which everything that anybody was told up to the end of the gap is right.
-//! There must be one for all clients together, since they were all told from one history. A list that changed nothing, or that was
+//! that no client sees: so a beginning is looked for with which everything that anybody received up to the end of the gap is right.
+//! There must be one for all clients together, since they all received one history. A list that changed nothing, or that was
 //! the first of a new process, leaves no gap, which is tried first.
 
 use std::collections::BTreeSet;
 
-use super::story::Told;
+use super::story::ClientEvent;
 use super::watches::{Session, follow};
 use crate::history::{Gap, Kind};
 
@@ -34,7 +34,7 @@ pub fn find(sessions: &[Session<'_>], relists: &[u64]) -> Vec<Gap> {
 
 /// The gap, if any, that ends at one of the next lists, and how many lists that settles.
 fn explain(sessions: &[Session<'_>], gaps: &[Gap], start: u64, ends: &[u64]) -> (Option<Gap>, usize) {
-    // Only who was told something of these versions can tell.
+    // Only clients that received something of these versions show it.
     let concerned: Vec<&Session<'_>> = sessions
         .iter()
         .filter(|session| !session.is_forwarded && session.from < ends[0] && reaches(session) >= start)
@@ -60,26 +60,26 @@ fn explain(sessions: &[Session<'_>], gaps: &[Gap], start: u64, ends: &[u64]) -> 
     (best.1, best.2)
 }
 
-/// The highest version that a session was told of.
+/// The highest version that a session received.
 fn reaches(session: &Session<'_>) -> u64 {
-    let version = |told: &&Told| match told {
-        Told::Event { seen, .. } => Some(seen.version),
-        Told::Bookmark { version, .. } => Some(*version),
+    let version = |event: &&ClientEvent| match event {
+        ClientEvent::Event { seen, .. } => Some(seen.version),
+        ClientEvent::Bookmark { version, .. } => Some(*version),
         _ => None,
     };
-    session.told.iter().filter_map(version).max().unwrap_or(session.from)
+    session.events.iter().filter_map(version).max().unwrap_or(session.from)
 }
 
-/// Versions at which a gap may begin, the latest first: where something happened, or was told.
+/// Versions at which a gap may begin, the latest first: where something happened, or was reported.
 fn beginnings(sessions: &[&Session<'_>], start: u64, end: u64) -> Vec<u64> {
     let mut found = BTreeSet::from([start]);
     for session in sessions {
         found.extend(session.selected.due(&[]).iter().map(|due| due.version));
         found.insert(session.from);
-        for told in &session.told {
-            match told {
-                Told::Bookmark { version, .. } => found.insert(*version),
-                Told::Event { kind: Kind::Deleted, seen } => found.insert(seen.version),
+        for event in &session.events {
+            match event {
+                ClientEvent::Bookmark { version, .. } => found.insert(*version),
+                ClientEvent::Event { kind: Kind::Deleted, seen } => found.insert(seen.version),
                 _ => continue,
             };
         }

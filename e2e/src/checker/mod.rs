@@ -1,14 +1,14 @@
-//! Whether what clients were told is what happened: their stories against the true history, in the manner of etcd's robustness tests.
+//! Whether what clients received is what happened: their stories against the true history, in the manner of etcd's robustness tests.
 //!
-//! A [`Story`] is everything that one client asked and was told; the truth is read from etcd ([`crate::history`]). [`check`] proves of
+//! A [`Story`] is everything that one client requested and received; the truth is read from etcd ([`crate::history`]). [`check`] proves of
 //! every step:
 //!
 //! - a list at version V is the selection's state at V, in the order of keys; the pages of one walk are one state;
-//! - a list is as new as it was asked for, a Strong one not older than its request; and no read shows less than what anybody was shown
+//! - a list is as new as it was requested, a Strong one not older than its request; and no read shows less than what anybody was shown
 //!   before it began (one copy does not go back);
 //! - what a watch tells is the selection's transitions after its start: in order, none twice, none left out, each with the right
 //!   content, a DELETED one with that of before; and at a bookmark nothing older is untold;
-//! - what happened while fieldcache had to list its source anew is told by its outcome: removals first, with the version before the
+//! - what happened while fieldcache had to list its source again is reported by its outcome: removals first, with the version before the
 //!   gap, then changes in the order of versions. Where such a gap begins is nowhere said, so one beginning is looked for that explains
 //!   every client at once ([`gaps`]); it can end only at a version that the source has listed.
 //!
@@ -24,7 +24,7 @@ use std::fmt;
 
 use crate::history::{Change, Gap};
 
-pub use self::story::{Asked, Listed, Page, Seen, Step, Story, Told};
+pub use self::story::{ClientEvent, Listed, Page, RequiredFreshness, Seen, Step, Story};
 use self::truth::Truth;
 
 /// What a check found.
@@ -34,7 +34,7 @@ pub struct Report {
     pub complaints: Vec<String>,
     /// What was checked.
     pub figures: Figures,
-    /// Of which versions only the outcome was told.
+    /// Of which versions only the outcome was reported.
     pub gaps: Vec<Gap>,
 }
 
@@ -45,7 +45,7 @@ pub struct Figures {
     pub changes: usize,
     /// Lists, pages counted singly.
     pub lists: usize,
-    /// Single objects that were asked for.
+    /// Single objects that were requested.
     pub gets: usize,
     /// Watches that were opened.
     pub watches: usize,
@@ -53,7 +53,7 @@ pub struct Figures {
     pub events: usize,
     /// Bookmarks.
     pub bookmarks: usize,
-    /// Watches and lists that were told that their version is too old.
+    /// Watches and lists that received the answer that their version is too old.
     pub expired: usize,
     /// Refusals and broken answers.
     pub failures: usize,
@@ -75,7 +75,7 @@ impl Figures {
         }
     }
 
-    /// Everything that clients asked or were told.
+    /// Everything that clients requested or received.
     #[must_use]
     pub fn operations(self) -> usize {
         self.lists + self.gets + self.watches + self.events + self.bookmarks
@@ -120,15 +120,15 @@ pub fn check(changes: &[Change], relists: &[u64], stories: &[Story]) -> Report {
 fn figures(changes: &[Change], stories: &[Story]) -> Figures {
     let mut figures = Figures { changes: changes.len(), ..Figures::default() };
     for step in stories.iter().flat_map(|story| &story.steps) {
-        let counted = match &step.told {
-            Told::Listed(_) => &mut figures.lists,
-            Told::Got { .. } => &mut figures.gets,
-            Told::Watching { .. } => &mut figures.watches,
-            Told::Event { .. } => &mut figures.events,
-            Told::Bookmark { .. } => &mut figures.bookmarks,
-            Told::Expired => &mut figures.expired,
-            Told::Failed(_) => &mut figures.failures,
-            Told::Ended => continue,
+        let counted = match &step.event {
+            ClientEvent::Listed(_) => &mut figures.lists,
+            ClientEvent::Got { .. } => &mut figures.gets,
+            ClientEvent::Watching { .. } => &mut figures.watches,
+            ClientEvent::Event { .. } => &mut figures.events,
+            ClientEvent::Bookmark { .. } => &mut figures.bookmarks,
+            ClientEvent::Expired => &mut figures.expired,
+            ClientEvent::Failed(_) => &mut figures.failures,
+            ClientEvent::Ended => continue,
         };
         *counted += 1;
     }

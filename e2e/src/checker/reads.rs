@@ -1,6 +1,6 @@
 //! Lists, pages, single objects and initial events, against the state at their version; and that no read goes back.
 
-use super::story::{Asked, Listed, Moment, Seen, Step, Story, Told};
+use super::story::{ClientEvent, Listed, Moment, RequiredFreshness, Seen, Step, Story};
 use super::truth::{Selected, Truth};
 use crate::history::Kind;
 
@@ -8,13 +8,13 @@ use crate::history::Kind;
 pub(super) fn lists(story: &Story, selected: &Selected<'_>, complaints: &mut Vec<String>) {
     // What the open walk has shown: its number, version, objects.
     let mut walk: Option<(u64, u64, Vec<&Seen>)> = None;
-    // What a watch has told of its initial events.
+    // What a watch has sent of its initial events.
     let mut initial: Option<(Vec<&Seen>, u64)> = None;
-    for Step { told, .. } in &story.steps {
+    for Step { event, .. } in &story.steps {
         let mut complain = |what: String| complaints.push(format!("{}: {what}", story.client));
-        match told {
-            Told::Listed(listed) => {
-                is_as_new_as_asked(listed.asked, listed.version, &mut complain);
+        match event {
+            ClientEvent::Listed(listed) => {
+                is_as_new_as_required(listed.required, listed.version, &mut complain);
                 match listed.page {
                     None => whole(
                         "the list",
@@ -52,10 +52,10 @@ pub(super) fn lists(story: &Story, selected: &Selected<'_>, complaints: &mut Vec
                     }
                 }
             }
-            Told::Watching { after, not_older_than, .. } => {
+            ClientEvent::Watching { after, not_older_than, .. } => {
                 initial = after.is_none().then(|| (Vec::new(), *not_older_than))
             }
-            Told::Event { kind, seen } => {
+            ClientEvent::Event { kind, seen } => {
                 if let Some((shown, _)) = &mut initial {
                     if *kind != Kind::Added {
                         complain(format!("an initial event of {} at {} is {kind:?}", seen.key, seen.version));
@@ -63,31 +63,31 @@ pub(super) fn lists(story: &Story, selected: &Selected<'_>, complaints: &mut Vec
                     shown.push(seen);
                 }
             }
-            Told::Bookmark { version, ends_initial: true } => match initial.take() {
+            ClientEvent::Bookmark { version, ends_initial: true } => match initial.take() {
                 Some((shown, not_older_than)) => {
-                    is_as_new_as_asked(Asked::NotOlderThan(not_older_than), *version, &mut complain);
+                    is_as_new_as_required(RequiredFreshness::NotOlderThan(not_older_than), *version, &mut complain);
                     whole("the initial events", *version, &shown, selected, &mut complain);
                 }
-                None => complain(format!("the bookmark of {version} ends initial events that were not asked for")),
+                None => complain(format!("the bookmark of {version} ends initial events that were not requested")),
             },
-            Told::Bookmark { version, ends_initial: false } => {
+            ClientEvent::Bookmark { version, ends_initial: false } => {
                 if initial.is_some() {
                     complain(format!("a bookmark of {version} among the initial events"));
                 }
             }
-            Told::Ended | Told::Expired | Told::Failed(_) => initial = None,
-            Told::Got { .. } => {}
+            ClientEvent::Ended | ClientEvent::Expired | ClientEvent::Failed(_) => initial = None,
+            ClientEvent::Got { .. } => {}
         }
     }
 }
 
-fn is_as_new_as_asked(asked: Asked, version: u64, complain: &mut impl FnMut(String)) {
-    match asked {
-        Asked::Any | Asked::Continued => {}
-        Asked::NotOlderThan(least) | Asked::Strong(least) if version >= least => {}
-        Asked::Exact(exactly) if version == exactly => {}
-        Asked::NotOlderThan(_) | Asked::Strong(_) | Asked::Exact(_) => {
-            complain(format!("a list that was asked for as {asked:?} has the version {version}"));
+fn is_as_new_as_required(required: RequiredFreshness, version: u64, complain: &mut impl FnMut(String)) {
+    match required {
+        RequiredFreshness::Any | RequiredFreshness::Continued => {}
+        RequiredFreshness::NotOlderThan(least) | RequiredFreshness::Strong(least) if version >= least => {}
+        RequiredFreshness::Exact(exactly) if version == exactly => {}
+        RequiredFreshness::NotOlderThan(_) | RequiredFreshness::Strong(_) | RequiredFreshness::Exact(_) => {
+            complain(format!("a list that was requested as {required:?} has the version {version}"));
         }
     }
 }
@@ -119,7 +119,7 @@ fn same(what: &str, version: u64, shown: &[&Seen], expected: &[&Seen], complain:
     }
 }
 
-/// One copy does not go back: what a read shows is not older than what anybody was shown before it was asked. Single objects, which
+/// One copy does not go back: what a read shows is not older than what anybody was shown before it was requested. Single objects, which
 /// come without a version of the whole, are checked against the same.
 pub(super) fn never_back(truth: &Truth<'_>, stories: &[Story], complaints: &mut Vec<String>) {
     // When a version was shown, and to whom.
@@ -127,25 +127,30 @@ pub(super) fn never_back(truth: &Truth<'_>, stories: &[Story], complaints: &mut 
     for story in stories {
         let (mut is_initial, mut is_of_source) = (false, false);
         for step in &story.steps {
-            let version = match &step.told {
-                // An older state may be asked for; and who answers instead of the copy may be ahead of it.
-                Told::Listed(
-                    Listed { asked: Asked::Exact(_) | Asked::Continued, .. } | Listed { is_forwarded: true, .. },
+            let version = match &step.event {
+                // An older state may be requested; and who answers instead of the copy may be ahead of it.
+                ClientEvent::Listed(
+                    Listed { required: RequiredFreshness::Exact(_) | RequiredFreshness::Continued, .. }
+                    | Listed { is_forwarded: true, .. },
                 ) => continue,
-                Told::Listed(listed) => listed.version,
-                Told::Watching { after, is_forwarded, .. } => {
+                ClientEvent::Listed(listed) => listed.version,
+                ClientEvent::Watching { after, is_forwarded, .. } => {
                     (is_initial, is_of_source) = (after.is_none(), *is_forwarded);
                     continue;
                 }
-                Told::Event { .. } | Told::Bookmark { .. } if is_of_source => continue,
-                Told::Bookmark { version, ends_initial } => {
+                ClientEvent::Event { .. } | ClientEvent::Bookmark { .. } if is_of_source => continue,
+                ClientEvent::Bookmark { version, ends_initial } => {
                     is_initial &= !ends_initial;
                     *version
                 }
-                Told::Event { seen, .. } if !is_initial => seen.version,
-                Told::Event { .. } | Told::Got { .. } | Told::Expired | Told::Ended | Told::Failed(_) => continue,
+                ClientEvent::Event { seen, .. } if !is_initial => seen.version,
+                ClientEvent::Event { .. }
+                | ClientEvent::Got { .. }
+                | ClientEvent::Expired
+                | ClientEvent::Ended
+                | ClientEvent::Failed(_) => continue,
             };
-            shown.push((step.came, version, &story.client));
+            shown.push((step.received_at, version, &story.client));
         }
     }
     shown.sort_unstable();
@@ -162,21 +167,21 @@ pub(super) fn never_back(truth: &Truth<'_>, stories: &[Story], complaints: &mut 
     };
     for story in stories {
         for step in &story.steps {
-            let (least, told) = before(step.asked);
-            match &step.told {
-                Told::Listed(Listed {
-                    asked: Asked::Any | Asked::NotOlderThan(_) | Asked::Strong(_),
+            let (least, shown_by) = before(step.requested_at);
+            match &step.event {
+                ClientEvent::Listed(Listed {
+                    required: RequiredFreshness::Any | RequiredFreshness::NotOlderThan(_) | RequiredFreshness::Strong(_),
                     is_forwarded: false,
                     version,
                     ..
                 }) if *version < least => {
                     complaints
-                        .push(format!("{}: a list at {version}, after {told} had been told of {least}", story.client));
+                        .push(format!("{}: a list at {version}, after {shown_by} had received {least}", story.client));
                 }
-                Told::Got { asked, key, found } => {
-                    if let Err(fault) = got(truth, *asked, key, found.as_ref(), least) {
+                ClientEvent::Got { required, key, found } => {
+                    if let Err(fault) = got(truth, *required, key, found.as_ref(), least) {
                         complaints.push(format!(
-                            "{}: a get of {key}, after {told} had been told of {least}: {fault}",
+                            "{}: a get of {key}, after {shown_by} had received {least}: {fault}",
                             story.client
                         ));
                     }
@@ -188,10 +193,16 @@ pub(super) fn never_back(truth: &Truth<'_>, stories: &[Story], complaints: &mut 
 }
 
 /// An object that was shown must have been so at some version that is new enough.
-fn got(truth: &Truth<'_>, asked: Asked, key: &str, found: Option<&Seen>, shown: u64) -> Result<(), String> {
-    let least = match asked {
-        Asked::NotOlderThan(version) | Asked::Strong(version) => version.max(shown),
-        Asked::Any | Asked::Exact(_) | Asked::Continued => shown,
+fn got(
+    truth: &Truth<'_>,
+    required: RequiredFreshness,
+    key: &str,
+    found: Option<&Seen>,
+    shown: u64,
+) -> Result<(), String> {
+    let least = match required {
+        RequiredFreshness::NotOlderThan(version) | RequiredFreshness::Strong(version) => version.max(shown),
+        RequiredFreshness::Any | RequiredFreshness::Exact(_) | RequiredFreshness::Continued => shown,
     };
     let mut states: Vec<(u64, Option<&Seen>)> = vec![(0, None)];
     states.extend(truth.of_key(key));
@@ -205,5 +216,5 @@ fn got(truth: &Truth<'_>, asked: Asked, key: &str, found: Option<&Seen>, shown: 
     if matching.any(|(index, _)| lasts_beyond(index)) {
         return Ok(());
     }
-    Err(format!("came {what}, which was not so any more at {least} ({asked:?})"))
+    Err(format!("came {what}, which was not so any more at {least} ({required:?})"))
 }

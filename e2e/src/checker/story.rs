@@ -1,4 +1,4 @@
-//! What one client asked and was told, in its order.
+//! What one client requested and received, in its order.
 //!
 //! Of objects only what a check needs is kept: key, version, uid, and a digest of the content.
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::history::Kind;
 use crate::selection::Selection;
 
-/// A moment of the run; of two steps the one came before the other was asked if its number is smaller.
+/// A moment of the run; of two steps the one came before the other was requested if its number is smaller.
 pub type Moment = u64;
 
 /// One client's story.
@@ -26,26 +26,26 @@ pub struct Story {
     pub steps: Vec<Step>,
 }
 
-/// One thing that a client asked or was told.
+/// One thing that a client requested or received.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// When it was asked; for what a watch tells, when it came.
-    pub asked: Moment,
+    /// When it was requested; for what a watch tells, when it came.
+    pub requested_at: Moment,
     /// When it came.
-    pub came: Moment,
+    pub received_at: Moment,
     /// What it was.
-    pub told: Told,
+    pub event: ClientEvent,
 }
 
-/// What a client was told.
+/// What a client received.
 #[derive(Debug, Clone)]
-pub enum Told {
+pub enum ClientEvent {
     /// A whole list, or one page.
     Listed(Listed),
     /// One object, or that there is none.
     Got {
-        /// How it was asked.
-        asked: Asked,
+        /// The required freshness.
+        required: RequiredFreshness,
         /// `namespace/name`.
         key: String,
         /// What came.
@@ -84,7 +84,7 @@ pub enum Told {
 
 /// How new a read had to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum RequiredFreshness {
     /// Whatever is there: version 0, or none.
     Any,
     /// Not older than this version.
@@ -100,8 +100,8 @@ pub enum Asked {
 /// A list, or a page of one.
 #[derive(Debug, Clone)]
 pub struct Listed {
-    /// How it was asked.
-    pub asked: Asked,
+    /// The required freshness.
+    pub required: RequiredFreshness,
     /// Its version.
     pub version: u64,
     /// Its objects, in its order.

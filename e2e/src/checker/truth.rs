@@ -35,12 +35,12 @@ pub struct Due<'a> {
     pub version: u64,
     /// The object; a DELETED one as it was before.
     pub object: &'a Seen,
-    /// A removal within a gap, told with the version before it: also to who has seen all up to just there.
+    /// A removal within a gap, reported with the version before it, also to a client that has seen all changes up to there.
     pub fills_gap: bool,
 }
 
 impl Due<'_> {
-    /// Whether somebody who has seen all up to `version` must still be told.
+    /// Whether a client that has seen everything up to `version` must still receive it.
     #[must_use]
     pub fn is_after(&self, version: u64) -> bool {
         self.version > version || self.fills_gap && self.version == version

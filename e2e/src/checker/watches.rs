@@ -1,36 +1,36 @@
-//! What watches told, against what was due.
+//! What watches reported, against what was due.
 //!
-//! One thing is told that did not happen to any object: where a version is not served any more, all of them are deleted for its clients.
+//! One thing is reported that did not happen to any object: where a version is not served any more, all of them are deleted for its clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::story::{Seen, Step, Story, Told};
+use super::story::{ClientEvent, Seen, Step, Story};
 use super::truth::{Due, Selected};
 use crate::history::{Gap, Kind};
 
-/// What one watch told after a version.
+/// What one watch reported after a version.
 #[derive(Debug)]
 pub struct Session<'a> {
     pub(super) client: &'a str,
     pub(super) selected: &'a Selected<'a>,
     /// Who watches has seen all up to this version.
     pub(super) from: u64,
-    /// Whether the source itself told it, which knows of no gaps of ours.
+    /// Whether the source itself reported it, which has no gaps of fieldcache.
     pub(super) is_forwarded: bool,
     /// Events and bookmarks.
-    pub(super) told: Vec<&'a Told>,
-    /// Whether it was told in the end that its version is too old.
+    pub(super) events: Vec<&'a ClientEvent>,
+    /// Whether it received in the end that its version is too old.
     pub(super) is_expired: bool,
-    /// Whether a later watch went on from where it ended, and told something.
+    /// Whether a later watch went on from where it ended, and reported something.
     pub(super) is_resumed: bool,
 }
 
-/// Where what was told and what was due part.
+/// Where what was reported and what was due part.
 #[derive(Debug)]
 pub(super) struct Mismatch<'a> {
     session: &'a Session<'a>,
-    /// Number of what was told.
+    /// Number of what was reported.
     index: usize,
     /// What was due there.
     pub(super) due: Option<Due<'a>>,
@@ -41,12 +41,12 @@ impl fmt::Display for Mismatch<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Mismatch { session, index, due, fault } = self;
         let (client, from) = (session.client, session.from);
-        write!(formatter, "{client}: the watch from {from}, told thing {}: {fault}: ", index + 1)?;
-        match session.told.get(*index) {
-            Some(Told::Event { kind, seen }) => {
+        write!(formatter, "{client}: the watch from {from}, event {}: {fault}: ", index + 1)?;
+        match session.events.get(*index) {
+            Some(ClientEvent::Event { kind, seen }) => {
                 write!(formatter, "came {kind:?} {} of {} (uid {})", seen.key, seen.version, seen.uid)?;
             }
-            Some(Told::Bookmark { version, .. }) => write!(formatter, "came a bookmark of {version}")?,
+            Some(ClientEvent::Bookmark { version, .. }) => write!(formatter, "came a bookmark of {version}")?,
             other => write!(formatter, "came {other:?}")?,
         }
         match due {
@@ -72,42 +72,42 @@ pub(super) fn sessions<'a>(story: &'a Story, selected: &'a Selected<'a>) -> Vec<
         selected,
         from,
         is_forwarded,
-        told: Vec::new(),
+        events: Vec::new(),
         is_expired: false,
         is_resumed: false,
     };
     // Whether the session that is open goes on from the one before it, because no list came between them.
     let (mut may_resume, mut has_listed) = (false, false);
-    for Step { told, .. } in &story.steps {
-        match told {
-            Told::Watching { after: Some(from), is_forwarded, .. } => {
+    for Step { event, .. } in &story.steps {
+        match event {
+            ClientEvent::Watching { after: Some(from), is_forwarded, .. } => {
                 may_resume = !found.is_empty() && !has_listed;
                 found.push(session(*from, *is_forwarded));
                 has_listed = false;
                 (is_open, is_of_source) = (true, *is_forwarded);
             }
-            Told::Bookmark { version, ends_initial: true } => {
+            ClientEvent::Bookmark { version, ends_initial: true } => {
                 found.push(session(*version, is_of_source));
                 (is_open, may_resume, has_listed) = (true, false, false);
             }
-            Told::Event { .. } | Told::Bookmark { .. } if is_open => {
-                found.last_mut().expect("an open session must be there").told.push(told);
+            ClientEvent::Event { .. } | ClientEvent::Bookmark { .. } if is_open => {
+                found.last_mut().expect("an open session must be there").events.push(event);
                 if let [.., before, _] = found.as_mut_slice()
                     && may_resume
                 {
                     before.is_resumed = true;
                 }
             }
-            Told::Watching { after: None, is_forwarded, .. } => (is_open, is_of_source) = (false, *is_forwarded),
-            Told::Expired => {
+            ClientEvent::Watching { after: None, is_forwarded, .. } => (is_open, is_of_source) = (false, *is_forwarded),
+            ClientEvent::Expired => {
                 if let Some(open) = found.last_mut().filter(|_| is_open) {
                     open.is_expired = true;
                 }
                 is_open = false;
             }
-            Told::Listed(_) => (is_open, has_listed) = (false, true),
-            Told::Ended | Told::Failed(_) => is_open = false,
-            Told::Event { .. } | Told::Bookmark { .. } | Told::Got { .. } => {}
+            ClientEvent::Listed(_) => (is_open, has_listed) = (false, true),
+            ClientEvent::Ended | ClientEvent::Failed(_) => is_open = false,
+            ClientEvent::Event { .. } | ClientEvent::Bookmark { .. } | ClientEvent::Got { .. } => {}
         }
     }
     found
@@ -118,10 +118,10 @@ impl Session<'_> {
     /// selected at one version, and then 410. A watch whose client or connection ended before the 410 has seen some of them; no watch may go
     /// on from there, because its client would miss the objects that exist.
     fn ends_its_version(&self, index: usize, next_due: Option<&Due<'_>>) -> bool {
-        let rest = self.told.get(index..).unwrap_or_default();
-        let Some(Told::Event { seen: Seen { version, .. }, .. }) = rest.first() else { return false };
-        let deleted = |told: &&Told| match told {
-            Told::Event { kind: Kind::Deleted, seen } if seen.version == *version => Some(seen.key.clone()),
+        let rest = self.events.get(index..).unwrap_or_default();
+        let Some(ClientEvent::Event { seen: Seen { version, .. }, .. }) = rest.first() else { return false };
+        let deleted = |event: &&ClientEvent| match event {
+            ClientEvent::Event { kind: Kind::Deleted, seen } if seen.version == *version => Some(seen.key.clone()),
             _ => None,
         };
         let deleted: Option<BTreeSet<String>> = rest.iter().map(deleted).collect();
@@ -154,13 +154,13 @@ pub(super) fn follow_due<'a>(
     let is_within = |version: u64| until.is_none_or(|until| version <= until);
     let mut next = 0;
     let mut reached = session.from;
-    for (index, told) in session.told.iter().enumerate() {
+    for (index, event) in session.events.iter().enumerate() {
         let expected = due.get(next).copied();
         let mismatch = |fault| Err(Mismatch { session, index, due: expected.cloned(), fault });
-        match told {
-            Told::Event { kind, seen } => {
+        match event {
+            ClientEvent::Event { kind, seen } => {
                 if !is_within(seen.version) {
-                    // Later than what is looked at: everything up to there must have been told.
+                    // Later than what is looked at: everything up to there must have been reported.
                     return match expected {
                         Some(expected) if is_within(expected.version) => mismatch("something before it was left out"),
                         _ => Ok(()),
@@ -172,7 +172,7 @@ pub(super) fn follow_due<'a>(
                         return Ok(());
                     }
                     return mismatch(match () {
-                        () if due[..next].iter().any(|earlier| is(earlier)) => "it was told before",
+                        () if due[..next].iter().any(|earlier| is(earlier)) => "it was reported before",
                         () if due[next..].iter().any(|later| is(later)) => "something before it was left out",
                         () if expected.is_some_and(|due| due.version == seen.version && due.object.key == seen.key) => {
                             "its type is wrong"
@@ -195,26 +195,26 @@ pub(super) fn follow_due<'a>(
                 reached = reached.max(seen.version);
                 next += 1;
             }
-            Told::Bookmark { version, .. } => {
+            ClientEvent::Bookmark { version, .. } => {
                 if *version < reached {
                     return mismatch("a bookmark points back");
                 }
-                let has_untold =
+                let has_unreported =
                     expected.is_some_and(|due| due.version <= *version && !due.fills_gap || due.version < *version);
-                if has_untold && expected.is_some_and(|due| is_within(due.version)) {
-                    return mismatch("a bookmark is ahead of what was told");
+                if has_unreported && expected.is_some_and(|due| is_within(due.version)) {
+                    return mismatch("a bookmark is ahead of what was reported");
                 }
                 if !is_within(*version) {
                     return Ok(());
                 }
                 reached = *version;
             }
-            Told::Listed(_)
-            | Told::Got { .. }
-            | Told::Watching { .. }
-            | Told::Expired
-            | Told::Ended
-            | Told::Failed(_) => {}
+            ClientEvent::Listed(_)
+            | ClientEvent::Got { .. }
+            | ClientEvent::Watching { .. }
+            | ClientEvent::Expired
+            | ClientEvent::Ended
+            | ClientEvent::Failed(_) => {}
         }
     }
     Ok(())
@@ -227,19 +227,23 @@ pub(super) fn ends_with_the_truth(story: &Story, selected: &Selected<'_>, compla
     }
     let mut held: BTreeMap<&str, &Seen> = BTreeMap::new();
     let mut initial: Option<BTreeMap<&str, &Seen>> = None;
-    for Step { told, .. } in &story.steps {
-        match told {
-            Told::Listed(listed) => held = listed.items.iter().map(|seen| (seen.key.as_str(), seen)).collect(),
-            Told::Watching { after, .. } => initial = after.is_none().then(BTreeMap::new),
-            Told::Bookmark { ends_initial: true, .. } => held = initial.take().unwrap_or(held),
-            Told::Event { kind, seen } => {
+    for Step { event, .. } in &story.steps {
+        match event {
+            ClientEvent::Listed(listed) => held = listed.items.iter().map(|seen| (seen.key.as_str(), seen)).collect(),
+            ClientEvent::Watching { after, .. } => initial = after.is_none().then(BTreeMap::new),
+            ClientEvent::Bookmark { ends_initial: true, .. } => held = initial.take().unwrap_or(held),
+            ClientEvent::Event { kind, seen } => {
                 let place = initial.as_mut().unwrap_or(&mut held);
                 match kind {
                     Kind::Added | Kind::Modified => place.insert(&seen.key, seen),
                     Kind::Deleted => place.remove(seen.key.as_str()),
                 };
             }
-            Told::Bookmark { .. } | Told::Got { .. } | Told::Expired | Told::Ended | Told::Failed(_) => {}
+            ClientEvent::Bookmark { .. }
+            | ClientEvent::Got { .. }
+            | ClientEvent::Expired
+            | ClientEvent::Ended
+            | ClientEvent::Failed(_) => {}
         }
     }
     let truth = selected.state(selected.truth().end());

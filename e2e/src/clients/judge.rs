@@ -1,6 +1,6 @@
 //! Whether what a real client took in is what happened.
 //!
-//! A client lists, then is told events, then perhaps lists again. Each list must be the selection's state at one version, not older
+//! A client lists, then receives events, then perhaps lists again. Each list must be the selection's state at one version, not older
 //! than what the client had seen; what follows a list must be exactly the selection's transitions after that version, in order,
 //! none left out and none twice; the last of them must be the last there is. How often it listed is the caller's to judge.
 
@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::log::{Event, Objects, Step, Told};
+use super::log::{ClientEventType, Event, Objects, Step};
 use crate::history::{Kind, Transition};
 
 /// How much of both sides a failure shows.
 const SHOWN: usize = 6;
 
-/// Where each list stands in the transitions: how many of them it includes, and how many events were told before it.
+/// Where each list is in the transitions: how many of them it includes, and how many events were reported before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Start {
     /// The list is the state after so many transitions.
@@ -38,8 +38,8 @@ pub fn follow(steps: &[Step], transitions: &[Transition]) -> Result<Vec<Start>> 
         let number = starts.len() + 1;
         let included = match version {
             // A list of the version before a gap was given before it.
-            Some(version) => transitions.partition_point(|Transition { version: told, fills_gap, .. }| {
-                told < version || told == version && !fills_gap
+            Some(version) => transitions.partition_point(|Transition { version: reached, fills_gap, .. }| {
+                reached < version || reached == version && !fills_gap
             }),
             None => place(objects, events, transitions, known)
                 .with_context(|| format!("list {number} is the state at no version"))?,
@@ -72,7 +72,7 @@ pub fn follow(steps: &[Step], transitions: &[Transition]) -> Result<Vec<Start>> 
     Ok(starts)
 }
 
-/// Follows what handlers were told, given where the lists stand: what a list changed in any order, then events in theirs.
+/// Follows what handlers received, given where the lists stand: what a list changed in any order, then events in theirs.
 ///
 /// Of what a list did not change a library may tell again, once, in the version it has: client-go does.
 ///
@@ -93,7 +93,7 @@ pub fn follow_handlers(handled: &[Event], starts: &[Start], transitions: &[Trans
         let mut same: BTreeSet<&String> = after.keys().filter(|key| !changed.contains(key)).collect();
         loop {
             let repeats = |event: &Event| {
-                event.kind == Told::Kind(Kind::Modified)
+                event.kind == ClientEventType::Kind(Kind::Modified)
                     && after.get(&event.key) == Some(&event.version)
                     && same.contains(&event.key)
             };
@@ -105,17 +105,17 @@ pub fn follow_handlers(handled: &[Event], starts: &[Start], transitions: &[Trans
                 break;
             }
             let event =
-                rest.next().with_context(|| format!("list {number}: {} changes were not told", changed.len()))?;
+                rest.next().with_context(|| format!("list {number}: {} changes were not reported", changed.len()))?;
             let fits = match after.get(&event.key) {
-                None => matches!(event.kind, Told::Gone | Told::Kind(Kind::Deleted)),
+                None => matches!(event.kind, ClientEventType::Gone | ClientEventType::Kind(Kind::Deleted)),
                 Some(version) => {
                     let kind = if before.contains_key(&event.key) { Kind::Modified } else { Kind::Added };
-                    event.kind == Told::Kind(kind) && event.version == *version
+                    event.kind == ClientEventType::Kind(kind) && event.version == *version
                 }
             };
             ensure!(
                 changed.remove(&event.key) && fits,
-                "list {number}: handlers were told {event:?}; before {:?}, in the list {:?}",
+                "list {number}: handlers received {event:?}; before {:?}, in the list {:?}",
                 before.get(&event.key),
                 after.get(&event.key)
             );
@@ -125,12 +125,12 @@ pub fn follow_handlers(handled: &[Event], starts: &[Start], transitions: &[Trans
             let event = rest.next();
             ensure!(
                 event.is_some_and(|event| is(event, expected)),
-                "event {} after list {number}: handlers were told {event:?}, expected {expected:?}",
+                "event {} after list {number}: handlers received {event:?}, expected {expected:?}",
                 position + 1
             );
         }
     }
-    ensure!(rest.peek().is_none(), "handlers were told more: {:?}", rest.peek());
+    ensure!(rest.peek().is_none(), "handlers received more: {:?}", rest.peek());
     Ok(())
 }
 
@@ -151,7 +151,7 @@ fn apply(objects: &mut Objects, transition: &Transition) {
     };
 }
 
-/// The place of a list whose version is not told: a state like it, after which the events fit. The first such, else the first like it.
+/// The place of a list whose version is not reported: a state like it, after which the events fit. The first such, else the first like it.
 fn place(objects: &Objects, events: &[Step], transitions: &[Transition], known: usize) -> Option<usize> {
     let mut found = None;
     let mut held = state(&transitions[..known]);
@@ -174,9 +174,9 @@ fn place(objects: &Objects, events: &[Step], transitions: &[Transition], known: 
 
 fn is(event: &Event, expected: &Transition) -> bool {
     let is_kind = match event.kind {
-        Told::Kind(kind) => kind == expected.kind,
-        Told::Applied => matches!(expected.kind, Kind::Added | Kind::Modified),
-        Told::Gone => false,
+        ClientEventType::Kind(kind) => kind == expected.kind,
+        ClientEventType::Applied => matches!(expected.kind, Kind::Added | Kind::Modified),
+        ClientEventType::Gone => false,
     };
     is_kind && event.key == expected.key && event.version == expected.version && event.uid == expected.uid
 }

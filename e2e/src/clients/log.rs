@@ -14,7 +14,7 @@ pub type Objects = BTreeMap<String, u64>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// What it was called.
-    pub kind: Told,
+    pub kind: ClientEventType,
     /// `namespace/name`.
     pub key: String,
     /// The object's.
@@ -25,7 +25,7 @@ pub struct Event {
 
 /// What an event was called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum ClientEventType {
     /// As on the wire.
     Kind(Kind),
     /// ADDED or MODIFIED, by a library that does not tell them apart.
@@ -53,9 +53,9 @@ pub enum Step {
 pub struct Log {
     /// What came over the wire.
     pub steps: Vec<Step>,
-    /// What the library handed to handlers; empty where that is not told apart.
+    /// What the library handed to handlers; empty where that is not distinguished.
     pub handled: Vec<Event>,
-    /// Watches that were asked for with a version to resume from.
+    /// Watches that were requested with a version to resume from.
     pub resumed: usize,
     /// Media types of what was sent to it, where it tells them.
     pub media_types: BTreeSet<String>,
@@ -71,7 +71,7 @@ pub struct Log {
 pub const LIST: &str = r#"{"list""#;
 /// How a line with an event of a watch begins.
 pub const EVENT: &str = r#"{"event""#;
-/// How a line with what a handler was told begins.
+/// How a line with what a handler received begins.
 pub const HANDLER: &str = r#"{"handler""#;
 /// How a line with what a reconciler read begins.
 pub const RECONCILE: &str = r#"{"reconcile""#;
@@ -143,11 +143,11 @@ fn objects(content: &Value) -> Result<Objects> {
 fn event(content: &Value) -> Result<Event> {
     let text = |name: &str| content[name].as_str().with_context(|| format!("no {name}"));
     let kind = match text("type")? {
-        "ADDED" => Told::Kind(Kind::Added),
-        "MODIFIED" => Told::Kind(Kind::Modified),
-        "DELETED" => Told::Kind(Kind::Deleted),
-        "APPLIED" => Told::Applied,
-        "GONE" => Told::Gone,
+        "ADDED" => ClientEventType::Kind(Kind::Added),
+        "MODIFIED" => ClientEventType::Kind(Kind::Modified),
+        "DELETED" => ClientEventType::Kind(Kind::Deleted),
+        "APPLIED" => ClientEventType::Applied,
+        "GONE" => ClientEventType::Gone,
         other => bail!("an event of the type {other}"),
     };
     let version = text("resourceVersion")?.parse()?;

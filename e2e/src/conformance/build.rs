@@ -55,7 +55,7 @@ pub const INTEGRATION: [Package; 12] = [
 pub const CONTROLLER_RUNTIME: [&str; 7] =
     ["cache", "client", "client/apiutil", "cluster", "controller", "manager", "source"];
 
-/// An upstream file, and texts in it that occur once, each with what stands in its place.
+/// An upstream file, and texts in it that occur once, each with what is in its place.
 struct Hook {
     module: &'static str,
     file: &'static str,

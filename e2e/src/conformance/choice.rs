@@ -49,7 +49,7 @@ impl List {
     /// A list from its text.
     ///
     /// # Errors
-    /// When a section is unknown or a pattern stands before the first section; with the number of the line.
+    /// When a section is unknown or a pattern is before the first section; with the number of the line.
     pub fn read(text: &str) -> Result<List> {
         let mut section = None;
         let mut entries = Vec::new();

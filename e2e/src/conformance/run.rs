@@ -12,7 +12,7 @@ use crate::fieldcache::{self, Fieldcache};
 use crate::process::{Invocation, Process};
 use crate::run_directory::RunDirectory;
 
-/// What stands in front of the control plane.
+/// What is in front of the control plane.
 enum Server {
     Nothing,
     Serve(Fieldcache),
@@ -23,7 +23,7 @@ enum Server {
 pub struct Bed {
     server: Server,
     kubeconfig: PathBuf,
-    // After what stands in front, which reads from it.
+    // After what is in front, which reads from it.
     control_plane: ControlPlane,
     directory: RunDirectory,
 }

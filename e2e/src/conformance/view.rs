@@ -58,7 +58,7 @@ impl Front {
         self.relay.base()
     }
 
-    /// Checks that the View was asked.
+    /// Checks that the View was queried.
     ///
     /// # Errors
     /// When no request went to it, so that nothing was compared.

@@ -6,7 +6,7 @@
 //! types are stored as protobuf, but kube-apiserver reads JSON too.
 //!
 //! Objects go in the order of their numbers, but many at once, so their resourceVersions are not in that order. A namespace
-//! that is there already is shared with whoever made it; an object that is there already is an error.
+//! that is there already is shared with its creator; an object that is there already is an error.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ const AT_ONCE_IN_ETCD: usize = 4;
 /// How long kube-apiserver may take to read what was written past it.
 const SERVED_DEADLINE: Duration = Duration::from_secs(300);
 
-/// Creates the definition, the namespaces and all objects; `progress` is told how many objects are done after each.
+/// Creates the definition, the namespaces and all objects; `progress` receives how many objects are done after each.
 ///
 /// # Errors
 /// When the server refuses one.
@@ -115,7 +115,7 @@ async fn into_etcd(
 
 /// Waits until kube-apiserver serves so many objects of the collection.
 async fn are_served(client: &Client, collection: &str, count: u64) -> Result<()> {
-    // From its cache, as whoever begins to watch lists: the objects of one transaction have one version, and it takes them in one by one,
+    // From its cache, from which a client that begins to watch lists: the objects of one transaction have one version, and it takes them in one by one,
     // so a list in between has that version and only some of them. Rows without objects are the shortest answer that names all.
     let request = || {
         Request::get(format!("{collection}?resourceVersion=0&includeObject=None"))

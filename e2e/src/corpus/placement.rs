@@ -126,7 +126,7 @@ impl Placement {
 
     /// A pod to ask about: each is another one, and eight kinds of question follow each other.
     #[must_use]
-    pub fn asked(&self, index: u64) -> Value {
+    pub fn pending_pod(&self, index: u64) -> Value {
         let mut random = Random::of(self.seed, u64::MAX - index);
         let template = random.below(self.templates);
         let own = json!(format!("app-{template}"));

@@ -27,7 +27,7 @@ pub struct Summary {
     pub faults: usize,
     /// What was checked.
     pub figures: Figures,
-    /// Gaps of which only the outcome was told.
+    /// Gaps of which only the outcome was reported.
     pub gaps: usize,
     /// How long it took after the end of each fault until everybody was up to date with what had happened until then.
     pub recoveries: Vec<(Fault, Duration)>,
@@ -125,7 +125,7 @@ impl fmt::Display for Summary {
         write!(
             formatter,
             "{schedules} schedules with {faults} faults, {} of which went wrong; {} operations of clients checked against {} true \
-             changes ({gaps} relists told by their outcome); up to date again {median:.1} s after the end of a fault (median), \
+             changes ({gaps} relists reported by their outcome); up to date again {median:.1} s after the end of a fault (median), \
              {longest:.1} s at worst ({worst})",
             wrong.len(),
             figures.operations(),
@@ -149,12 +149,12 @@ pub fn reach(seed: u64) -> Reach {
 /// How fieldcache is started under a seed: what decides how it meets faults is not always the same.
 fn arguments(seed: u64) -> Vec<&'static str> {
     let mut arguments = vec![["--pass-through", "off"], ["--pass-through", "read"]][(seed % 2) as usize].to_vec();
-    // Lost connections are found out by the lag; nobody waits here for the usual 90 s.
+    // Lost connections are found out by the lag; no client waits here for the usual 90 s.
     arguments.extend(["--max-lag", ["5s", "15s", "15s"][(seed % 3) as usize]]);
     arguments
 }
 
-/// Runs schedules that leave the control plane alone, so many at a time, on one that they share. `say` is told how each went.
+/// Runs schedules that leave the control plane alone, so many at a time, on one that they share. `say` receives how each went.
 ///
 /// # Errors
 /// When the control plane does not start.

@@ -1,4 +1,4 @@
-//! A long time of changes, with real clients and with clients that come and go: what fieldcache takes must not grow, everybody must be told
+//! A long time of changes, with real clients and with clients that come and go: what fieldcache takes must not grow, every client must receive
 //! everything, and when all have left nothing of them may remain.
 //!
 //! Objects carry text that does not compress, so that the history is full long before the first measurement: what grows after it is not
@@ -49,7 +49,7 @@ pub struct Churn {
 pub struct Endurance {
     /// Changes written.
     pub changes: usize,
-    /// Events told to real clients.
+    /// Events reported to real clients.
     pub events: usize,
     /// Real clients.
     pub clients: usize,
@@ -184,7 +184,7 @@ pub async fn endure(churn: Churn, say: &dyn Fn(&str)) -> Result<Endurance> {
     let mut seen: Vec<u64> = Vec::new();
     let mut settled = None;
     let mut most_files = 0;
-    let mut told = Duration::ZERO;
+    let mut last_report = Duration::ZERO;
     while started.elapsed() < churn.length {
         looks.tick().await;
         workload.ensure_running()?;
@@ -198,12 +198,12 @@ pub async fn endure(churn: Churn, say: &dyn Fn(&str)) -> Result<Endurance> {
         if started.elapsed() >= churn.settling && settled.is_none() {
             settled = Some(median(&seen));
         }
-        if started.elapsed() >= told + Duration::from_secs(60) {
-            told = started.elapsed();
+        if started.elapsed() >= last_report + Duration::from_secs(60) {
+            last_report = started.elapsed();
             let (changes, _) = recorder.progress()?;
             say(&format!(
                 "{:4} s of {}: {changes} changes, {} MB, {most_files} descriptors at most",
-                told.as_secs(),
+                last_report.as_secs(),
                 churn.length.as_secs(),
                 median(&seen) >> 20
             ));
@@ -217,8 +217,8 @@ pub async fn endure(churn: Churn, say: &dyn Fn(&str)) -> Result<Endurance> {
     let count = clients.len();
     let mut texts = Vec::new();
     for client in &clients {
-        let told = finished(client, &closing).await;
-        texts.push((client.name, client.selection.clone(), told));
+        let text = finished(client, &closing).await;
+        texts.push((client.name, client.selection.clone(), text));
     }
     drop(clients);
     drop(light);
@@ -227,7 +227,7 @@ pub async fn endure(churn: Churn, say: &dyn Fn(&str)) -> Result<Endurance> {
     let changes = recorder.changes()?;
     for (name, selection, text) in texts {
         match text.and_then(|text| judged(&text, &transitions(&changes, &selection))) {
-            Ok(told) => events += told,
+            Ok(received) => events += received,
             Err(error) => wrong.push(format!("{name}: {error:#}")),
         }
     }
@@ -290,7 +290,7 @@ impl Drop for Light {
     }
 }
 
-/// Waits until a real client has been told of what was written last, and ends it; everything it said.
+/// Waits until a real client has received what was written last, and ends it; everything it said.
 async fn finished(client: &Client, closing: &Closing) -> Result<String> {
     let within = |key: &String| {
         client.selection.namespace().is_empty() || key.starts_with(&format!("{}/", client.selection.namespace()))
@@ -302,10 +302,10 @@ async fn finished(client: &Client, closing: &Closing) -> Result<String> {
         let text = client.process.stdout()?;
         for (key, version) in closing.iter().filter(|(key, _)| within(key)) {
             let says = |line: &str| [key, version].iter().all(|part| line.contains(&format!("\"{part}\"")));
-            // What came over the wire is in the client's store once its handlers are told.
+            // What came over the wire is in the client's store once its handlers receive it.
             for kind in [EVENT, HANDLER] {
-                let is_told = text.lines().rev().take(1_000).any(|line| line.starts_with(kind) && says(line));
-                ensure!(is_told, "no {kind} of {key}");
+                let is_reported = text.lines().rev().take(1_000).any(|line| line.starts_with(kind) && says(line));
+                ensure!(is_reported, "no {kind} of {key}");
             }
         }
         Ok(())
@@ -317,7 +317,7 @@ async fn finished(client: &Client, closing: &Closing) -> Result<String> {
     client.process.stdout()
 }
 
-/// Whether a real client was told what happened; how many events that were.
+/// Whether a real client received what happened; how many events that were.
 fn judged(text: &str, transitions: &[crate::history::Transition]) -> Result<usize> {
     let log = Log::read(text)?;
     let starts = follow_steps(&log.steps, transitions)?;
@@ -368,7 +368,7 @@ impl fmt::Display for Endurance {
         let growth = memory.1 as f64 / memory.0.max(1) as f64;
         writeln!(
             formatter,
-            "{changes} changes, {events} events told to {clients} real clients, {} things wrong",
+            "{changes} changes, {events} events reported to {clients} real clients, {} things wrong",
             wrong.len()
         )?;
         writeln!(

@@ -32,7 +32,7 @@ pub enum LineFault {
     Throttle(u64),
     /// Nothing comes, and nothing is lost.
     Freeze,
-    /// What is connected when it begins carries nothing any more and is never told; new connections do.
+    /// What is connected when it begins carries nothing any more and is never closed; new connections do.
     Lose,
     /// All connections end when it begins.
     Cut,
@@ -48,7 +48,7 @@ pub enum LineFault {
     Refuse(What, u16, Option<u64>),
     /// Requests reach the server only after this time.
     Slow(What, Duration),
-    /// Bodies are compressed as gzip of several members, for whoever takes gzip.
+    /// Bodies are compressed as gzip of several members, for any client that takes gzip.
     GzipMembers,
 }
 
@@ -57,7 +57,7 @@ pub enum LineFault {
 pub enum SystemFault {
     /// fieldcache is killed; it is started again when the fault ends.
     KillFieldcache,
-    /// fieldcache is told to end; it is started again when the fault ends.
+    /// fieldcache is stopped; it is started again when the fault ends.
     StopFieldcache,
     /// fieldcache gets no CPU.
     PauseFieldcache,
@@ -94,7 +94,7 @@ impl Fault {
         matches!(self, Fault::System(KillApiserver | PauseApiserver | KillEtcd | PauseEtcd))
     }
 
-    /// Its kind alone, without numbers: what recovery times are told by.
+    /// Its kind alone, without numbers: how recovery times are grouped.
     #[must_use]
     pub fn kind(self) -> String {
         let (side, fault) = match self {

@@ -1,7 +1,7 @@
 //! A light client that holds a copy: the rules of client-go's reflector (`tools/cache/reflector.go`), and nothing else.
 //!
 //! It lists, or watches with initial events; watches from there; resumes from the last version when a watch ends, in whatever way; lists
-//! anew, not older than what it has, when that is too old; and waits as long as it is told to. Its watches are short, so that it resumes
+//! again, not older than what it has, when that is too old; and waits as long as the response says. Its watches are short, so that it resumes
 //! often. It gives up a connection that says nothing for longer than its watch lasts.
 
 use std::cell::RefCell;
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::notes::Notes;
 use super::weather::pause;
-use crate::checker::{Asked, Listed, Seen, Told};
+use crate::checker::{ClientEvent, Listed, RequiredFreshness, Seen};
 use crate::history::Kind;
 use crate::http::{Answer, Client, Lines, Next, Request};
 use crate::random::Random;
@@ -30,7 +30,7 @@ const OVERTIME: Duration = Duration::from_secs(3);
 /// The header of an answer that the source itself gave.
 const READ_HEADER: &str = "fieldcache-read";
 
-/// How the initial state is asked for.
+/// How the initial state is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
     /// LIST, then WATCH.
@@ -67,7 +67,7 @@ enum Then {
 }
 
 impl Informer {
-    /// One that has not asked anything yet.
+    /// One that has sent no request yet.
     #[must_use]
     pub fn new(
         client: Client,
@@ -109,7 +109,7 @@ impl Informer {
                 Ok(Then::Resume) => {}
                 Ok(Then::List) => least = self.held.borrow_mut().version.take().unwrap_or(0),
                 Err(Trouble { wait, is_ahead }) => {
-                    // A server that is behind may be asked for what it has.
+                    // A server that is behind may be requested what it has.
                     if is_ahead {
                         least = 0;
                     }
@@ -121,28 +121,28 @@ impl Informer {
     }
 
     async fn list(&self, least: u64) -> Result<Result<Then, Trouble>> {
-        let asked = self.notes.board().now();
+        let requested_at = self.notes.board().now();
         let version = if self.held.borrow().objects.is_empty() && least == 0 { "0".to_owned() } else { text(least) };
         let request = Request::get(format!("{}&resourceVersion={version}", self.path));
-        let answer = match answered(&self.notes, asked, timeout(ANSWER, self.client.send(request)).await) {
+        let answer = match answered(&self.notes, requested_at, timeout(ANSWER, self.client.send(request)).await) {
             Ok(answer) => answer,
             Err(trouble) => return Ok(Err(trouble)),
         };
-        let how = if least == 0 { Asked::Any } else { Asked::NotOlderThan(least) };
+        let how = if least == 0 { RequiredFreshness::Any } else { RequiredFreshness::NotOlderThan(least) };
         // What a broken connection made of a list is no list.
         let Some(listed) = read_list(&answer, how)? else {
-            self.notes.told(asked, Told::Failed("a list that is not complete".to_owned()));
+            self.notes.record(requested_at, ClientEvent::Failed("a list that is not complete".to_owned()));
             return Ok(Err(Trouble::default()));
         };
         let mut held = self.held.borrow_mut();
         held.objects = listed.items.iter().map(|seen| (seen.key.clone(), seen.version)).collect();
         held.version = Some(listed.version);
-        self.notes.told(asked, Told::Listed(listed));
+        self.notes.record(requested_at, ClientEvent::Listed(listed));
         Ok(Ok(Then::Resume))
     }
 
     async fn watch(&mut self, from: Option<u64>, least: u64) -> Result<Result<Then, Trouble>> {
-        let asked = self.notes.board().now();
+        let requested_at = self.notes.board().now();
         let seconds = self.random.between(3, 7);
         let mut path = format!("{}&watch=1&allowWatchBookmarks=true&timeoutSeconds={seconds}", self.path);
         match from {
@@ -154,15 +154,15 @@ impl Informer {
         }
         let opened = match timeout(ANSWER, self.client.open(Request::get(path))).await {
             Ok(Ok(lines)) if lines.status == StatusCode::OK => lines,
-            Ok(Ok(lines)) => return Ok(Err(refused(&self.notes, asked, lines.status, &lines.headers))),
-            Ok(Err(error)) => return Ok(Err(failed(&self.notes, asked, &format!("{error:#}")))),
-            Err(_) => return Ok(Err(failed(&self.notes, asked, "no answer"))),
+            Ok(Ok(lines)) => return Ok(Err(refused(&self.notes, requested_at, lines.status, &lines.headers))),
+            Ok(Err(error)) => return Ok(Err(failed(&self.notes, requested_at, &format!("{error:#}")))),
+            Err(_) => return Ok(Err(failed(&self.notes, requested_at, "no answer"))),
         };
         let is_forwarded = opened.headers.contains_key(READ_HEADER);
-        self.notes.told(asked, Told::Watching { after: from, not_older_than: least, is_forwarded });
+        self.notes.record(requested_at, ClientEvent::Watching { after: from, not_older_than: least, is_forwarded });
         let outcome = self.take(opened, from.is_none(), Duration::from_secs(seconds) + OVERTIME).await;
         if !matches!(outcome, Ok(Ok(Then::List))) {
-            self.notes.came(Told::Ended);
+            self.notes.record_event(ClientEvent::Ended);
         }
         outcome
     }
@@ -180,18 +180,18 @@ impl Informer {
                 // The end of a connection may cut a line.
                 Read::Broken => return Ok(Err(Trouble::default())),
                 Read::Expired => {
-                    self.notes.came(Told::Expired);
+                    self.notes.record_event(ClientEvent::Expired);
                     return Ok(Ok(Then::List));
                 }
                 Read::Error { message, is_ahead } => {
-                    self.notes.came(Told::Failed(message));
+                    self.notes.record_event(ClientEvent::Failed(message));
                     return Ok(Err(Trouble { wait: None, is_ahead }));
                 }
-                Read::Told(event) => event,
+                Read::Event(event) => event,
             };
             let mut held = self.held.borrow_mut();
             match &event {
-                Told::Event { kind, seen } => {
+                ClientEvent::Event { kind, seen } => {
                     let objects = if is_initial { &mut initial } else { &mut held.objects };
                     match kind {
                         Kind::Added | Kind::Modified => objects.insert(seen.key.clone(), seen.version),
@@ -201,7 +201,7 @@ impl Informer {
                         held.version = Some(seen.version);
                     }
                 }
-                Told::Bookmark { version, ends_initial } => {
+                ClientEvent::Bookmark { version, ends_initial } => {
                     if *ends_initial {
                         held.objects = std::mem::take(&mut initial);
                         is_initial = false;
@@ -213,7 +213,7 @@ impl Informer {
                 _ => {}
             }
             drop(held);
-            self.notes.came(event);
+            self.notes.record_event(event);
         }
         Ok(Ok(Then::Resume))
     }
@@ -247,39 +247,42 @@ pub(super) fn collection(resource: &Resource, selection: &Selection) -> String {
 /// The answer, if it is one of success.
 pub(super) fn answered(
     notes: &Notes,
-    asked: u64,
+    requested_at: u64,
     answer: Result<Result<Answer>, tokio::time::error::Elapsed>,
 ) -> Result<Answer, Trouble> {
     match answer {
         Ok(Ok(answer)) if answer.status == StatusCode::OK => Ok(answer),
         Ok(Ok(answer)) => {
             let is_ahead = answer.text().contains("Too large resource version");
-            Err(Trouble { is_ahead, ..refused(notes, asked, answer.status, &answer.headers) })
+            Err(Trouble { is_ahead, ..refused(notes, requested_at, answer.status, &answer.headers) })
         }
-        Ok(Err(error)) => Err(failed(notes, asked, &format!("{error:#}"))),
-        Err(_) => Err(failed(notes, asked, "no answer")),
+        Ok(Err(error)) => Err(failed(notes, requested_at, &format!("{error:#}"))),
+        Err(_) => Err(failed(notes, requested_at, "no answer")),
     }
 }
 
-fn refused(notes: &Notes, asked: u64, status: StatusCode, headers: &http::HeaderMap) -> Trouble {
-    notes.told(asked, if status == StatusCode::GONE { Told::Expired } else { Told::Failed(status.to_string()) });
+fn refused(notes: &Notes, requested_at: u64, status: StatusCode, headers: &http::HeaderMap) -> Trouble {
+    notes.record(
+        requested_at,
+        if status == StatusCode::GONE { ClientEvent::Expired } else { ClientEvent::Failed(status.to_string()) },
+    );
     let seconds = headers.get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
     Trouble { wait: seconds.map(Duration::from_secs), is_ahead: false }
 }
 
-fn failed(notes: &Notes, asked: u64, how: &str) -> Trouble {
-    notes.told(asked, Told::Failed(how.to_owned()));
+fn failed(notes: &Notes, requested_at: u64, how: &str) -> Trouble {
+    notes.record(requested_at, ClientEvent::Failed(how.to_owned()));
     Trouble::default()
 }
 
 /// Reads a list; `None` when it is not complete.
-pub(super) fn read_list(answer: &Answer, asked: Asked) -> Result<Option<Listed>> {
+pub(super) fn read_list(answer: &Answer, required: RequiredFreshness) -> Result<Option<Listed>> {
     let Ok(list) = serde_json::from_slice::<Value>(&answer.body) else { return Ok(None) };
     let version =
         list["metadata"]["resourceVersion"].as_str().with_context(|| format!("a list without a version: {list}"))?;
     let items = list["items"].as_array().context("a list without items")?;
     Ok(Some(Listed {
-        asked,
+        required,
         version: version.parse()?,
         items: items.iter().map(Seen::of).collect::<Result<_>>()?,
         page: None,
@@ -289,7 +292,7 @@ pub(super) fn read_list(answer: &Answer, asked: Asked) -> Result<Option<Listed>>
 
 /// What a line of a watch says.
 pub(super) enum Read {
-    Told(Told),
+    Event(ClientEvent),
     Expired,
     Error { message: String, is_ahead: bool },
     Broken,
@@ -299,7 +302,7 @@ pub(super) enum Read {
 pub(super) fn read_event(line: &[u8]) -> Result<Read> {
     let Ok(event) = serde_json::from_slice::<Value>(line) else { return Ok(Read::Broken) };
     let object = &event["object"];
-    let of = |kind| Ok(Read::Told(Told::Event { kind, seen: Seen::of(object)? }));
+    let of = |kind| Ok(Read::Event(ClientEvent::Event { kind, seen: Seen::of(object)? }));
     match event["type"].as_str() {
         Some("ADDED") => of(Kind::Added),
         Some("MODIFIED") => of(Kind::Modified),
@@ -308,7 +311,7 @@ pub(super) fn read_event(line: &[u8]) -> Result<Read> {
             let metadata = &object["metadata"];
             let version = metadata["resourceVersion"].as_str().context("a bookmark without a version")?.parse()?;
             let ends_initial = metadata["annotations"]["k8s.io/initial-events-end"] == "true";
-            Ok(Read::Told(Told::Bookmark { version, ends_initial }))
+            Ok(Read::Event(ClientEvent::Bookmark { version, ends_initial }))
         }
         Some("ERROR") if object["code"] == 410 => Ok(Read::Expired),
         Some("ERROR") => {

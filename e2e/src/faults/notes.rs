@@ -6,14 +6,14 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::checker::story::Moment;
-use crate::checker::{Step, Story, Told};
+use crate::checker::{ClientEvent, Step, Story};
 use crate::random::Random;
 use crate::selection::Selection;
 
 /// Versions that are remembered for others to ask for.
 const REMEMBERED: usize = 400;
 
-/// The clock of a run and the versions that anybody was told.
+/// The clock of a run and the versions that anybody received.
 #[derive(Debug, Clone)]
 pub struct Board {
     started: Instant,
@@ -39,7 +39,7 @@ impl Board {
         moment(self.elapsed())
     }
 
-    /// One of the versions that somebody was told lately, more often a late one.
+    /// One of the versions that somebody received lately, more often a late one.
     #[must_use]
     pub fn version(&self, random: &mut Random) -> Option<u64> {
         let versions = self.versions.borrow();
@@ -90,13 +90,17 @@ impl Notes {
         &self.board
     }
 
-    /// Writes down what was told just now, to a question of that moment.
-    pub fn told(&self, asked: Moment, told: Told) {
-        let version = match &told {
-            Told::Listed(listed) => Some(listed.version),
-            Told::Event { seen, .. } => Some(seen.version),
-            Told::Bookmark { version, .. } => Some(*version),
-            Told::Got { .. } | Told::Watching { .. } | Told::Expired | Told::Ended | Told::Failed(_) => None,
+    /// Records what was received just now, for a request of that moment.
+    pub fn record(&self, requested_at: Moment, event: ClientEvent) {
+        let version = match &event {
+            ClientEvent::Listed(listed) => Some(listed.version),
+            ClientEvent::Event { seen, .. } => Some(seen.version),
+            ClientEvent::Bookmark { version, .. } => Some(*version),
+            ClientEvent::Got { .. }
+            | ClientEvent::Watching { .. }
+            | ClientEvent::Expired
+            | ClientEvent::Ended
+            | ClientEvent::Failed(_) => None,
         };
         if let Some(version) = version {
             let mut versions = self.board.versions.borrow_mut();
@@ -108,13 +112,13 @@ impl Notes {
         if !self.keeps {
             return;
         }
-        let came = self.board.now();
-        self.story.borrow_mut().steps.push(Step { asked, came, told });
+        let received_at = self.board.now();
+        self.story.borrow_mut().steps.push(Step { requested_at, received_at, event });
     }
 
-    /// The same for what came without being asked for: the line of a watch.
-    pub fn came(&self, told: Told) {
-        self.told(self.board.now(), told);
+    /// Records what was received without a request: the line of a watch.
+    pub fn record_event(&self, event: ClientEvent) {
+        self.record(self.board.now(), event);
     }
 
     /// What is written so far.

@@ -1,7 +1,7 @@
 //! The one proxy of the tests: bytes go through whatever [`Weather`] there is, and, where it reads HTTP, answers can be altered.
 //!
 //! Before an address ([`Proxy::of_bytes`]) it carries bytes untouched, TLS and all, and what is behind it can be changed. Before a server
-//! ([`Proxy::of_requests`]) it asks for each request anew, as the user of that endpoint, so who reads through it needs no credentials and
+//! ([`Proxy::of_requests`]) it asks for each request again, as the user of that endpoint, so who reads through it needs no credentials and
 //! no TLS; what is listed through it can be written down, and a test can name a path and what is to become of the lines of its watches: so
 //! a source can be made to lie in a way that no real one does on purpose.
 
@@ -45,7 +45,7 @@ const LINE_DEADLINE: Duration = Duration::from_secs(600);
 const ROOM: usize = 16 << 10;
 /// A body that breaks has sent what came before the break.
 const BEFORE_BREAK: Duration = Duration::from_millis(20);
-/// What stands in the lists and watches by which fieldcache fills its copies, and in no other request of the tests.
+/// What is in the lists and watches by which fieldcache fills its copies, and in no other request of the tests.
 const OWN_READS: [&str; 2] = ["limit=500", "fieldcacheProofs="];
 /// In so many members a body is compressed.
 const MEMBERS: usize = 3;
@@ -110,7 +110,7 @@ impl Proxy {
         Proxy::start(Behind::Address(Mutex::new(behind.to_owned()))).await
     }
 
-    /// Asks this server on behalf of others, honestly until told otherwise.
+    /// Asks this server on behalf of others, honestly by default.
     ///
     /// # Errors
     /// When there is no port.
@@ -355,7 +355,7 @@ async fn serve(stream: DuplexStream, shared: Arc<Shared>) {
 }
 
 async fn answer(shared: Arc<Shared>, request: http::Request<Incoming>) -> Result<Response<Body>> {
-    let Behind::Server(server) = &shared.behind else { anyhow::bail!("nobody to ask") };
+    let Behind::Server(server) = &shared.behind else { anyhow::bail!("no server to ask") };
     let (parts, body) = request.into_parts();
     let path_and_query = parts.uri.path_and_query().context("a request has a path")?.to_string();
     let path = parts.uri.path().to_owned();
@@ -386,18 +386,18 @@ async fn answer(shared: Arc<Shared>, request: http::Request<Incoming>) -> Result
         headers.remove(ACCEPT_ENCODING);
     }
     let is_own = OWN_READS.iter().any(|mark| path_and_query.contains(mark));
-    let mut asked = Request::new(parts.method, path_and_query);
+    let mut forwarded = Request::new(parts.method, path_and_query);
     for (name, value) in headers.iter().filter(|(name, _)| *name != HOST) {
-        asked = asked.header(name.as_str(), value.to_str().context("a header that is no text")?);
+        forwarded = forwarded.header(name.as_str(), value.to_str().context("a header that is no text")?);
     }
-    asked.body = body.collect().await.context("reading a request")?.to_bytes();
+    forwarded.body = body.collect().await.context("reading a request")?.to_bytes();
     let breaks = shared.fault(|fault| match fault {
         LineFault::BreakBodies(what, after) if what.means(is_watch) => Some(Break { after, fault }),
         LineFault::TruncateBodies(what, after) if what.means(is_watch) => Some(Break { after, fault }),
         _ => None,
     });
     if is_watch {
-        let lines = server.open(asked).await?;
+        let lines = server.open(forwarded).await?;
         let (status, headers) = (lines.status, end_to_end(lines.headers.clone()));
         let watch = Watch { lines, shared: shared.clone(), path, breaks, is_own };
         let frames = stream::unfold(Some(watch), async |watch| {
@@ -413,7 +413,7 @@ async fn answer(shared: Arc<Shared>, request: http::Request<Incoming>) -> Result
         *response.headers_mut() = headers;
         return Ok(response);
     }
-    let answer = server.send(asked).await?;
+    let answer = server.send(forwarded).await?;
     if answer.status == StatusCode::OK && is_own && shared.notes(&path) {
         let metadata = &answer.json().unwrap_or_default()["metadata"];
         if metadata["continue"].as_str().unwrap_or_default().is_empty() {
@@ -450,7 +450,7 @@ struct Break {
 
 impl Break {
     /// Whether the connection breaks, rather than the body ending as if it were complete.
-    fn is_told(self) -> bool {
+    fn is_reported(self) -> bool {
         matches!(self.fault, LineFault::BreakBodies(..))
     }
 }
@@ -471,7 +471,7 @@ impl Watch {
             if let Some(breaks @ Break { after: 0, .. }) = self.breaks {
                 self.shared.met.count(breaks.fault);
                 pause(BEFORE_BREAK).await;
-                anyhow::ensure!(!breaks.is_told(), "broken on purpose");
+                anyhow::ensure!(!breaks.is_reported(), "broken on purpose");
                 return Ok(None);
             }
             let line = match self.lines.next(LINE_DEADLINE).await? {
@@ -483,24 +483,24 @@ impl Watch {
                 pause(delay).await;
             }
             let text = std::str::from_utf8(&line).context("a line that is no text")?;
-            let mut told: Bytes = match self.shared.judge(&self.path, text) {
+            let mut line: Bytes = match self.shared.judge(&self.path, text) {
                 Fate::Kept => format!("{text}\n").into(),
                 Fate::Changed(changed) => format!("{changed}\n").into(),
                 Fate::Dropped => continue,
                 Fate::Broken => anyhow::bail!("broken on purpose"),
             };
-            let length = told.len();
+            let length = line.len();
             if let Some(breaks) = &mut self.breaks {
                 let kept = length.min(usize::try_from(breaks.after).unwrap_or(usize::MAX));
                 breaks.after -= kept as u64;
-                told.truncate(kept);
+                line.truncate(kept);
             }
-            let is_whole = told.len() == length;
+            let is_whole = line.len() == length;
             if is_whole && self.is_own && text.contains("k8s.io/initial-events-end") && self.shared.notes(&self.path) {
                 let event: Value = serde_json::from_str(text).unwrap_or_default();
                 self.shared.note_list(&self.path, &event["object"]["metadata"]["resourceVersion"]);
             }
-            return Ok(Some(told));
+            return Ok(Some(line));
         }
     }
 }
@@ -512,11 +512,11 @@ fn broken(body: Bytes, breaks: Break) -> Response<Body> {
         let Some(start) = start else {
             pause(BEFORE_BREAK).await;
             let error = std::io::Error::other("broken on purpose");
-            return breaks.is_told().then(|| (Err(error), None));
+            return breaks.is_reported().then(|| (Err(error), None));
         };
         Some((Ok(Frame::data(start)), None))
     });
-    // After the error the stream is not asked again.
+    // After the error the stream is not queried again.
     Response::new(StreamBody::new(frames).boxed_unsync())
 }
 

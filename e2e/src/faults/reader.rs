@@ -1,5 +1,5 @@
 //! A light client that asks for everything in every way, without holding anything: lists of all kinds, walks through pages, single
-//! objects, watches from versions that somebody else was told.
+//! objects, watches from versions that another client received.
 
 use std::io::Read as _;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::informer::{ANSWER, Read, answered, collection, read_event, read_list};
 use super::notes::Notes;
 use super::weather::pause;
-use crate::checker::{Asked, Page, Seen, Told};
+use crate::checker::{ClientEvent, Page, RequiredFreshness, Seen};
 use crate::history::Recorder;
 use crate::http::{Answer, Client, Next, Request};
 use crate::random::Random;
@@ -41,7 +41,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// One that has not asked anything yet. `truth` says what was there before a Strong read.
+    /// One that has sent no request yet. `truth` says what was there before a Strong read.
     #[must_use]
     pub fn new(
         client: Client,
@@ -70,21 +70,21 @@ impl Reader {
             let version = self.notes.board().version(&mut self.random);
             let is_compressed = self.random.below(4) == 0;
             match (self.random.below(10), version) {
-                (0 | 1, _) => self.list("&resourceVersion=0", Asked::Any, is_compressed).await?,
-                (2, _) => self.list("", Asked::Any, is_compressed).await?,
+                (0 | 1, _) => self.list("&resourceVersion=0", RequiredFreshness::Any, is_compressed).await?,
+                (2, _) => self.list("", RequiredFreshness::Any, is_compressed).await?,
                 (3, _) => self.list("", self.strong()?, is_compressed).await?,
                 (4, Some(version)) => {
                     let query = format!("&resourceVersionMatch=NotOlderThan&resourceVersion={version}");
-                    self.list(&query, Asked::NotOlderThan(version), is_compressed).await?;
+                    self.list(&query, RequiredFreshness::NotOlderThan(version), is_compressed).await?;
                 }
                 (5, Some(version)) => {
                     let query = format!("&resourceVersionMatch=Exact&resourceVersion={version}");
-                    self.list(&query, Asked::Exact(version), is_compressed).await?;
+                    self.list(&query, RequiredFreshness::Exact(version), is_compressed).await?;
                 }
                 (6, Some(version)) if self.random.below(2) == 0 => {
-                    self.walk(&format!("&resourceVersion={version}"), Asked::Exact(version)).await?;
+                    self.walk(&format!("&resourceVersion={version}"), RequiredFreshness::Exact(version)).await?;
                 }
-                (6, _) => self.walk("", Asked::Any).await?,
+                (6, _) => self.walk("", RequiredFreshness::Any).await?,
                 (7 | 8, version) => self.get(version).await?,
                 (_, Some(version)) => self.watch(version).await?,
                 (_, None) => {}
@@ -94,62 +94,64 @@ impl Reader {
         }
     }
 
-    fn strong(&self) -> Result<Asked> {
-        Ok(Asked::Strong(self.truth.progress()?.1))
+    fn strong(&self) -> Result<RequiredFreshness> {
+        Ok(RequiredFreshness::Strong(self.truth.progress()?.1))
     }
 
     /// Sends a request; the answer decompressed, if it is one of success.
-    async fn send(&self, path: &str, how: Asked, is_compressed: bool) -> Result<Option<(u64, Answer)>> {
-        let asked = self.notes.board().now();
+    async fn send(&self, path: &str, how: RequiredFreshness, is_compressed: bool) -> Result<Option<(u64, Answer)>> {
+        let requested_at = self.notes.board().now();
         let mut request = Request::get(path);
-        if matches!(how, Asked::Strong(_)) {
+        if matches!(how, RequiredFreshness::Strong(_)) {
             request = request.header("fieldcache-consistency", "Strong");
         }
         if is_compressed {
             request = request.header("accept-encoding", "gzip");
         }
-        let Ok(mut answer) = answered(&self.notes, asked, timeout(ANSWER, self.client.send(request)).await) else {
+        let Ok(mut answer) = answered(&self.notes, requested_at, timeout(ANSWER, self.client.send(request)).await)
+        else {
             return Ok(None);
         };
         match decompressed(&answer) {
             Ok(plain) => answer.body = plain,
             Err(error) => {
-                self.notes.told(asked, Told::Failed(format!("a body that does not decompress: {error}")));
+                self.notes
+                    .record(requested_at, ClientEvent::Failed(format!("a body that does not decompress: {error}")));
                 return Ok(None);
             }
         }
-        Ok(Some((asked, answer)))
+        Ok(Some((requested_at, answer)))
     }
 
-    async fn list(&mut self, query: &str, how: Asked, is_compressed: bool) -> Result<()> {
+    async fn list(&mut self, query: &str, how: RequiredFreshness, is_compressed: bool) -> Result<()> {
         let path = format!("{}{query}", self.path);
-        let Some((asked, answer)) = self.send(&path, how, is_compressed).await? else { return Ok(()) };
-        let told = read_list(&answer, how)?.map_or_else(incomplete, Told::Listed);
-        self.notes.told(asked, told);
+        let Some((requested_at, answer)) = self.send(&path, how, is_compressed).await? else { return Ok(()) };
+        let event = read_list(&answer, how)?.map_or_else(incomplete, ClientEvent::Listed);
+        self.notes.record(requested_at, event);
         Ok(())
     }
 
     /// All pages of a list, unless something comes between.
-    async fn walk(&mut self, query: &str, mut how: Asked) -> Result<()> {
+    async fn walk(&mut self, query: &str, mut how: RequiredFreshness) -> Result<()> {
         self.walks += 1;
         let limit = self.random.between(1, 9) as usize;
         let mut query = query.to_owned();
         for _ in 0..MOST_PAGES {
             let path = format!("{}&limit={limit}{query}", self.path);
-            let Some((asked, answer)) = self.send(&path, how, false).await? else { return Ok(()) };
+            let Some((requested_at, answer)) = self.send(&path, how, false).await? else { return Ok(()) };
             let Some(mut listed) = read_list(&answer, how)? else {
-                self.notes.told(asked, incomplete());
+                self.notes.record(requested_at, incomplete());
                 return Ok(());
             };
             let metadata = &answer.json()?["metadata"];
             let token = metadata["continue"].as_str().unwrap_or_default().to_owned();
             let remaining = metadata["remainingItemCount"].as_u64().map(|remaining| remaining as usize);
             listed.page = Some(Page { walk: self.walks, limit, is_last: token.is_empty(), remaining });
-            self.notes.told(asked, Told::Listed(listed));
+            self.notes.record(requested_at, ClientEvent::Listed(listed));
             if token.is_empty() {
                 return Ok(());
             }
-            (query, how) = (format!("&continue={token}"), Asked::Continued);
+            (query, how) = (format!("&continue={token}"), RequiredFreshness::Continued);
             pause(Duration::from_millis(self.random.between(0, 100))).await;
         }
         Ok(())
@@ -158,15 +160,15 @@ impl Reader {
     async fn get(&mut self, version: Option<u64>) -> Result<()> {
         let (namespace, name) = self.resource.member(&mut self.random);
         let (query, how) = match (self.random.below(4), version) {
-            (0, _) => ("?resourceVersion=0".to_owned(), Asked::Any),
-            (1, _) => (String::new(), Asked::Any),
-            (2, Some(version)) => (format!("?resourceVersion={version}"), Asked::NotOlderThan(version)),
+            (0, _) => ("?resourceVersion=0".to_owned(), RequiredFreshness::Any),
+            (1, _) => (String::new(), RequiredFreshness::Any),
+            (2, Some(version)) => (format!("?resourceVersion={version}"), RequiredFreshness::NotOlderThan(version)),
             _ => (String::new(), self.strong()?),
         };
         let path = format!("{}/{name}{query}", self.resource.path(namespace));
-        let asked = self.notes.board().now();
+        let requested_at = self.notes.board().now();
         let mut request = Request::get(path);
-        if matches!(how, Asked::Strong(_)) {
+        if matches!(how, RequiredFreshness::Strong(_)) {
             request = request.header("fieldcache-consistency", "Strong");
         }
         let key = format!("{namespace}/{name}");
@@ -177,42 +179,43 @@ impl Reader {
                     && answer.text().contains("\"reason\":\"NotFound\"")
                     && answer.text().contains(&name) =>
             {
-                self.notes.told(asked, Told::Got { asked: how, key, found: None });
+                self.notes.record(requested_at, ClientEvent::Got { required: how, key, found: None });
                 return Ok(());
             }
-            other => answered(&self.notes, asked, other),
+            other => answered(&self.notes, requested_at, other),
         };
         let Ok(answer) = answer else { return Ok(()) };
-        let told = match serde_json::from_slice(&answer.body) {
-            Ok(object) => Told::Got { asked: how, key, found: Some(Seen::of(&object)?) },
+        let event = match serde_json::from_slice(&answer.body) {
+            Ok(object) => ClientEvent::Got { required: how, key, found: Some(Seen::of(&object)?) },
             Err(_) => incomplete(),
         };
-        self.notes.told(asked, told);
+        self.notes.record(requested_at, event);
         Ok(())
     }
 
-    /// A watch from a version that somebody was told, for a while.
+    /// A watch from a version that somebody received, for a while.
     async fn watch(&mut self, version: u64) -> Result<()> {
-        let asked = self.notes.board().now();
+        let requested_at = self.notes.board().now();
         let bookmarks = ["", "&allowWatchBookmarks=true"][self.random.below(2) as usize];
         let path = format!("{}&watch=1{bookmarks}&timeoutSeconds=4&resourceVersion={version}", self.path);
         let lines = match timeout(ANSWER, self.client.open(Request::get(path))).await {
             Ok(Ok(lines)) => lines,
             Ok(Err(error)) => {
-                self.notes.told(asked, Told::Failed(format!("{error:#}")));
+                self.notes.record(requested_at, ClientEvent::Failed(format!("{error:#}")));
                 return Ok(());
             }
             Err(_) => {
-                self.notes.told(asked, Told::Failed("no answer".to_owned()));
+                self.notes.record(requested_at, ClientEvent::Failed("no answer".to_owned()));
                 return Ok(());
             }
         };
         if lines.status != StatusCode::OK {
-            self.notes.told(asked, Told::Failed(lines.status.to_string()));
+            self.notes.record(requested_at, ClientEvent::Failed(lines.status.to_string()));
             return Ok(());
         }
         let is_forwarded = lines.headers.contains_key("fieldcache-read");
-        self.notes.told(asked, Told::Watching { after: Some(version), not_older_than: 0, is_forwarded });
+        self.notes
+            .record(requested_at, ClientEvent::Watching { after: Some(version), not_older_than: 0, is_forwarded });
         let (shortest, longest) = WATCHED;
         let while_open = Duration::from_millis(self.random.between(shortest, longest));
         let notes = self.notes.clone();
@@ -220,9 +223,9 @@ impl Reader {
             let mut lines = lines;
             while let Ok(Next::Line(line)) = lines.next(ANSWER).await {
                 match read_event(&line)? {
-                    Read::Told(told) => notes.came(told),
-                    Read::Expired => notes.came(Told::Expired),
-                    Read::Error { message, .. } => notes.came(Told::Failed(message)),
+                    Read::Event(event) => notes.record_event(event),
+                    Read::Expired => notes.record_event(ClientEvent::Expired),
+                    Read::Error { message, .. } => notes.record_event(ClientEvent::Failed(message)),
                     Read::Broken => break,
                 }
             }
@@ -231,13 +234,13 @@ impl Reader {
         if let Ok(outcome) = timeout(while_open, reading).await {
             outcome.with_context(|| format!("the watch from {version}"))?;
         }
-        self.notes.came(Told::Ended);
+        self.notes.record_event(ClientEvent::Ended);
         Ok(())
     }
 }
 
-fn incomplete() -> Told {
-    Told::Failed("an answer that is not complete".to_owned())
+fn incomplete() -> ClientEvent {
+    ClientEvent::Failed("an answer that is not complete".to_owned())
 }
 
 /// An answer's body, decompressed if it was compressed, in however many members.

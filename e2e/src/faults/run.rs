@@ -18,7 +18,7 @@ use super::stage::Stage;
 use super::weather::pause;
 use crate::checker::story::Moment;
 use crate::checker::truth::Truth;
-use crate::checker::{Figures, Story, Told, check};
+use crate::checker::{ClientEvent, Figures, Story, check};
 use crate::eventually::eventually;
 use crate::history::{Change, Recorder, transitions};
 use crate::http::Endpoint;
@@ -67,7 +67,7 @@ pub struct Outcome {
     pub recoveries: Vec<(Fault, Duration)>,
     /// How many pieces, connections, requests or answers met which fault of a line.
     pub met: BTreeMap<Fault, u64>,
-    /// Gaps of which only the outcome was told.
+    /// Gaps of which only the outcome was reported.
     pub gaps: usize,
 }
 
@@ -212,7 +212,7 @@ pub async fn run(stage: &mut Stage, schedule: &Schedule, company: Company) -> Re
             ended.push((turn.fault, board.now(), recorder.progress()?.1));
         }
     }
-    let (healed, told) = (board.elapsed(), recorder.progress()?.0);
+    let (healed, version) = (board.elapsed(), recorder.progress()?.0);
     while board.elapsed() < healed + AFTERMATH || !stage.is_whole() {
         ensure!(
             board.elapsed() < healed + PATIENCE,
@@ -223,11 +223,11 @@ pub async fn run(stage: &mut Stage, schedule: &Schedule, company: Company) -> Re
         stage.tend().await?;
     }
     let written = eventually("changes after the last fault", PATIENCE, async || {
-        ensure!(recorder.progress()?.0 >= told + AFTERWARDS, "{} after {told}", recorder.progress()?.0);
+        ensure!(recorder.progress()?.0 >= version + AFTERWARDS, "{} after {version}", recorder.progress()?.0);
         Ok(())
     })
     .await;
-    // Why they do not write is told by the writers.
+    // Why they do not write is reported by the writers.
     workload.finish().await.context("the writers")?;
     written?;
     clients.ensure_running().await.context("the clients")?;
@@ -260,7 +260,7 @@ fn met(stage: &Stage) -> BTreeMap<Fault, u64> {
     of(Side::Source, stage.source().met()).chain(of(Side::Clients, stage.clients().met())).collect()
 }
 
-/// Waits until the writers' last changes are in the history: nobody writes any more. The version of the last one.
+/// Waits until the writers' last changes are in the history: no writer is active any more. The version of the last one.
 async fn settled(recorder: &Recorder, stage: &Stage) -> Result<u64> {
     let client = stage.control_plane().client();
     eventually("the history is complete", PATIENCE, async || {
@@ -325,7 +325,7 @@ async fn at_rest(recorder: &Recorder, clients: &Clients, stage: &Stage) -> Resul
     rest.await.with_context(|| stage.fieldcache().process().tail())
 }
 
-/// How long after the end of each fault every informer was told the last of what concerned it until then.
+/// How long after the end of each fault every informer received the last of what concerned it until then.
 fn recoveries(changes: &[Change], stories: &[Story], ended: &[(Fault, Moment, u64)]) -> Vec<(Fault, Duration)> {
     let truth = Truth::new(changes);
     let mut longest = vec![0; ended.len()];
@@ -335,16 +335,16 @@ fn recoveries(changes: &[Change], stories: &[Story], ended: &[(Fault, Moment, u6
         for ((_, moment, version), longest) in ended.iter().zip(&mut longest) {
             let Some(last) = due.iter().rev().map(|due| due.version).find(|due| due <= version) else { continue };
             let reached = story.steps.iter().find(|step| {
-                let told = match &step.told {
-                    Told::Listed(listed) => listed.version,
-                    Told::Event { seen, .. } => seen.version,
-                    Told::Bookmark { version, .. } => *version,
+                let shown = match &step.event {
+                    ClientEvent::Listed(listed) => listed.version,
+                    ClientEvent::Event { seen, .. } => seen.version,
+                    ClientEvent::Bookmark { version, .. } => *version,
                     _ => 0,
                 };
-                told >= last
+                shown >= last
             });
             if let Some(step) = reached {
-                *longest = (*longest).max(step.came.saturating_sub(*moment));
+                *longest = (*longest).max(step.received_at.saturating_sub(*moment));
             }
         }
     }

@@ -79,7 +79,7 @@ impl Schedule {
             let lasts = if fault == SystemFault::Compact { 0 } else { random.between(200, 2_000) };
             faults.push(Timed { at: milliseconds(at), lasts: milliseconds(lasts), fault: Fault::System(fault) });
             free = at + lasts + 1_000;
-            // What is missed before kube-apiserver starts anew is not told any more: only a list shows its outcome.
+            // What is missed before kube-apiserver starts again is not reported any more: only a list shows its outcome.
             if fault == SystemFault::KillApiserver && random.below(2) == 0 {
                 let blind = Fault::Line(Side::Source, LineFault::Refuse(What::Everything, 503, None));
                 let (before, after) = (random.between(300, 1_500).min(at), random.between(3_000, 6_000));

@@ -99,9 +99,9 @@ pub struct Stage {
     runs: bool,
     /// Whether it has served since it was started.
     serves: bool,
-    /// The process of it that was told to stand still.
+    /// The process of it that was suspended.
     paused: Option<u32>,
-    /// What it said when it ended after it had served, without having been told to.
+    /// What it said when it ended after it had served, without a signal.
     crashes: Vec<String>,
     recorder: Rc<Recorder>,
 }
@@ -204,7 +204,7 @@ impl Stage {
             }
             SystemFault::StopFieldcache => {
                 (self.runs, self.serves) = (false, false);
-                // Between two attempts to start without a source there is nobody to be told.
+                // Between two attempts to start without a source there is no process to notify.
                 if let Err(error) = self.fieldcache.stop().await
                     && self.fieldcache.process().exit_code()?.is_none_or(|code| code == 0)
                 {
@@ -334,9 +334,9 @@ impl Stage {
     }
 }
 
-/// Lets a process go on that was told to stand still, once it does. One that has ended before it was told has nothing to go on with.
+/// Lets a process go on that was suspended, once it does. One that has ended before the signal has nothing to go on with.
 async fn resume(process: &Process) -> Result<()> {
-    eventually("the process stands still", PATIENCE, async || {
+    eventually("the process is suspended", PATIENCE, async || {
         ensure!(process.exit_code()?.is_some() || is_stopped(process.id())?, "it does not yet");
         Ok(())
     })

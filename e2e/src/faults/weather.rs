@@ -25,9 +25,9 @@ pub struct Weather {
     pub rate: Option<u64>,
     /// Nothing goes on, and nothing is lost.
     pub is_frozen: bool,
-    /// Connections with a lower number never carry another byte; nobody is told.
+    /// Connections with a lower number never carry another byte; no side is notified.
     pub lost_before: u64,
-    /// A connection is cut after it has carried so many bytes to who asked.
+    /// A connection is cut after it has carried so many bytes to the client.
     pub cut_after: Option<u64>,
     /// Rises with each cut of all connections.
     pub cuts: u64,

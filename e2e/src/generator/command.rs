@@ -18,7 +18,7 @@ usage: generator shirts|pods [--objects N] [--seed N] [--text varied|repeated] [
        generator bytes --from URL
        generator streams
 
-A load source for benchmarks: serves a corpus on a loopback port (plain HTTP) to whoever lists and watches it, until it is killed.
+A load source for benchmarks: serves a corpus on a loopback port (plain HTTP) to clients that list and watch it, until it is killed.
 `fieldcache serve --server http://127.0.0.1:PORT` reads it. It is commanded at the same port:
 
   POST /generator/burst?events=N           send N updates as fast as the readers take them

@@ -158,7 +158,7 @@ pub fn line(kind: &str, object: &[u8]) -> Bytes {
     Bytes::from(end_line(line))
 }
 
-/// What stands before the object in a line, with room for one of `length` bytes.
+/// What precedes the object in a line, with room for one of `length` bytes.
 #[must_use]
 pub fn begin_line(kind: &str, length: usize) -> Vec<u8> {
     let mut line = Vec::with_capacity(length + kind.len() + 64);
@@ -168,7 +168,7 @@ pub fn begin_line(kind: &str, length: usize) -> Vec<u8> {
     line
 }
 
-/// The line with what stands after the object.
+/// The line with what is after the object.
 #[must_use]
 pub fn end_line(mut line: Vec<u8>) -> Vec<u8> {
     line.extend_from_slice(b"}\n");
@@ -204,6 +204,6 @@ pub fn failure(code: u16, reason: &str, message: &str) -> Value {
 /// The event that tells a watcher to list again.
 #[must_use]
 pub fn expired() -> Bytes {
-    let status = failure(410, "Expired", "the generator was told to end all watches");
+    let status = failure(410, "Expired", "the generator has ended all watches");
     line("ERROR", status.to_string().as_bytes())
 }

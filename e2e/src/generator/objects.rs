@@ -1,7 +1,7 @@
 //! The bytes of a corpus, and what a change does to them.
 //!
 //! A change replaces the values of a few members in the bytes and decodes nothing: a generator must be far faster than what it feeds.
-//! It stands on the order in which the corpora write their members, which is that of their names.
+//! It depends on the order in which the corpora write their members, which is that of their names.
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;

@@ -198,8 +198,8 @@ impl Sending {
             event = self.events.recv() => event,
             () = sleep_until(self.bookmark_at) => {
                 self.bookmark_at += BOOKMARK_EVERY;
-                // The queue is empty, so what stood in it has been told.
-                Some(bookmark(self.source.version_told().max(self.began_at), false))
+                // The queue is empty, so what was in it has been sent.
+                Some(bookmark(self.source.delivered_version().max(self.began_at), false))
             }
             () = sleep_until(self.ends_at) => None,
         }

@@ -1,7 +1,7 @@
-//! One resource of the generator: its objects, its version, who watches it, and what it is told to do.
+//! One resource of the generator: its objects, its version, who watches it, and the commands that it receives.
 //!
 //! Changes go to every watcher through a bounded queue, so the slowest reader sets the pace: "as fast as the reader takes them".
-//! Whoever makes changes holds one lock for as long as it sends, so all watchers see one order.
+//! A client that makes changes holds one lock for as long as it sends, so all watchers see one order.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +32,7 @@ const STRIDE: u64 = 7_919;
 /// How often changes at a rate are made.
 const TICK: Duration = Duration::from_millis(1);
 
-/// How many changes a second are made until told otherwise.
+/// How many changes a second are made by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Rate {
     /// Updates.
@@ -52,8 +52,8 @@ pub struct Source {
     rate: watch::Sender<Rate>,
     /// Changes handed to all watchers.
     sent: AtomicU64,
-    /// The version up to which all watchers have been told everything.
-    told: AtomicU64,
+    /// The version up to which all watchers have received everything.
+    delivered: AtomicU64,
     /// Whether a burst is under way.
     bursting: AtomicU64,
     /// Streaming lists that were read to their end.
@@ -75,7 +75,7 @@ struct Held {
 /// What a watch starts with.
 #[derive(Debug)]
 pub struct Watch {
-    /// Objects to tell before anything else; `None` unless a list was asked for.
+    /// Objects to tell before anything else; `None` unless a list was requested.
     pub initial: Option<Vec<Bytes>>,
     /// The version of that list.
     pub version: u64,
@@ -106,7 +106,7 @@ impl Source {
             sending: tokio::sync::Mutex::default(),
             rate: watch::Sender::new(Rate::default()),
             sent: AtomicU64::new(0),
-            told: AtomicU64::new(FIRST_VERSION),
+            delivered: AtomicU64::new(FIRST_VERSION),
             bursting: AtomicU64::new(0),
             lists: AtomicU64::new(0),
         }
@@ -162,11 +162,11 @@ impl Source {
         self.held().version
     }
 
-    /// The version up to which everything stands in the queues of all watchers. A change's version rises before it is sent, so
+    /// The version up to which everything is in the queues of all watchers. A change's version rises before it is sent, so
     /// the version of now would promise too much.
     #[must_use]
-    pub fn version_told(&self) -> u64 {
-        self.told.load(Ordering::Acquire)
+    pub fn delivered_version(&self) -> u64 {
+        self.delivered.load(Ordering::Acquire)
     }
 
     /// A streaming list has been read to its end.
@@ -249,9 +249,9 @@ impl Source {
                 }
             }
             held.version += 1;
-            // Whoever resumes has to list: nothing is remembered.
+            // A client that resumes has to list: nothing is remembered.
             held.recent.clear();
-            self.told.store(held.version, Ordering::Release);
+            self.delivered.store(held.version, Ordering::Release);
             (std::mem::take(&mut held.watchers), expired())
         };
         for watcher in &watchers {
@@ -294,7 +294,7 @@ impl Source {
             let _ = watcher.send(line.clone()).await;
         }
         // Versions rise by one with each change, and changes are sent in their order.
-        self.told.fetch_add(1, Ordering::AcqRel);
+        self.delivered.fetch_add(1, Ordering::AcqRel);
         self.sent.fetch_add(1, Ordering::AcqRel);
     }
 

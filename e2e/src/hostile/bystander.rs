@@ -126,14 +126,14 @@ impl Bystander {
         tasks.push(tokio::spawn(async move {
             loop {
                 let next = watch.next(DELIVERY * 10).await;
-                let told = match next {
+                let received = match next {
                     Ok(Next::Line(line)) => number_of(&line),
                     Ok(Next::Nothing) => continue,
                     Ok(Next::End) => Err(anyhow::anyhow!("the watch ended")),
                     Err(error) => Err(error),
                 };
                 let mut state = lock(&shared);
-                match told {
+                match received {
                     Ok(number) if number == state.seen + 1 => state.seen = number,
                     Ok(number) => {
                         let before = state.seen;

@@ -115,7 +115,7 @@ async fn read(arena: &Arena, group: &str) -> Result<String> {
     Ok(format!("{OBJECTS} rows of about {} MB", COLUMNS * (TEXT + TEXT + LIST + TEXT + LIST) / 4 / 1_000_000))
 }
 
-/// Reads the first [`READ`] bytes of a response and drops it. Returns what stands before and at the first row.
+/// Reads the first [`READ`] bytes of a response and drops it. Returns what precedes and at the first row.
 async fn beginning(client: &Client, path: &str, accept: &str) -> Result<String> {
     let response = client.stream(Request::get(path).header("accept", accept)).await?;
     ensure!(response.status() == 200, "{path} as {accept}: {}", response.status());

@@ -195,7 +195,7 @@ async fn served(arena: &Arena, plural: &str, group: &str, expected: Expected) ->
     cache(&source, group, plural, &json!([])).await?;
     let client = arena.client(User::Administrator)?;
     let path = format!("/apis/{group}/v1/{plural}?fieldSelector=spec.color%3Dodd");
-    let told = eventually("the resource is served, or the reason reported", SOON, async || {
+    let state = eventually("the resource is served, or the reason reported", SOON, async || {
         arena.process_id()?;
         // Every request ends: a client that must wait forever is a fault.
         let answer = tokio::time::timeout(SOON, client.get(&path)).await.context("a request hangs")??;
@@ -215,7 +215,7 @@ async fn served(arena: &Arena, plural: &str, group: &str, expected: Expected) ->
         Ok(format!("not served: {reason}"))
     })
     .await?;
-    ensure!(expected != Expected::Served || told == "served", "{told}");
+    ensure!(expected != Expected::Served || state == "served", "{state}");
     for accept in ["application/json;as=Table;g=meta.k8s.io;v=v1", "application/yaml"] {
         let answer = client.send(Request::get(&*path).header("accept", accept)).await?;
         // kube-apiserver itself has no better answer to some paths.
@@ -226,7 +226,7 @@ async fn served(arena: &Arena, plural: &str, group: &str, expected: Expected) ->
         let answer = client.get(&path).await?;
         ensure!(answer.status != 500, "{path}: {}", answer.status);
     }
-    Ok(told)
+    Ok(state)
 }
 
 fn excerpt(text: &str) -> String {

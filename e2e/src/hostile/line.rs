@@ -1,4 +1,4 @@
-//! An API server that turns hostile: everything goes on to the real one, but for one resource when it is told to.
+//! An API server that turns hostile: everything goes on to the real one, but for one resource on request.
 //!
 //! The operator under attack reads through it. What it says of the hostile resource is made as it is read, so that the attacker
 //! itself needs no memory.
@@ -37,8 +37,8 @@ pub struct Lie {
     pub headers: Vec<(&'static str, String)>,
     /// Piece number N, counted from zero.
     pub piece: Pieces,
-    /// How often it was told.
-    pub told: AtomicU64,
+    /// How often it was sent.
+    pub times_sent: AtomicU64,
 }
 
 /// The pieces of an answer by their number.
@@ -64,8 +64,8 @@ pub struct Line {
     lies: Lies,
     /// Bytes of lies that were sent.
     pub sent: Arc<AtomicU64>,
-    /// Lies that were told.
-    pub asked: Arc<AtomicU64>,
+    /// Lies that were sent.
+    pub lies_sent: Arc<AtomicU64>,
     /// Connections; a new lie ends them, so that readers come again.
     connections: Arc<Mutex<JoinSet<()>>>,
     task: JoinHandle<()>,
@@ -80,8 +80,8 @@ impl Line {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let lies = Lies::default();
-        let (sent, asked) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
-        let (held, bytes, requests) = (lies.clone(), sent.clone(), asked.clone());
+        let (sent, lies_sent) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+        let (held, bytes, requests) = (lies.clone(), sent.clone(), lies_sent.clone());
         let connections: Arc<Mutex<JoinSet<()>>> = Arc::default();
         let open = connections.clone();
         let task = tokio::spawn(async move {
@@ -94,7 +94,7 @@ impl Line {
                 open.spawn(serving);
             }
         });
-        Ok(Arc::new(Line { address, lies, sent, asked, connections, task }))
+        Ok(Arc::new(Line { address, lies, sent, lies_sent, connections, task }))
     }
 
     /// `http://HOST:PORT`.
@@ -106,7 +106,7 @@ impl Line {
     /// Tells these lies from now on.
     pub fn lie(&self, lies: Vec<Lie>) {
         self.sent.store(0, Ordering::Relaxed);
-        self.asked.store(0, Ordering::Relaxed);
+        self.lies_sent.store(0, Ordering::Relaxed);
         *self.lies.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(lies);
         self.connections.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
     }
@@ -116,11 +116,11 @@ impl Line {
         *self.lies.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
     }
 
-    /// How many lies have not been told yet.
+    /// How many lies have not been sent yet.
     #[must_use]
-    pub fn untold(&self) -> usize {
+    pub fn unsent(&self) -> usize {
         let lies = self.lies.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        lies.iter().filter(|lie| lie.told.load(Ordering::Relaxed) == 0).count()
+        lies.iter().filter(|lie| lie.times_sent.load(Ordering::Relaxed) == 0).count()
     }
 }
 
@@ -130,9 +130,9 @@ impl Drop for Line {
     }
 }
 
-async fn serve(stream: TcpStream, upstream: Client, lies: Lies, sent: Arc<AtomicU64>, asked: Arc<AtomicU64>) {
+async fn serve(stream: TcpStream, upstream: Client, lies: Lies, sent: Arc<AtomicU64>, lies_sent: Arc<AtomicU64>) {
     let service = service_fn(move |request: http::Request<Incoming>| {
-        let (upstream, sent, asked) = (upstream.clone(), sent.clone(), asked.clone());
+        let (upstream, sent, lies_sent) = (upstream.clone(), sent.clone(), lies_sent.clone());
         let lies = lies.lock().unwrap_or_else(PoisonError::into_inner).clone();
         async move {
             let path = request.uri().to_string();
@@ -144,9 +144,9 @@ async fn serve(stream: TcpStream, upstream: Client, lies: Lies, sent: Arc<Atomic
                     Kind::Watches | Kind::Lists if path.contains("sendInitialEvents") => Ok(rejected()),
                     Kind::Lists if is_watch => Ok(gone()),
                     Kind::Watches | Kind::Lists | Kind::All => {
-                        asked.fetch_add(1, Ordering::Relaxed);
-                        lie.told.fetch_add(1, Ordering::Relaxed);
-                        Ok(told(lie, sent))
+                        lies_sent.fetch_add(1, Ordering::Relaxed);
+                        lie.times_sent.fetch_add(1, Ordering::Relaxed);
+                        Ok(response_of(lie, sent))
                     }
                 },
                 None => forward(&upstream, request).await,
@@ -179,7 +179,7 @@ fn gone() -> Response<Body> {
     response
 }
 
-fn told(lie: &Lie, sent: Arc<AtomicU64>) -> Response<Body> {
+fn response_of(lie: &Lie, sent: Arc<AtomicU64>) -> Response<Body> {
     let piece = lie.piece.clone();
     let pieces = stream::unfold(0, move |number| {
         let next = piece(number);

@@ -17,7 +17,7 @@ pub const MIB: u64 = 1 << 20;
 /// What may remain beyond a tenth of the memory before: caches that fill once, and the allocator's own structures.
 pub const TOLERANCE: u64 = 24 * MIB;
 
-/// How long memory may take to come back within a tenth. The allocator returns pages that nobody uses over ten seconds or more, and
+/// How long memory may take to come back within a tenth. The allocator returns pages that no process uses over ten seconds or more, and
 /// states of the past are let go by then.
 const RETURN_DEADLINE: Duration = Duration::from_secs(45);
 

@@ -211,8 +211,8 @@ async fn attack(case: &Case, arena: &Arena) -> Result<(String, Vec<String>)> {
         faults.push(format!("the process ended with exit code {code}"));
         return Ok((format!("{}: the process ended with exit code {code}", case.name), faults));
     }
-    let told = arena.bystander().check().await;
-    let beside = match told {
+    let reported = arena.bystander().check().await;
+    let beside = match reported {
         Ok(seen) => seen.to_string(),
         Err(error) => {
             faults.push(format!("the well-behaved client: {error:#}"));

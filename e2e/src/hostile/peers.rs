@@ -32,11 +32,13 @@ pub fn cases() -> Vec<Case> {
         Case::new("idle HTTP/2 connections that answer PINGs", GROWTH, SECONDS, |arena| Box::pin(idle(arena))),
         Case::new("TCP connections that say nothing", GROWTH, SECONDS, |arena| Box::pin(silent(arena))),
         Case::new("connections whose requests are all rejected", GROWTH, SECONDS, |arena| Box::pin(rejected(arena))),
-        Case::new("50 lists that nobody reads", GROWTH, SECONDS, |arena| Box::pin(stopped_lists(arena, 50))),
-        Case::new("3,000 responses of 200 KB that nobody reads", 256, SECONDS, |arena| {
+        Case::new("50 lists that no client reads", GROWTH, SECONDS, |arena| Box::pin(stopped_lists(arena, 50))),
+        Case::new("3,000 responses of 200 KB that no client reads", 256, SECONDS, |arena| {
             Box::pin(stopped_responses(arena))
         }),
-        Case::new("1,000 watches that nobody reads", GROWTH, 150, |arena| Box::pin(stopped_watches(arena, 1_000, 24))),
+        Case::new("1,000 watches that no client reads", GROWTH, 150, |arena| {
+            Box::pin(stopped_watches(arena, 1_000, 24))
+        }),
         Case::new("heads that come byte by byte", GROWTH, SECONDS, |arena| Box::pin(slowly(arena))),
         Case::new("connections closed in one direction", GROWTH, SECONDS, |arena| Box::pin(half_closed(arena))),
         Case::new("connections reset within a response", GROWTH, SECONDS, |arena| Box::pin(resets(arena))),
@@ -48,7 +50,7 @@ pub fn cases() -> Vec<Case> {
                 bytes
             }))
         }),
-        Case::new("200,000 PINGs whose answers nobody reads", GROWTH, SECONDS, |arena| {
+        Case::new("200,000 PINGs whose answers no client reads", GROWTH, SECONDS, |arena| {
             Box::pin(flood(arena, 200_000, |_, number| frame(kind::PING, 0, 0, &(number as u64).to_be_bytes())))
         }),
         Case::new("200,000 SETTINGS", GROWTH, SECONDS, |arena| {

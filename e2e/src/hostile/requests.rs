@@ -424,21 +424,21 @@ async fn explain(arena: &Arena) -> Result<String> {
     })
     .await?;
     let tenant = arena.client(User::Tenant)?;
-    let mut told = Vec::new();
+    let mut plans = Vec::new();
     for query in ["labelSelector=concealed%3Dtrue", "fieldSelector=spec.color%3Dconcealed", "labelSelector=concealed"] {
         let path = format!("{}?{query}&explain=true", arena.collection_in(NAMESPACE));
         let answer = tenant.get(&path).await?.success()?;
         ensure!(answer.json()?["items"].as_array().is_some_and(Vec::is_empty), "the tenant sees nothing");
-        told.push(answer.header("fieldcache-explain").unwrap_or_default().to_owned());
+        plans.push(answer.header("fieldcache-explain").unwrap_or_default().to_owned());
     }
     for number in 0..HIDDEN {
         let path = format!("{}/hidden-{number}", arena.collection_in(OTHER_NAMESPACE));
         crate::objects::delete(&arena.source(), &path).await?;
     }
-    if let Some(one) = told.iter().find(|one| one.contains(&format!("({HIDDEN})"))) {
+    if let Some(one) = plans.iter().find(|one| one.contains(&format!("({HIDDEN})"))) {
         bail!("the plan counts objects of another namespace: {one}");
     }
-    Ok(format!("{} plans without counts of others", told.len()))
+    Ok(format!("{} plans without counts of others", plans.len()))
 }
 
 /// Valid tokens keep working behind an address from which wrong ones come.

@@ -1,4 +1,4 @@
-//! Hostile sources: an API server, or whatever stands before it, that answers with bytes no API server sends.
+//! Hostile sources: an API server, or whatever precedes it, that answers with bytes no API server sends.
 //!
 //! The rest of the cluster goes on through the same server. Each lie begins by ending all connections, lasts until the reader has
 //! had its fill or has come again, and is followed by the truth: then the resource must be served again.
@@ -179,15 +179,15 @@ async fn lied_to(
 ) -> Result<String> {
     let line = arena.line();
     let of = collection(ANYTHINGS.to_owned());
-    line.lie(vec![Lie { of, kind, status, headers, piece, told: AtomicU64::new(0) }]);
+    line.lie(vec![Lie { of, kind, status, headers, piece, times_sent: AtomicU64::new(0) }]);
     let fed = fed(arena).await;
     line.be_honest();
-    let (sent, told) = fed?;
+    let (sent, lies) = fed?;
     recovers(arena).await?;
-    Ok(format!("{told} lies, {} MB sent", sent / 1_000_000))
+    Ok(format!("{lies} lies, {} MB sent", sent / 1_000_000))
 }
 
-/// Waits until every lie has been told and the reader takes no more of it.
+/// Waits until every lie has been sent and the reader takes no more of it.
 async fn fed(arena: &Arena) -> Result<(u64, u64)> {
     let line = arena.line();
     let (mut before, mut since) = (0, Instant::now());
@@ -196,9 +196,9 @@ async fn fed(arena: &Arena) -> Result<(u64, u64)> {
         if sent != before {
             (before, since) = (sent, Instant::now());
         }
-        let is_told = line.untold() == 0 && since.elapsed() > QUIET;
-        ensure!(is_told || arena.exit_code()?.is_some(), "{} lies are not told yet, {sent} bytes", line.untold());
-        Ok((sent, line.asked.load(Ordering::Relaxed)))
+        let are_all_sent = line.unsent() == 0 && since.elapsed() > QUIET;
+        ensure!(are_all_sent || arena.exit_code()?.is_some(), "{} lies are not sent yet, {sent} bytes", line.unsent());
+        Ok((sent, line.lies_sent.load(Ordering::Relaxed)))
     })
     .await
 }
@@ -236,18 +236,18 @@ async fn short_lies(arena: &Arena) -> Result<String> {
     let lies = SHORT.into_iter().zip(&names).map(|((what, kind, pieces), name)| {
         let headers =
             if what.contains("Content-Length") { vec![("content-length", "1".to_owned())] } else { Vec::new() };
-        Lie { of: collection(name.clone()), kind, status: 200, headers, piece: pieces(), told: AtomicU64::new(0) }
+        Lie { of: collection(name.clone()), kind, status: 200, headers, piece: pieces(), times_sent: AtomicU64::new(0) }
     });
     arena.line().lie(lies.collect());
     let fed = fed(arena).await;
     arena.line().be_honest();
-    let (sent, told) = fed?;
+    let (sent, lies) = fed?;
     served("after the lies").await?;
     for name in &names {
         uncache(&source, &format!("{name}.{GROUP}")).await?;
         objects::delete(&source, &format!("{}/{name}.{GROUP}", objects::DEFINITIONS)).await?;
     }
-    Ok(format!("{told} lies, {} MB sent", sent / 1_000_000))
+    Ok(format!("{lies} lies, {} MB sent", sent / 1_000_000))
 }
 
 /// An object that is created now is served.
@@ -266,7 +266,7 @@ async fn discovery(arena: &Arena) -> Result<String> {
         ["/apis", "/api", "/version"].contains(&path) || path.starts_with("/openapi")
     });
     let piece = endless(r#"{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":""#.to_owned());
-    line.lie(vec![Lie { of, kind: Kind::All, status: 200, headers: Vec::new(), piece, told: AtomicU64::new(0) }]);
+    line.lie(vec![Lie { of, kind: Kind::All, status: 200, headers: Vec::new(), piece, times_sent: AtomicU64::new(0) }]);
     let group = crate::unique::group("late");
     let definition = fixtures::shirts(&group, &fixtures::no_conversion());
     objects::create_definition(&arena.source(), &definition).await?;
@@ -276,8 +276,8 @@ async fn discovery(arena: &Arena) -> Result<String> {
     let fed = fed(arena).await;
     line.be_honest();
     objects::delete(&arena.source(), &format!("{}/shirts.{group}", objects::DEFINITIONS)).await?;
-    let (sent, told) = fed?;
+    let (sent, lies) = fed?;
     eventually("a request is answered", SOON, async || client.get("/apis").await?.success()).await?;
     recovers(arena).await?;
-    Ok(format!("{told} lies, {} MB sent", sent / 1_000_000))
+    Ok(format!("{lies} lies, {} MB sent", sent / 1_000_000))
 }

@@ -1,4 +1,4 @@
-//! The operator's audit log beside kube-apiserver's own: the same requests are told alike. And what must be told nowhere else: names,
+//! The operator's audit log beside kube-apiserver's own: the same requests are logged alike. And what must be logged nowhere else: names,
 //! selectors and tokens are in no metric and in no line of the log, also where every request is logged. And what happens when the log
 //! cannot be written: requests that need it get 503, until it can be written again.
 
@@ -105,7 +105,7 @@ impl Stage {
         self.control_plane.authority().client(name, group)
     }
 
-    /// kube-apiserver and the operator, asked by somebody.
+    /// kube-apiserver and the operator, queried by somebody.
     fn sides(&self, identity: &Identity) -> Result<(Endpoint, Endpoint)> {
         let base = self.control_plane.endpoint().base();
         let upstream = Endpoint::secure(base, &self.control_plane.authority().certificate(), Some(identity))?;
@@ -118,9 +118,9 @@ impl Stage {
         self.operator.process().line("the line with the metrics' address", SOON, address).await
     }
 
-    /// The events of a request, told by both sides, kube-apiserver first.
-    async fn told(&self, id: &str, stages: usize) -> Result<[Vec<Value>; 2]> {
-        eventually("both have told of it", SOON, async || {
+    /// The events of a request, reported by both sides, kube-apiserver first.
+    async fn reported(&self, id: &str, stages: usize) -> Result<[Vec<Value>; 2]> {
+        eventually("both have logged it", SOON, async || {
             let upstream = of(&std::fs::read_to_string(&self.upstream_log)?, id)?;
             let own = of(&self.operator.process().stdout()?, id)?;
             ensure!(upstream.len() == stages && own.len() == stages, "{upstream:?} and {own:?}");
@@ -161,7 +161,7 @@ async fn grant(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// The events with this id; whoever writes them may be in the middle of the last.
+/// The events with this id; any client that writes them may be in the middle of the last.
 fn of(log: &str, id: &str) -> Result<Vec<Value>> {
     let complete = log.rsplit_once('\n').map_or("", |(complete, _)| complete);
     let lines = complete.lines().map(|line| serde_json::from_str(line).with_context(|| format!("no event: {line}")));
@@ -215,9 +215,9 @@ async fn requests_are_logged_as_by_kube_apiserver_and_nowhere_else() -> Result<(
             let answer = side.client().send(request).await?;
             ensure!(answer.status == code, "{method} {path}: {answer:?}");
         }
-        // A watch that is refused never began here, so it is told once.
+        // A watch that is refused never began here, so it is reported once.
         let [upstream, own] = if stages == 2 && code != 200 {
-            eventually("both have told of it", SOON, async || {
+            eventually("both have logged it", SOON, async || {
                 let own = of(&stage.operator.process().stdout()?, &id)?;
                 let upstream = of(&std::fs::read_to_string(&stage.upstream_log)?, &id)?;
                 ensure!(
@@ -228,7 +228,7 @@ async fn requests_are_logged_as_by_kube_apiserver_and_nowhere_else() -> Result<(
             })
             .await?
         } else {
-            stage.told(&id, stages).await?
+            stage.reported(&id, stages).await?
         };
         let [upstream, own] = [upstream, own].map(|events| events.into_iter().map(comparable).collect::<Vec<_>>());
         if upstream != own {
@@ -278,8 +278,8 @@ async fn requests_are_logged_as_by_kube_apiserver_and_nowhere_else() -> Result<(
         scrape.lines().partition(|line| line.starts_with("fieldcache_view_condition{name=\"telltale-view\","));
     ensure!(!conditions.is_empty(), "the conditions of the View: {scrape}");
     for name in NAMES.iter().chain(&tokens).chain(&["tone", "spec.color="]) {
-        let told = others.iter().find(|line| line.contains(name));
-        ensure!(told.is_none(), "a metric tells {name}: {told:?}");
+        let reported = others.iter().find(|line| line.contains(name));
+        ensure!(reported.is_none(), "a metric tells {name}: {reported:?}");
     }
     for token in tokens {
         let line = logged.lines().find(|line| line.contains(token));
@@ -385,7 +385,7 @@ async fn requests_that_need_a_log_that_cannot_be_written_get_503() -> Result<()>
     found.truncate(expected.len());
     ensure!(found == expected, "{found:?} and not {expected:?}");
     // The reader is gone: the next write breaks, and is tried again elsewhere.
-    eventually("nobody reads the pipe", SOON, async || {
+    eventually("no client reads the pipe", SOON, async || {
         ensure!(ask().await?.0 == 503, "the reader's end is not closed yet");
         Ok(())
     })

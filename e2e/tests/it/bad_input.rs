@@ -65,7 +65,7 @@ async fn commands_that_cannot_begin_say_why_and_what_to_do() -> Result<()> {
     let no_config = text(&directory.write("kubeconfig", "just text")?);
     let held = std::net::TcpListener::bind("127.0.0.1:0")?;
     let busy = held.local_addr()?.to_string();
-    // Nobody listens there, and nobody else is given the port.
+    // No server listens there, and no other process gets the port.
     let unheard = tokio::net::TcpSocket::new_v4()?;
     unheard.bind("127.0.0.1:0".parse()?)?;
     let gone = unheard.local_addr()?.to_string();
@@ -106,7 +106,7 @@ async fn credentials_that_are_refused_say_so() -> Result<()> {
     let directory = RunDirectory::create("credentials")?;
     let base = control_plane.endpoint().base();
     let mut expired = kubeconfig(base, Some(&control_plane.authority().certificate()), None);
-    // A token that was valid until 2001, and whose signature nobody knows.
+    // A token that was valid until 2001, and whose signature it is unknown.
     expired["users"][0]["user"]["token"] =
         "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJqYW5lIiwiZXhwIjoxMDAwMDAwMDAwfQ.c2lnbmF0dXJl".into();
     let expired = directory.write("expired", expired.to_string())?.display().to_string();
@@ -169,7 +169,7 @@ async fn faults_in_a_folder_are_reported_by_file_and_line_and_the_rest_goes_on()
     };
     neighbour.goes_on(write).await?;
 
-    // File, content, and what is told of it.
+    // File, content, and what is reported of it.
     let mut bad_path = fixtures::shirts(&other, &fixtures::no_conversion());
     bad_path["spec"]["versions"][0]["selectableFields"][0]["jsonPath"] = "spec.color".into();
     let bad_path = bad_path.to_string();
@@ -190,14 +190,14 @@ async fn faults_in_a_folder_are_reported_by_file_and_line_and_the_rest_goes_on()
         ("wrong-label.yaml", &wrong_label, &["wrong-label.yaml:6", "wrong-label", "metadata.labels"]),
         ("unknown-kind.yaml", unknown_kind, &["unknown-kind.yaml:1", "Nothing"]),
     ];
-    for (file, content, told) in rows {
+    for (file, content, reported) in rows {
         put(file, content)?;
         eventually(&format!("{file} is reported"), SOON, async || {
             let stderr = fieldcache.process().stderr()?;
-            for text in told {
+            for text in reported {
                 ensure!(
                     stderr.lines().any(|line| line.contains(file) && line.contains(text)),
-                    "{text:?} is not told: {stderr}"
+                    "{text:?} is not reported: {stderr}"
                 );
             }
             Ok(())
@@ -295,16 +295,16 @@ async fn requests(client: &Client, path: &str) -> Result<()> {
             if watch && (query.starts_with('/') || !query.contains("elector")) {
                 continue;
             }
-            let asked = format!("{path}{query}{}", if watch { "&watch=1" } else { "" });
-            let answer = client.get(&asked).await?;
-            let status = answer.json().with_context(|| asked.clone())?;
+            let requested = format!("{path}{query}{}", if watch { "&watch=1" } else { "" });
+            let answer = client.get(&requested).await?;
+            let status = answer.json().with_context(|| requested.clone())?;
             ensure!(
                 answer.status.as_u16() == code && status["kind"] == "Status",
-                "{asked}: {}: {status}",
+                "{requested}: {}: {status}",
                 answer.status
             );
             let said = status["message"].as_str().unwrap_or_default();
-            ensure!(said.contains(message), "{asked}: {said}");
+            ensure!(said.contains(message), "{requested}: {said}");
         }
     }
     Ok(())

@@ -119,12 +119,12 @@ async fn what_crashes_kube_apiserver_is_judged_here() -> Result<()> {
     let control_plane = ControlPlane::start(Settings::default()).await?;
     let cases = hand_made::crashing(20_000);
     for case in &cases {
-        let asked = control_plane.client().send(request(case, true)).await;
-        let crashed = match &asked {
+        let requested = control_plane.client().send(request(case, true)).await;
+        let crashed = match &requested {
             Err(_) => true,
             Ok(answer) => answer.status.as_u16() == 500,
         };
-        ensure!(crashed, "{}: the server answered {asked:?}: mended upstream?", case.title);
+        ensure!(crashed, "{}: the server answered {requested:?}: mended upstream?", case.title);
     }
     control_plane.client().get_json("/readyz?verbose=false").await.err();
     control_plane.client().get("/readyz").await?.success().context("the server is gone")?;
@@ -154,7 +154,7 @@ fn judge(case: &Case, theirs: &Answer, ours: &Answer) -> Result<()> {
                 Defect::EqualFields => Some("may only be set when validations.schema is included"),
                 Defect::EqualSchemas => Some("may only be set when `version.schema.openAPIV3Schema` is not included"),
                 Defect::RunTime => None,
-                Defect::Crash => bail!("asked in another test"),
+                Defect::Crash => bail!("sent in another test"),
             };
             let Some(text) = text else {
                 ensure!(theirs.is_accepted(), "refused upstream: {:?}: mended there?", theirs.causes);

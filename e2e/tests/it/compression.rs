@@ -1,7 +1,7 @@
 //! Compression on both lines: what fieldcache reads from a source, and what clients read from fieldcache.
 //!
 //! Relays hand requests on and note how the responses were compressed. Which requests kube-apiserver compresses is compared in
-//! [`super::parity`]; here clients must understand what they get, and a source must be asked for it where it is worth it.
+//! [`super::parity`]; here clients must understand what they get, and a source must be requested it where it is worth it.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -153,13 +153,13 @@ async fn understands(
     let directory = RunDirectory::create("compressed")?;
     clients::write_kubeconfigs(&directory, &relay.base())?;
     let process = Process::start(name, &invocation(&directory, &relay.base())?, directory.path())?;
-    let told = async |object: &str| {
+    let reported = async |object: &str| {
         let found = process.line(object, SOON, |line| line.contains(object).then_some(()));
         found.await.with_context(|| process.tail())
     };
-    told(&before).await?;
+    reported(&before).await?;
     create(&after).await?;
-    told(&after).await?;
+    reported(&after).await?;
     let exchanges = relay.exchanges();
     let watches: Vec<&Exchange> =
         exchanges.iter().filter(|exchange| exchange.path.contains("sendInitialEvents=true")).collect();
@@ -203,7 +203,7 @@ async fn the_javascript_clients_watch_reads_compressed_watches() -> Result<()> {
     .await
 }
 
-/// The Python client asks for no gzip by itself; urllib3, on which it stands, decompresses for whoever does.
+/// The Python client asks for no gzip by itself; urllib3, on which it depends, decompresses for any client that does.
 #[tokio::test(flavor = "multi_thread")]
 async fn pythons_urllib3_reads_compressed_watches() -> Result<()> {
     const PROGRAM: &str = r#"
@@ -221,7 +221,7 @@ for piece in answer.stream(amt=None, decode_content=True):
     .await
 }
 
-#[expect(clippy::print_stdout, reason = "figures for whoever reads the test's output")]
+#[expect(clippy::print_stdout, reason = "figures for readers of the test's output")]
 fn say(what: &str) {
     println!("compression: {what}");
 }

@@ -189,7 +189,7 @@ async fn pods_written_to_etcd_are_ordinary_pods() -> Result<()> {
     Ok(())
 }
 
-/// Without what every creation makes anew.
+/// Without what every creation makes again.
 fn timeless(object: &Value) -> Value {
     let mut object = object.clone();
     for name in ["uid", "resourceVersion", "creationTimestamp"] {

@@ -72,7 +72,7 @@ fn faults_of_table(text: &str, read: Read) -> Vec<String> {
             found.push("no statement".to_owned());
         }
         if !statements.insert(&row.statement) {
-            found.push(format!("the statement stands twice: {}", row.statement));
+            found.push(format!("the statement occurs twice: {}", row.statement));
         }
         let pointers = pointers(&row.pointers);
         if pointers.is_empty() {
@@ -105,7 +105,7 @@ fn rows(text: &str) -> (Vec<Row>, Vec<String>) {
     (rows, faults)
 }
 
-/// The pointers of a cell. A reason may contain anything, so it stands alone.
+/// The pointers of a cell. A reason may contain anything, so it is alone.
 pub(crate) fn pointers(cell: &str) -> Vec<&str> {
     if cell.starts_with("not ours") {
         vec![cell]
@@ -264,7 +264,7 @@ fn every_kind_of_broken_pointer_is_found() {
         (format!("| | {right} |"), "5: no statement".to_owned()),
         (format!("| a | b | {right} |\n| c | {right} |"), "5: 3 cells instead of 2".to_owned()),
         (format!("| a |\n| c | {right} |"), "5: 1 cells instead of 2".to_owned()),
-        (format!("| a | {right} |\n| a | {right} |"), "6: the statement stands twice: a".to_owned()),
+        (format!("| a | {right} |\n| a | {right} |"), "6: the statement occurs twice: a".to_owned()),
     ] {
         assert_eq!(faults_of_table(&table(&row), &read), [fault], "{row}");
     }

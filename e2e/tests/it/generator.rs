@@ -92,7 +92,7 @@ fn prepared_objects_are_those_of_the_corpus_in_their_order() -> Result<()> {
     let shirts = Shirts { count: 7, ..Shirts::default() };
     for count in [0, 1, 2, 7] {
         let objects = prepare(count, |index| shirts.stored(index))?;
-        assert_eq!(objects.len() as u64, count, "so many as asked for");
+        assert_eq!(objects.len() as u64, count, "as many as requested");
         for (index, object) in objects.iter().enumerate() {
             let object: Value = serde_json::from_slice(object)?;
             compare::equal("prepared", &object, "corpus", &shirts.stored(index as u64))?;
@@ -102,13 +102,13 @@ fn prepared_objects_are_those_of_the_corpus_in_their_order() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_streaming_list_tells_every_object_then_its_end_then_changes_in_order() -> Result<()> {
+async fn a_streaming_list_sends_every_object_then_its_end_then_changes_in_order() -> Result<()> {
     let (corpus, client, _) = shirts(50).await?;
     let mut watch = streaming_list(&client, &corpus.everywhere()).await?;
     for index in 0..50 {
         let event = watch.event(SOON).await?;
         assert_eq!(event["type"], "ADDED");
-        compare::equal("told", &event["object"], "corpus", &corpus.stored(index))?;
+        compare::equal("event", &event["object"], "corpus", &corpus.stored(index))?;
     }
     let end = watch.event(SOON).await?;
     assert_eq!(end["type"], "BOOKMARK");
@@ -127,7 +127,7 @@ async fn a_streaming_list_tells_every_object_then_its_end_then_changes_in_order(
     let list = client.get_json(&corpus.everywhere()).await?;
     assert_eq!(version(&list)?, listed_at + 120);
     for object in list["items"].as_array().context("no items")? {
-        compare::equal("listed", object, "told", &states[&object["metadata"]["name"].to_string()])?;
+        compare::equal("listed", object, "event", &states[&object["metadata"]["name"].to_string()])?;
     }
 
     let resumed = format!("{}?watch=1&resourceVersion={}", corpus.everywhere(), listed_at + 118);

@@ -170,7 +170,7 @@ async fn an_apiserver_comes_back_at_its_address_with_its_data() -> Result<()> {
     let client = control_plane.client();
     let namespace = objects::create_namespace(&client).await?;
     control_plane.stop_apiserver();
-    client.get("/readyz").await.expect_err("nobody listens");
+    client.get("/readyz").await.expect_err("no server listens");
     control_plane.start_apiserver().await?;
     client.get_json(&format!("/api/v1/namespaces/{namespace}")).await?;
     Ok(())
@@ -210,10 +210,10 @@ async fn the_client_changes_nothing_on_the_way() -> Result<()> {
     let control_plane = ControlPlane::shared().await?;
     let plain = control_plane.client().get("/openapi/v2").await?;
     assert_eq!(plain.header("content-encoding"), None);
-    let asked = Request::get("/openapi/v2").header("accept-encoding", "gzip");
+    let requested = Request::get("/openapi/v2").header("accept-encoding", "gzip");
     for protocol in [Protocol::Http1, Protocol::Http2] {
         let client = control_plane.endpoint().clone().speaking(protocol).client();
-        let compressed = client.send(asked.clone()).await?;
+        let compressed = client.send(requested.clone()).await?;
         assert_eq!(compressed.header("content-encoding"), Some("gzip"), "{protocol:?}");
         assert!(compressed.body.starts_with(&[0x1f, 0x8b]), "{protocol:?}: the body is not as it was sent");
         assert!(compressed.body.len() * 2 < plain.body.len(), "{protocol:?}");
@@ -283,7 +283,7 @@ async fn a_process_says_how_it_ended_and_shows_its_last_words() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_process_dies_when_nobody_is_left_to_drop_it() -> Result<()> {
+async fn a_process_ends_when_its_owner_is_gone() -> Result<()> {
     let directory = RunDirectory::create("orphan")?;
     let script = Invocation::new("/bin/sh".into()).arguments(["-c", "echo alive; exec tail -f /dev/null"]);
     let process = Process::start("orphan", &script, directory.path())?;

@@ -1,5 +1,5 @@
 //! The image's file tree, where there is no container engine: made by the script that the Dockerfile runs, it holds what it should, and
-//! the operator lives in it as in the Pod that the Deployment makes. A machine that permits no chroot is told so, not failed.
+//! the operator lives in it as in the Pod that the Deployment makes. A machine that permits no chroot is reported, not failed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -78,7 +78,7 @@ async fn the_tree_is_what_the_dockerfile_copies() -> Result<()> {
     let tree = assembled(&folder).await?;
     let mut expected = files(&repository("image/root")?)?;
     expected.insert("/usr/bin/fieldcache".to_owned());
-    // The libraries are asked of the loader in another way than the script asks it.
+    // The loader reports the libraries in another way than it does to the script.
     let said = Command::new(tree.join("usr/bin/fieldcache")).env("LD_TRACE_LOADED_OBJECTS", "1").output().await?;
     let said = String::from_utf8(said.stdout)?;
     expected.extend(said.split_whitespace().filter(|word| word.starts_with('/')).map(str::to_owned));
@@ -280,7 +280,7 @@ async fn the_operator_lives_in_the_tree_as_in_a_pod_of_the_deployment() -> Resul
         ensure!(scrape.contains(&format!("\n# TYPE {family} ")), "the operator has no {name}");
     }
 
-    // Told to end, it ends by itself within what the kubelet gives it.
+    // Reported to end, it ends by itself within what the kubelet gives it.
     operator.signal("TERM")?;
     let grace = pod["terminationGracePeriodSeconds"].as_u64().context("a grace period")?;
     let code = operator.ended(Duration::from_secs(2 * grace)).await?;

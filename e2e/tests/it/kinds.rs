@@ -260,7 +260,7 @@ fn field_caches() -> Vec<Row> {
             &["In and NotIn need values, Exists and DoesNotExist forbid them"],
         ),
         field_cache(
-            "a label requirement with values that are not asked for",
+            "a label requirement with values that are not requested",
             "pods",
             json!({"resource": "pods", "scope": {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["x"]}]}}}),
             &["matchExpressions[0].values", "Exists and DoesNotExist forbid them"],
@@ -619,9 +619,9 @@ async fn people_can_read_them(kubectl: &Kubectl, client: &Client) -> Result<()> 
     ] {
         // OpenAPI follows a new definition after a moment.
         let explained = async || {
-            let told = kubectl.run(&["explain", field]).await?;
+            let reported = kubectl.run(&["explain", field]).await?;
             // kubectl breaks lines where they become long.
-            let text = told.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+            let text = reported.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
             ensure!(text.contains(part), "{text}");
             Ok(())
         };

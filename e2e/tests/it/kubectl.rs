@@ -65,8 +65,8 @@ async fn kubectl_reads_a_folder_and_follows_its_files() -> Result<()> {
     }
     let fieldcache = Box::pin(Fieldcache::serve_folder(&folder)).await?;
     let kubectl = Kubectl::with_server(fieldcache.address())?;
-    let asked = questions(&kubectl, &group, "default", &put).await?;
-    println!("kubectl: {asked} commands against a folder");
+    let requested = questions(&kubectl, &group, "default", &put).await?;
+    println!("kubectl: {requested} commands against a folder");
     Ok(())
 }
 
@@ -93,7 +93,7 @@ async fn kubectl_reads_a_cluster_through_fieldcache() -> Result<()> {
     let resource = format!("shirts.v1.{group}");
     let fieldcache = Box::pin(Fieldcache::serve_cluster(control_plane.kubeconfig(), &[&resource])).await?;
     let kubectl = Kubectl::with_server(fieldcache.address())?;
-    let asked = questions(&kubectl, &group, &namespace, &put).await?;
+    let requested = questions(&kubectl, &group, &namespace, &put).await?;
 
     // The same words as from the server itself, ages apart.
     let direct = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
@@ -108,7 +108,7 @@ async fn kubectl_reads_a_cluster_through_fieldcache() -> Result<()> {
         let (theirs, ours) = (direct.succeed(command).await?, kubectl.succeed(command).await?);
         ensure!(theirs == ours, "{command:?}:\n{theirs}\n<>\n{ours}");
     }
-    println!("kubectl: {} commands against a cluster", asked + commands.len());
+    println!("kubectl: {} commands against a cluster", requested + commands.len());
     Ok(())
 }
 

@@ -57,7 +57,7 @@ fn shirts(namespace: &str) -> String {
     format!("/apis/{GROUP}/v1/namespaces/{namespace}/shirts")
 }
 
-/// What stands in every namespace: all that `kubectl get all` shows and more, so that tables have rows.
+/// What is in every namespace: all that `kubectl get all` shows and more, so that tables have rows.
 async fn fill(writer: &Client) -> Result<()> {
     let template = json!({
         "metadata": { "labels": { "app": "shop" } },
@@ -121,7 +121,7 @@ async fn fill(writer: &Client) -> Result<()> {
     Ok(())
 }
 
-/// A finished command without what may differ: ages, and which address was asked.
+/// A finished command without what may differ: ages, and which address was queried.
 fn comparable(finished: &Finished, address: &str) -> (i32, String, String) {
     let text = |text: &str| {
         let text = text.replace(address, "SERVER");

@@ -89,14 +89,14 @@ async fn the_log_describes_the_life_of_a_resource_and_each_request() -> Result<(
     objects::merge(&source, &crd, &json!({ "spec": fewer["spec"] })).await?;
     eventually("the copy is replaced", SOON, async || {
         let all = lines(&fieldcache)?;
-        ensure!(said(&all, "loaded").len() == 2, "not loaded anew: {all:?}");
+        ensure!(said(&all, "loaded").len() == 2, "not loaded again: {all:?}");
         let ended = said(&all, "no longer cached");
         ensure!(ended.len() == 1 && ended[0]["reason"] == "its definition or its fields have changed", "{ended:?}");
         Ok(())
     })
     .await?;
     objects::delete(&source, &crd).await?;
-    eventually("the end is told", SOON, async || {
+    eventually("the end is reported", SOON, async || {
         let all = lines(&fieldcache)?;
         let ended = said(&all, "no longer cached");
         ensure!(ended.len() == 2 && ended[1]["reason"] == "its definition is gone", "{ended:?}");
@@ -111,7 +111,7 @@ async fn the_log_describes_the_life_of_a_resource_and_each_request() -> Result<(
         .into_iter()
         .filter(|line| line["level"] == "warn" || line["level"] == "error")
         .filter(|line| line.to_string().contains(&group))
-        // Readiness was asked for while the copy was being loaded.
+        // Readiness was requested while the copy was being loaded.
         .filter(|line| line["msg"] != "health check failed")
         .collect();
     ensure!(warnings.is_empty(), "{warnings:?}");

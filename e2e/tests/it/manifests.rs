@@ -27,10 +27,10 @@ const PLACEHOLDER: &str = "SET-YOUR-IMAGE";
 
 const IMAGE: &str = "registry.example.com/fieldcache";
 
-/// What stands before the documents in install.yaml.
+/// What precedes the documents in install.yaml.
 const HEAD: &str = "# Made by `make golden` out of manifests/ (kubectl kustomize manifests); do not edit.\n";
 
-/// How long answers in progress may take after the end was asked for: `GRACE` of src/transport/listen.rs.
+/// How long answers in progress may take after the end was requested: `GRACE` of src/transport/listen.rs.
 const GRACE_SECONDS: i64 = 10;
 
 /// The path of something in the repository, without links in it.
@@ -99,7 +99,7 @@ async fn install_yaml_is_what_kustomize_makes() -> Result<()> {
     let held = std::fs::read_to_string(&path).unwrap_or_default();
     ensure!(
         held == made,
-        "manifests/install.yaml is not what kustomize makes of manifests/; `make golden` writes it anew"
+        "manifests/install.yaml is not what kustomize makes of manifests/; `make golden` rewrites it"
     );
     Ok(())
 }
@@ -222,7 +222,7 @@ async fn what_selects_pods_selects_those_of_the_deployment() -> Result<()> {
         ensure!(arguments.contains(&expected), "{expected} is not among {arguments:?}");
     }
 
-    // A replica that is told to go has the time that it takes.
+    // A replica that is stopped has the time that it takes.
     let grace = pod["terminationGracePeriodSeconds"].as_i64().context("a grace period")?;
     let pause = container["lifecycle"]["preStop"]["sleep"]["seconds"].as_i64().context("a pause")?;
     ensure!(grace > pause + GRACE_SECONDS, "{grace} s are too few after {pause} s of pause");
@@ -435,7 +435,7 @@ async fn a_cluster_takes_the_manifests_whole() -> Result<()> {
     ensure!(gathered(&client).await? == before, "applying again has written what is not its own");
     rights_are_those_of_the_tables(&client).await?;
     pods_are_restricted(&client).await?;
-    eventually("whoever may view the cluster may view our kinds", SOON, async || {
+    eventually("a user who may view the cluster may view our kinds", SOON, async || {
         let view = client.get_json("/apis/rbac.authorization.k8s.io/v1/clusterroles/view").await?;
         ensure!(view["rules"].to_string().contains("selectableresources"), "{view}");
         Ok(())

@@ -65,10 +65,10 @@ async fn a_scrape_counts_exactly_the_requests_that_were_made() -> Result<()> {
     let folder = write_folder(&directory)?;
     let arguments = ["--dir", &folder, "--metrics-address", "127.0.0.1:0"].map(str::to_owned);
     let fieldcache = Box::pin(Fieldcache::serve(arguments)).await?;
-    let told = fieldcache.process().line("the line with the address of the metrics", DEADLINE, |line| {
+    let reported = fieldcache.process().line("the line with the address of the metrics", DEADLINE, |line| {
         Some(line.strip_prefix("metrics: ")?.strip_suffix("/metrics")?.to_owned())
     });
-    let metrics = Endpoint::plain(&told.await?)?.client();
+    let metrics = Endpoint::plain(&reported.await?)?.client();
     let client = fieldcache.client();
     let shirts = "/apis/stable.example.com/v1/shirts";
 
@@ -108,8 +108,8 @@ async fn a_scrape_counts_exactly_the_requests_that_were_made() -> Result<()> {
     .into();
     let during = scrape(&metrics).await?;
     for metric in ["fieldcache_request_total", "fieldcache_request_duration_seconds_count"] {
-        let told = increments(metric, &before, &during);
-        ensure!(told == expected, "{metric}: {told:#?}\nexpected {expected:#?}");
+        let reported = increments(metric, &before, &during);
+        ensure!(reported == expected, "{metric}: {reported:#?}\nexpected {expected:#?}");
     }
     let store = |name: &str| {
         format!("fieldcache_store_{name}{{group=\"stable.example.com\",version=\"v1\",resource=\"shirts\"}}")
@@ -117,20 +117,20 @@ async fn a_scrape_counts_exactly_the_requests_that_were_made() -> Result<()> {
     for (name, wanted) in
         [("objects", objects as f64), ("open_watches", 1.0), ("unreadable_objects", 0.0), ("relists_total", 0.0)]
     {
-        let told = during.get(&store(name));
-        ensure!(told == Some(&wanted), "{name}: {told:?}, expected {wanted}");
+        let reported = during.get(&store(name));
+        ensure!(reported == Some(&wanted), "{name}: {reported:?}, expected {wanted}");
     }
 
     drop(watch);
     let counted = eventually("the end of the watch is counted", DEADLINE, async || {
         let after = scrape(&metrics).await?;
-        let told = increments("fieldcache_request_total", &during, &after);
-        ensure!(!told.is_empty(), "nothing yet");
-        Ok((told, after))
+        let reported = increments("fieldcache_request_total", &during, &after);
+        ensure!(!reported.is_empty(), "nothing yet");
+        Ok((reported, after))
     });
-    let (told, after) = counted.await?;
+    let (reported, after) = counted.await?;
     let expected = BTreeMap::from([(kind("WATCH", "shirts", 200, "index", true, false), 1.0)]);
-    ensure!(told == expected, "{told:#?}\nexpected {expected:#?}");
+    ensure!(reported == expected, "{reported:#?}\nexpected {expected:#?}");
     ensure!(after.get(&store("open_watches")) == Some(&0.0), "the watch is closed");
 
     let names: Vec<&str> = after.keys().map(String::as_str).collect();
@@ -162,16 +162,19 @@ async fn explain_leaves_the_body_unchanged() -> Result<()> {
         [("", "scan"), ("fieldSelector=spec.color%3Dblue", "index"), ("fieldSelector=spec.color%3Dnone", "index")]
     {
         let plain = client.get(&format!("{shirts}?{query}")).await?.success()?;
-        ensure!(plain.header("fieldcache-explain").is_none(), "{query}: nobody asked");
+        ensure!(plain.header("fieldcache-explain").is_none(), "{query}: no client requested");
         let explained = client.get(&format!("{shirts}?explain=true&{query}")).await?.success()?;
         ensure!(explained.body == plain.body, "{query}: the body is another one");
         let header = explained.header("fieldcache-explain").with_context(|| format!("{query}: no header"))?;
-        let told: serde_json::Value = serde_json::from_str(header)?;
+        let reported: serde_json::Value = serde_json::from_str(header)?;
         let items = plain.json()?["items"].as_array().context("items")?.len();
-        ensure!(told["hits"] == items && told["path"] == path, "{query}: {told}, {items} items");
-        ensure!(told["microseconds"].is_u64() && told["candidates"].is_u64() && told["bytes"].is_u64(), "{told}");
+        ensure!(reported["hits"] == items && reported["path"] == path, "{query}: {reported}, {items} items");
+        ensure!(
+            reported["microseconds"].is_u64() && reported["candidates"].is_u64() && reported["bytes"].is_u64(),
+            "{reported}"
+        );
         if !query.is_empty() {
-            ensure!(told["plan"].as_str().is_some_and(|plan| plan.starts_with("spec.color=")), "{told}");
+            ensure!(reported["plan"].as_str().is_some_and(|plan| plan.starts_with("spec.color=")), "{reported}");
         }
     }
     Ok(())

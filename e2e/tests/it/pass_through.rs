@@ -179,7 +179,7 @@ fn ensure_contains(text: &str, expected: &str) -> Result<()> {
     Ok(())
 }
 
-/// A written object of each round is there, as it was written, in the next list, whoever else writes meanwhile.
+/// A written object of each round is there, as it was written, in the next list, whichever other clients write meanwhile.
 #[tokio::test]
 async fn reads_after_a_write_show_it() -> Result<()> {
     let control_plane = ControlPlane::shared().await?;
@@ -275,7 +275,7 @@ async fn reads_alone_go_on_unless_writes_are_let_through() -> Result<()> {
     let reads = Box::pin(Fieldcache::serve(arguments)).await?;
     let off = serve(control_plane.kubeconfig(), "off").await?;
     let (reads, off) = (reads.client(), off.client());
-    ensure!(forwarded(reads.get(&one).await?.success()?)?.json()? == stored, "one object is asked for");
+    ensure!(forwarded(reads.get(&one).await?.success()?)?.json()? == stored, "one object is requested");
     let copy = off.get(&one).await?.success()?;
     ensure!(copy.header("fieldcache-read").is_none() && copy.json()? == stored, "the copy's: {}", copy.text());
 
@@ -507,7 +507,7 @@ fn without_refused(document: &mut Value) {
     }
 }
 
-/// Without our own group, of which kube-apiserver knows nothing: what is asked of it is answered here.
+/// Without our own group, of which kube-apiserver knows nothing: what is requested of it is answered here.
 fn without_own(mut discovery: Value) -> Value {
     let name = |group: &Value| group["metadata"]["name"].as_str().or(group["name"].as_str()).map(str::to_owned);
     for list in ["items", "groups"] {
@@ -631,7 +631,7 @@ async fn an_api_server_that_dies_breaks_what_it_was_answering() -> Result<()> {
         ensure!(watched.event(SOON).await?["type"] == "ADDED", "the shirt that is there");
         watches.push((protocol, watched));
     }
-    // The own watch of what is served lives on: its source is asked again.
+    // The own watch of what is served lives on: its source is queried again.
     let mut own = client.watch(&format!("{maps}?watch=1")).await?;
     ensure!(own.event(SOON).await?["type"] == "ADDED", "the map that is there");
     control_plane.stop_apiserver();

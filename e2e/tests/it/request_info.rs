@@ -241,7 +241,7 @@ fn requests_use_parameters_that_kube_apiserver_reads() -> Result<()> {
             Some(_) => theirs["error"].is_string(),
             None => ours.as_object().into_iter().flatten().all(|(member, value)| theirs[member] == *value),
         };
-        // A route leads to nothing but the resource that was asked about.
+        // A route leads to nothing but the resource that was requested.
         let routed = match info.route() {
             Route::Resource(resource) => theirs["resource"] == *resource.gvr.resource,
             _ => true,

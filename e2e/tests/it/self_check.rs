@@ -1,4 +1,4 @@
-//! Does a running fieldcache notice that it was not told the truth, and not cry wolf?
+//! Does a running fieldcache notice that it did not receive the truth, and not cry wolf?
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -18,7 +18,7 @@ const SOON: Duration = Duration::from_secs(120);
 /// How long objects are changed without a pause.
 const CHURN: Duration = Duration::from_secs(15);
 
-/// How long checks may be in coming: the longer one takes, on a machine that stands still for a moment, the more seldom they are.
+/// How long checks may be in coming: the longer one takes, on a machine that stalls for a moment, the more seldom they are.
 const CHECKED: Duration = Duration::from_secs(900);
 
 /// Shirts in a group of their own, read through a proxy by a fieldcache that checks itself every second.
@@ -36,10 +36,10 @@ async fn serve(source: &Endpoint, group: &str) -> Result<(Fieldcache, Client)> {
     let arguments = ["--server", source.base(), "--resource", &resource, "--self-check-interval", "1s"];
     let arguments = arguments.into_iter().chain(["--metrics-address", "127.0.0.1:0"]).map(str::to_owned);
     let fieldcache = Box::pin(Fieldcache::serve(arguments)).await?;
-    let told = fieldcache.process().line("the line with the address of the metrics", SOON, |line| {
+    let reported = fieldcache.process().line("the line with the address of the metrics", SOON, |line| {
         Some(line.strip_prefix("metrics: ")?.strip_suffix("/metrics")?.to_owned())
     });
-    let metrics = Endpoint::plain(&told.await?)?.client();
+    let metrics = Endpoint::plain(&reported.await?)?.client();
     Ok((fieldcache, metrics))
 }
 
@@ -147,8 +147,8 @@ async fn a_source_that_hides_a_change_is_found_out() -> Result<()> {
     for (round, kind) in ["ADDED", "MODIFIED", "DELETED"].into_iter().enumerate() {
         let mut open = stage.watch("&allowWatchBookmarks=true").await?;
         let mut selected = stage.watch("&fieldSelector=spec.color%3Dnone&resourceVersion=0").await?;
-        let told = stage.fieldcache.client().get_json(&stage.collection).await?;
-        let version = told["metadata"]["resourceVersion"].as_str().context("a list has a version")?.to_owned();
+        let reported = stage.fieldcache.client().get_json(&stage.collection).await?;
+        let version = reported["metadata"]["resourceVersion"].as_str().context("a list has a version")?.to_owned();
         let meant = format!("\"type\":\"{kind}\"");
         stage.proxy.tamper_once(&stage.collection, Fate::Dropped, move |line| line.contains(&meant));
         match kind {
@@ -156,7 +156,7 @@ async fn a_source_that_hides_a_change_is_found_out() -> Result<()> {
             "MODIFIED" => stage.put("b", "red").await?,
             _ => stage.delete("c").await?,
         }
-        // Only when something later has been told is the copy wrong instead of behind.
+        // Only when something later was reported is the store wrong instead of behind.
         let later = if kind == "MODIFIED" { stage.delete("d").await } else { stage.put("a", kind).await };
         later?;
         let found = eventually("a check finds it", CHECKED, async || {
@@ -167,7 +167,7 @@ async fn a_source_that_hides_a_change_is_found_out() -> Result<()> {
         ensure!(found.await? == round as u64 + 1, "{kind}: found once");
         ensure!(stage.proxy.tampered() == round as u64 + 1, "{kind}: one line was dropped");
         expires(&mut open).await.with_context(|| format!("{kind}: the open watch"))?;
-        expires(&mut selected).await.with_context(|| format!("{kind}: a watch that was told nothing"))?;
+        expires(&mut selected).await.with_context(|| format!("{kind}: a watch that received nothing"))?;
         stage.agrees().await.context(kind)?;
         let mut resumed = stage.watch(&format!("&resourceVersion={version}")).await?;
         expires(&mut resumed).await.with_context(|| format!("{kind}: resuming from before"))?;

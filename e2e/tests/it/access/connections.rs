@@ -58,11 +58,11 @@ async fn operator(stage: &Stage, folder: &Path) -> Result<(Fieldcache, Endpoint,
     let own = ["--identity", "other", "--max-connections", &most, "--health-address", "127.0.0.1:0"];
     let arguments = arguments().into_iter().chain(own.map(str::to_owned));
     let operator = Box::pin(Fieldcache::operator(&stage.kubeconfig, folder, arguments)).await?;
-    let told = operator.process().line("the line with the address of the probes", SOON, |line| {
+    let reported = operator.process().line("the line with the address of the probes", SOON, |line| {
         let (_, url) = line.split_once("health checks: ")?;
         Some(url.split_once("/readyz")?.0.to_owned())
     });
-    let health = Endpoint::plain(&told.await?)?;
+    let health = Endpoint::plain(&reported.await?)?;
     let token = stage.token(Some("fieldcache.dev")).await?;
     let reader = operator.endpoint().clone().with_token(&token)?;
     eventually("the operator is ready", SOON, async || probe(&health).await).await?;

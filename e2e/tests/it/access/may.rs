@@ -13,7 +13,7 @@ use super::stage::{GROUP, Stage};
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// Asked of every user: the method, the path, and whether fieldcache serves what is there, so that the status can be compared when it may be.
+/// Requests of every user: the method, the path, and whether fieldcache serves what is there, so that the status can be compared when it may be.
 const ASKED: &[(&str, &str, bool)] = &[
     ("GET", "/", false),
     ("GET", "/api", true),
@@ -60,7 +60,7 @@ const ASKED: &[(&str, &str, bool)] = &[
     ("GET", "/apis/nowhere.example.com/v1/things", false),
 ];
 
-/// Asked of those who may write nothing.
+/// Requests of users who may write nothing.
 const WRITES: &[(&str, &str)] = &[
     ("POST", "/apis/GROUP/v1/shirts"),
     ("PUT", "/apis/GROUP/v1/shirts/one"),
@@ -77,7 +77,7 @@ const WRITES: &[(&str, &str)] = &[
 async fn compare(who: &str, sides: &[Client; 2], method: &str, path: &str, is_served: bool) -> Result<Option<String>> {
     let path = path.replace("GROUP", GROUP);
     let request = Request::new(method.parse::<Method>()?, &*path);
-    // kube-apiserver says that it is not well when its etcd stands still for a moment; fieldcache has no such excuse.
+    // kube-apiserver says that it is not well when its etcd stalls for a moment; fieldcache has no such excuse.
     let upstream = eventually(&path, SOON, async || {
         let answer = sides[0].send(request.clone()).await?;
         ensure!(!answer.status.is_server_error(), "{answer:?}");
@@ -203,21 +203,21 @@ async fn through_a_view_with_the_callers_rights_decisions_are_the_same() -> Resu
     users.push(("reader", [upstream.with_token(&tokens[0])?.client(), own.with_token(&tokens[1])?.client()]));
     let (mut refused, mut allowed, mut differences) = (0, 0, Vec::new());
     for (name, [upstream, own]) in &users {
-        // Of whoever is shown nothing at all every question is one; what a View has no part in is 404 for those who may.
+        // For a user who sees nothing at all every question is one; what a View has no part in is 404 for those who may.
         for (method, path, _) in ASKED.iter().filter(|(method, ..)| *method == "GET") {
             let path = path.replace("GROUP", GROUP);
             let upstream = upstream.send(Request::get(&*path)).await?;
             let own = own.send(Request::get(format!("{PROXY}{path}"))).await?;
             let is_refused = upstream.status == 403;
             // The response of a View that is missing has the same addition.
-            let told = own.text().replace(r#": and cannot use the View \"all\""#, "");
-            let told: Option<serde_json::Value> = serde_json::from_str(&told).ok();
+            let reported = own.text().replace(r#": and cannot use the View \"all\""#, "");
+            let reported: Option<serde_json::Value> = serde_json::from_str(&reported).ok();
             if is_refused {
                 refused += 1
             } else {
                 allowed += 1
             }
-            if is_refused != (own.status == 403) || (is_refused && upstream.json().ok() != told) {
+            if is_refused != (own.status == 403) || (is_refused && upstream.json().ok() != reported) {
                 differences.push(format!("{name}: {method} {path}\n  {upstream:?}\n  {own:?}"));
             }
         }

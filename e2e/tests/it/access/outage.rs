@@ -1,4 +1,4 @@
-//! Without the API server nobody is let in, everybody is told why, and with it again all is as before.
+//! Without the API server no user is authenticated, every caller learns why, and with it again all is as before.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn requests_are_rejected_during_an_outage_of_the_api_server() -> Result<()
     let [_, nobody] = stage.sides(None)?;
     let reader = nobody.clone().with_token(&stage.token(Some("fieldcache.dev")).await?)?.client();
     stage.control_plane.stop_apiserver();
-    // A question that was answered within the last ten seconds is not asked; these were not.
+    // A question that was answered within the last ten seconds is not sent again; these were not.
     let refused = erin.get(&format!("{shirts}?labelSelector=a")).await?;
     ensure!(refused.status == 500 && refused.text().contains("does not answer"), "{}", refused.text());
     let refused = reader.get("/api").await?;

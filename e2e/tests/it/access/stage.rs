@@ -83,7 +83,7 @@ impl Stage {
         self.control_plane.authority().client(name, group)
     }
 
-    /// Both sides, kube-apiserver first, asked with a certificate or without.
+    /// Both sides, kube-apiserver first, queried with a certificate or without.
     pub(crate) fn sides(&self, identity: Option<&Identity>) -> Result<[Endpoint; 2]> {
         let kube = self.control_plane.endpoint().base();
         let upstream = Endpoint::secure(kube, &self.control_plane.authority().certificate(), identity)?;

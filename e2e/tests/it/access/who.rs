@@ -53,7 +53,7 @@ async fn credentials_make_the_same_people_known_as_at_kube_apiserver() -> Result
         ("a certificate without a name", Some(&nameless), None, &[], 401),
         ("a front proxy", Some(&proxy), None, remote, 200),
         ("a front proxy and a wrong token", Some(&proxy), Some(&wrong), remote, 200),
-        ("a front proxy for nobody", Some(&proxy), None, &[], 401),
+        ("a front proxy for no user", Some(&proxy), None, &[], 401),
         ("a front proxy for an empty name", Some(&proxy), None, &[("X-Remote-User", "")], 401),
         ("a front proxy's group without a user", Some(&proxy), None, &[("X-Remote-Group", "system:masters")], 401),
         ("a front proxy with another name", Some(&other_proxy), None, remote, 401),

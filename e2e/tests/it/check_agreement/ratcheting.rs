@@ -119,7 +119,7 @@ async fn judged_alike(client: &Client, etcd: &Client, row: &Row) -> Result<()> {
     write_stored(client, etcd, &path, &stored).await?;
 
     // Controllers write conditions meanwhile, which makes our copy too old to be replaced.
-    let asked = eventually("the update is judged", Duration::from_secs(20), async || {
+    let requested = eventually("the update is judged", Duration::from_secs(20), async || {
         let old = client.get_json(&path).await?;
         let mut new = old.clone();
         new["spec"]["versions"] = definition(&row.new, row.new_schema)["spec"]["versions"].clone();
@@ -130,7 +130,7 @@ async fn judged_alike(client: &Client, etcd: &Client, row: &Row) -> Result<()> {
             _ => anyhow::bail!("{}: {}", answer.status, answer.text()),
         }
     });
-    let (old, new, theirs) = asked.await?;
+    let (old, new, theirs) = requested.await?;
     let validation = validate(&Crd::read(&new)?, Some(&Crd::read(&old)?));
     let ours = validation
         .causes
@@ -142,7 +142,7 @@ async fn judged_alike(client: &Client, etcd: &Client, row: &Row) -> Result<()> {
     let too_many_at_the_top =
         |cause: &Value| cause["reason"] == "FieldValueTooMany" && cause["field"] == "spec.selectableFields";
     if is_older()? {
-        // No list is tolerated there, wherever it stands: what else is wrong is compared.
+        // No list is tolerated there, wherever it is: what else is wrong is compared.
         let too_many = |cause: &&Value| cause["reason"] == "FieldValueTooMany";
         let rest = |causes: &Value| -> Value {
             causes.as_array().into_iter().flatten().filter(|cause| !too_many(cause)).cloned().collect()

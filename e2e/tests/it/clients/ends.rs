@@ -1,6 +1,6 @@
 //! What informers hold when a resource has ended: nothing, as nothing is left of it at kube-apiserver.
 //!
-//! Their next list is answered with 404, so it removes nothing from their stores. Every object must have been told as deleted before. The
+//! Their next list is answered with 404, so it removes nothing from their stores. Every object must have been reported as deleted before. The
 //! events of the source are on their way for a while after its definition says that the resource has ended.
 
 use std::time::Duration;
@@ -23,7 +23,7 @@ use tokio::task::LocalSet;
 use super::contenders::{Contender, Program, Strategy};
 use super::run::{Running, start};
 
-/// The resource is nobody else's, so its namespace need not be.
+/// The resource is used by no other test, so its namespace need not be.
 const NAMESPACE: &str = "default";
 /// Objects of the resource.
 const COUNT: usize = 10;
@@ -89,12 +89,12 @@ async fn end(client: &Client, group: &str, ending: Ending) -> Result<()> {
     objects::delete(client, &path).await.map(drop)
 }
 
-/// Whether a client was told of these objects, in lines that begin like this.
+/// Whether a client received these objects, in lines that begin like this.
 fn tells(text: &str, kind: &str, keys: &[String], beginnings: &[&str]) -> Result<()> {
     let lines: Vec<&str> = text.lines().filter(|line| beginnings.iter().any(|begin| line.starts_with(begin))).collect();
     let is_told = |key: &String| lines.iter().any(|line| line.contains(kind) && line.contains(&format!("\"{key}\"")));
     let missing: Vec<&String> = keys.iter().filter(|key| !is_told(key)).collect();
-    ensure!(missing.is_empty(), "of {} objects it was not told {kind}: {missing:?}", missing.len());
+    ensure!(missing.is_empty(), "of {} objects it did not receive {kind}: {missing:?}", missing.len());
     Ok(())
 }
 
@@ -164,7 +164,7 @@ async fn run(ending: Ending) -> Result<()> {
     for (what, rest) in rests {
         let (deleted, others) = rest.await??;
         let names: Vec<String> = (0..COUNT).map(|number| format!("g{number}")).collect();
-        // kube-apiserver only ends the watches of a version that it does not serve any more. A client that is told all objects as
+        // kube-apiserver only ends the watches of a version that it does not serve any more. A client that receives all objects as
         // deleted must list when the version is served again.
         let (expected, messages): (Vec<String>, &[&str]) = match (ending, what) {
             (Ending::Version, "kube-apiserver") => (Vec::new(), &[]),
@@ -181,7 +181,7 @@ async fn run(ending: Ending) -> Result<()> {
     .await?;
     for (contender, informer) in running {
         let name = contender.name;
-        eventually(&format!("{name} is told that nothing is left"), PATIENCE, async || {
+        eventually(&format!("{name} learns that nothing is left"), PATIENCE, async || {
             informer.ensure_running()?;
             tells(&informer.text()?, "\"DELETED\"", &keys, &[EVENT, HANDLER])
         })

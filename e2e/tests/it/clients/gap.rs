@@ -2,42 +2,42 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use e2e::clients::log::{Step, Told};
+use e2e::clients::log::{ClientEventType, Step};
 use e2e::history::{Change, Gap, Kind};
 
-/// From what a client without selection was not told while it watched: what fieldcache itself knows only the outcome of.
+/// From what a client without selection did not receive while it watched: what fieldcache itself knows only the outcome of.
 ///
-/// A change that was not told lies in one gap with what followed it of the same object; a removal that a relist found lies in one
+/// A change that was not reported lies in one gap with what followed it of the same object; a removal that a relist found lies in one
 /// with the version that it came with, at which history has no removal of that object. What overlaps is one gap. There may be
 /// several: a kube-apiserver that has just started refuses the version of the list that it has just given, and is listed again.
 pub(crate) fn gaps(steps: &[Step], history: &[Change]) -> Vec<Gap> {
     let by_version: BTreeMap<u64, &Change> = history.iter().map(|change| (change.version, change)).collect();
     let mut missing: Vec<&Change> = Vec::new();
-    // By object: the versions and kinds of what was told as it happened, and the versions of removals that a relist found.
-    let mut lives: BTreeMap<&str, BTreeMap<u64, Told>> = BTreeMap::new();
+    // By object: the versions and kinds of what was reported as it happened, and the versions of removals that a relist found.
+    let mut lives: BTreeMap<&str, BTreeMap<u64, ClientEventType>> = BTreeMap::new();
     let mut stamped: BTreeSet<(&str, u64)> = BTreeSet::new();
     let mut rest = steps;
     while let [Step::Listed { version: Some(from), .. }, after @ ..] = rest {
         let length = after.iter().position(|step| matches!(step, Step::Listed { .. })).unwrap_or(after.len());
-        let mut told = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         for step in &after[..length] {
             let Step::Event(event) = step else { continue };
-            let is_removal = event.kind == Told::Kind(Kind::Deleted);
+            let is_removal = event.kind == ClientEventType::Kind(Kind::Deleted);
             let change = by_version.get(&event.version).filter(|change| change.key == event.key);
             if change.is_some_and(|change| change.after.is_none() == is_removal) {
-                told.insert(event.version);
+                reported.insert(event.version);
                 lives.entry(&event.key).or_default().insert(event.version, event.kind);
             } else {
                 stamped.insert((&event.key, event.version));
             }
         }
-        let last = told.last().copied().unwrap_or(*from);
-        let due = by_version.range(from + 1..last + 1).filter(|(version, _)| !told.contains(version));
+        let last = reported.last().copied().unwrap_or(*from);
+        let due = by_version.range(from + 1..last + 1).filter(|(version, _)| !reported.contains(version));
         missing.extend(due.map(|(_, change)| *change));
         rest = &after[length..];
     }
-    let untold = |change: &Change| {
-        let told = lives.get(change.key.as_str());
+    let unreported = |change: &Change| {
+        let seen = lives.get(change.key.as_str());
         let followed = by_version.range(change.version + 1..).find(|(_, later)| later.key == change.key);
         if change.after.is_some() {
             return Gap { before: change.version - 1, end: followed.map_or(change.version, |(version, _)| *version) };
@@ -49,16 +49,18 @@ pub(crate) fn gaps(steps: &[Step], history: &[Change]) -> Vec<Gap> {
             let between = by_version.range(from + 1..change.version).map(|(_, between)| between);
             !between.into_iter().any(|between| between.key == change.key && between.after.is_none())
         };
-        let replaced = told.and_then(|told| told.range(change.version..).next());
+        let replaced = seen.and_then(|seen| seen.range(change.version..).next());
         match (found.filter(is_of_this_life), replaced) {
             (Some(before), _) => Gap { before, end: change.version },
-            // Removed and created anew, which to a list is a change.
-            (None, Some((version, Told::Kind(Kind::Modified)))) => Gap { before: change.version - 1, end: *version },
+            // Removed and created again, which to a list is a change.
+            (None, Some((version, ClientEventType::Kind(Kind::Modified)))) => {
+                Gap { before: change.version - 1, end: *version }
+            }
             // Created and removed; what follows is an object of its own.
             (None, _) => Gap { before: change.version - 1, end: change.version },
         }
     };
-    let mut found: Vec<Gap> = missing.into_iter().map(untold).collect();
+    let mut found: Vec<Gap> = missing.into_iter().map(unreported).collect();
     found.sort_unstable_by_key(|gap| gap.before);
     let mut gaps: Vec<Gap> = Vec::new();
     for gap in found {
@@ -76,16 +78,21 @@ mod tests {
 
     use super::*;
     use e2e::clients::log::{Event, Objects};
-    use e2e::history::{told, transitions};
+    use e2e::history::{transitions, visible_changes};
     use e2e::random::Random;
     use e2e::selection::Selection;
 
-    /// What a client without selection is told after a list of version 2.
+    /// What a client without selection receives after a list of version 2.
     fn steps(changes: &[Change]) -> Vec<Step> {
         let list = Step::Listed { version: Some(2), objects: Objects::new() };
         let events = transitions(changes, &Selection::everything()).into_iter().filter(|event| event.version > 2);
         let event = |event: e2e::history::Transition| {
-            Step::Event(Event { kind: Told::Kind(event.kind), key: event.key, version: event.version, uid: event.uid })
+            Step::Event(Event {
+                kind: ClientEventType::Kind(event.kind),
+                key: event.key,
+                version: event.version,
+                uid: event.uid,
+            })
         };
         std::iter::once(list).chain(events.map(event)).collect()
     }
@@ -99,16 +106,16 @@ mod tests {
         rows.iter().enumerate().map(change).collect()
     }
 
-    /// What is told with these gaps is told with those that are found in it, and these are found.
+    /// What is reported with these gaps is reported with those that are found in it, and these are found.
     fn assert_found(history: &[Change], is: &[Gap], expected: &[Gap], why: &str) {
-        let as_told = steps(&told(history, is));
-        let found = gaps(&as_told, history);
+        let as_reported = steps(&visible_changes(history, is));
+        let found = gaps(&as_reported, history);
         assert_eq!(found, expected, "{why}");
-        assert_eq!(steps(&told(history, &found)), as_told, "{why}");
+        assert_eq!(steps(&visible_changes(history, &found)), as_reported, "{why}");
     }
 
     #[test]
-    fn a_gap_is_found_from_what_was_not_told() {
+    fn a_gap_is_found_from_changes_that_were_not_reported() {
         let history = history(&[
             ("a", true),
             ("b", true),
@@ -124,7 +131,7 @@ mod tests {
             ("d", false),
         ]);
         assert_found(&history, &[], &[], "nothing is missing");
-        let why = "the removal's version is the start, the last of a is the end; what was told alone after it belongs to no gap";
+        let why = "the removal's version is the start, the last of a is the end; what was reported alone after it belongs to no gap";
         assert_found(&history, &[Gap { before: 4, end: 9 }], &[Gap { before: 4, end: 8 }], why);
     }
 
@@ -165,13 +172,13 @@ mod tests {
             ("a", true),
             ("d", true),
         ]);
-        let why = "b is told as changed, d only when it comes again";
+        let why = "b is reported as changed, d only when it comes again";
         assert_found(&history, &[Gap { before: 3, end: 8 }], &[Gap { before: 3, end: 8 }], why);
     }
 
-    /// Whatever happens and wherever the gaps are, what is found explains what was told.
+    /// Whatever happens and wherever the gaps are, what is found explains what was reported.
     #[test]
-    fn gaps_found_explain_what_was_told() {
+    fn gaps_found_explain_what_was_reported() {
         for seed in 0..2_000 {
             let mut random = Random::of(seed, 0);
             let mut exists = [true; 5];
@@ -192,9 +199,13 @@ mod tests {
                 is.push(Gap { before, end });
             }
             is.retain(|gap| gap.end < 45);
-            let as_told = steps(&told(&history, &is));
-            let found = gaps(&as_told, &history);
-            assert_eq!(steps(&told(&history, &found)), as_told, "seed {seed}: found {found:?}, is {is:?}: {rows:?}");
+            let as_reported = steps(&visible_changes(&history, &is));
+            let found = gaps(&as_reported, &history);
+            assert_eq!(
+                steps(&visible_changes(&history, &found)),
+                as_reported,
+                "seed {seed}: found {found:?}, is {is:?}: {rows:?}"
+            );
         }
     }
 }

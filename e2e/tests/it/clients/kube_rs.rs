@@ -38,13 +38,13 @@ pub(crate) fn start(
     contender: &Contender,
     said: &Said,
 ) -> Result<(JoinHandle<Result<()>>, Held)> {
-    let asked = said.clone();
+    let requested = said.clone();
     let say_request = MapRequestLayer::new(move |request: http::Request<Body>| {
         let query = request.uri().query().unwrap_or_default();
         let is_watch = query.contains("watch=true");
         let verb = if is_watch { "watch" } else { "list" };
         let is_streaming = query.contains("sendInitialEvents=true");
-        asked.say(&json!({ "request": { "verb": verb, "query": query, "sendInitialEvents": is_streaming } }));
+        requested.say(&json!({ "request": { "verb": verb, "query": query, "sendInitialEvents": is_streaming } }));
         request
     });
     let config = Config::new(address.parse()?);
@@ -93,9 +93,9 @@ where
     let held =
         move || reader.state().iter().map(|object| (key(object.as_ref()), json!(object.resource_version()))).collect();
     let task = spawn_local(async move {
-        let mut told = std::pin::pin!(watcher(api, settings).default_backoff().reflect(writer));
+        let mut reported = std::pin::pin!(watcher(api, settings).default_backoff().reflect(writer));
         let mut listing = BTreeMap::new();
-        while let Some(event) = told.next().await {
+        while let Some(event) = reported.next().await {
             match event {
                 Ok(Event::Init) => listing.clear(),
                 Ok(Event::InitApply(object)) => {

@@ -1,18 +1,18 @@
 //! Real, unmodified clients through fieldcache: after 5,000 random changes of each resource, with objects entering and leaving what
-//! they select, through a restart of fieldcache and one of kube-apiserver, each holds what kube-apiserver lists and was told what happened.
+//! they select, through a restart of fieldcache and one of kube-apiserver, each holds what kube-apiserver lists and received what happened.
 //!
-//! Which fault may force which list anew:
+//! Which fault may force which list again:
 //! - **The restart of fieldcache** forces one, of every client. The new process begins its history with the list it reads at its start;
 //!   every client has seen only what was before, for changes go on meanwhile; so its resumed watch is answered "too old" (410).
-//! - **The restart of kube-apiserver** forces none. fieldcache has to list anew, for the watch cache of the new kube-apiserver begins
+//! - **The restart of kube-apiserver** forces none. fieldcache has to list again, for the watch cache of the new kube-apiserver begins
 //!   with the list of its start. But it makes the difference a part of its own history, and no watch of a client ends. What an
-//!   object went through in between is told by its outcome: those versions are found by a client without selection, must lie around
+//!   object went through in between is reported by its outcome: those versions are found by a client without selection, must lie around
 //!   the restart, and then bind all others exactly. One exception: a client that does not ask for bookmarks (the JavaScript one) and
-//!   whose watch runs out when the last event it was told lies among those versions must list, since what it may have seen at such a
+//!   whose watch runs out when the last event it received lies among those versions must list, since what it may have seen at such a
 //!   version of kube-apiserver itself is not known; with bookmarks, one that comes with those events leads out.
 //!
 //! [`run`] is the run, [`gap`] finds what fieldcache knew the outcome of only, [`contenders`] who takes part, `e2e::workload` what is written, `e2e::history` what truly happened (from etcd),
-//! `e2e::clients::judge` whether a client was told it. [`ends`] is what they hold when a resource has ended.
+//! `e2e::clients::judge` whether a client received it. [`ends`] is what they hold when a resource has ended.
 
 mod contenders;
 mod ends;
@@ -41,7 +41,7 @@ const FEWER_RESUMED: usize = 2;
 /// The same.
 const FEWER_EVENTS: usize = 80;
 
-#[expect(clippy::print_stdout, reason = "figures for whoever reads the test's output")]
+#[expect(clippy::print_stdout, reason = "figures for readers of the test's output")]
 fn say(what: &str) {
     println!("clients: {what}");
 }
@@ -53,7 +53,7 @@ fn judged(name: &str) -> Result<()> {
     let (contender, log) = (&finished.contender, &finished.log);
     let transitions = run::expected(outcome, contender);
     say(&format!(
-        "{name}: {} transitions, {} events told, {} lists, {} watches from a version, {} errors met: {:?}",
+        "{name}: {} transitions, {} events reported, {} lists, {} watches from a version, {} errors met: {:?}",
         transitions.len(),
         log.events(),
         log.lists(),

@@ -1,6 +1,6 @@
 //! The barest client: LIST, WATCH from there, WATCH again from the last version, LIST again when that is too old; no library.
 //!
-//! It has no selection, so what it was not told is what fieldcache itself could not know.
+//! It has no selection, so what it did not receive is what fieldcache itself could not know.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -46,14 +46,14 @@ pub(crate) async fn follow(client: Client, path: String, said: Said) -> Result<(
             }
         };
         said.say(&json!({ "request": { "verb": "watch", "resourceVersion": from, "sendInitialEvents": false } }));
-        let asked = format!("{path}?watch=1&allowWatchBookmarks=true&resourceVersion={from}");
-        let mut watch = eventually("the watch", AWAY, async || client.watch(&asked).await).await?;
+        let requested = format!("{path}?watch=1&allowWatchBookmarks=true&resourceVersion={from}");
+        let mut watch = eventually("the watch", AWAY, async || client.watch(&requested).await).await?;
         version = Some(from);
         // A broken connection is an end like any other.
         while let Ok(Next::Line(line)) = watch.next(AWAY).await {
-            let told: Value = serde_json::from_slice(&line)?;
-            let object = &told["object"];
-            let kind = text(&told["type"]);
+            let reported: Value = serde_json::from_slice(&line)?;
+            let object = &reported["object"];
+            let kind = text(&reported["type"]);
             if kind == "ERROR" {
                 said.say(&json!({ "error": object["message"] }));
                 ensure!(object["code"] == 410, "{object}");

@@ -15,7 +15,7 @@ use e2e::clients::{Toolkit, follow, write_kubeconfigs};
 use e2e::control_plane::{ControlPlane, Settings};
 use e2e::eventually::eventually;
 use e2e::fieldcache::Fieldcache;
-use e2e::history::{Change, Gap, Recorder, Transition, told, transitions};
+use e2e::history::{Change, Gap, Recorder, Transition, transitions, visible_changes};
 use e2e::http::Client;
 use e2e::objects;
 use e2e::process::Process;
@@ -367,9 +367,9 @@ async fn truth(client: &Client, contender: &Contender) -> Result<Objects> {
     list["items"].as_array().context("a list has items")?.iter().map(pair).collect()
 }
 
-/// The transitions that a client was to be told.
+/// The transitions that a client was to receive.
 pub(crate) fn expected(outcome: &Outcome, contender: &Contender) -> Vec<Transition> {
     let plural = contender.resource.plural();
-    let changes = told(&outcome.histories[plural], &outcome.gaps[plural]);
+    let changes = visible_changes(&outcome.histories[plural], &outcome.gaps[plural]);
     transitions(&changes, &contender.selection)
 }

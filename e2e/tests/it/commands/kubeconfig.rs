@@ -51,8 +51,8 @@ async fn a_kubeconfig_for_a_view_reads_with_a_certificate_or_a_token() -> Result
     ensure!(document["contexts"][0]["context"]["namespace"] == "team-b", "{document}");
     ensure!(document["users"][0]["user"] == own["users"][0]["user"], "{document}");
 
-    // ServiceAccounts: a token that is asked for, and one in a file that the kubelet keeps.
-    ensure!(administrator.succeed(&read("--service-account team-a/reader")).await? == expected, "a token asked for");
+    // ServiceAccounts: a token that is requested, and one in a file that the kubelet keeps.
+    ensure!(administrator.succeed(&read("--service-account team-a/reader")).await? == expected, "a token requested");
     let refused = administrator.run(&read("--service-account team-a/nobody")).await?;
     ensure!(refused.stderr.contains("system:serviceaccount:team-a:nobody"), "{refused:?}");
     let gone = ["ServiceAccount gone in namespace team-a", "\"gone\" not found"];

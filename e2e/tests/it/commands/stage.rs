@@ -1,6 +1,6 @@
 //! A cluster with shirts, people and ServiceAccounts, and an operator that serves shirts and Pods.
 //!
-//! The operator is told which resources to keep, and its Lease is somebody else's for as long as a test lasts: it serves and writes
+//! The operator is configured which resources to keep, and its Lease is somebody else's for as long as a test lasts: it serves and writes
 //! no status, so that tests can write those of Views by hand.
 
 use std::path::Path;
@@ -140,7 +140,7 @@ impl Stage {
         Ok(folder)
     }
 
-    /// Makes a View of all shirts that nobody has looked at yet.
+    /// Makes a View of all shirts that no client has read yet.
     pub(crate) async fn create_view(&self, administrator: &Shell, name: &str) -> Result<()> {
         let view = json!({
             "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View", "metadata": { "name": name },

@@ -83,8 +83,8 @@ impl Backend {
     pub(crate) async fn put(&self, path: &str, object: &Value) -> Result<()> {
         match self {
             Backend::Cluster { writer, .. } => {
-                let asked = Request::new(Method::POST, path).json(object);
-                let answer = writer.send(asked).await?;
+                let requested = Request::new(Method::POST, path).json(object);
+                let answer = writer.send(requested).await?;
                 if answer.status.as_u16() != 409 {
                     answer.success().with_context(|| format!("creating {}", name(object)))?;
                     return Ok(());
@@ -100,7 +100,7 @@ impl Backend {
                 .await?;
             }
             Backend::Folder { folder, .. } => {
-                // Renamed into place, so that nobody reads half a file.
+                // Renamed into place, so that no client reads half a file.
                 let staged = folder.write("staged", object.to_string())?;
                 fs::rename(staged, file(folder, object))?;
             }

@@ -1,4 +1,4 @@
-//! Built-in types (E12, E13): every candidate label on every kind of the table, asked on both sides.
+//! Built-in types (E12, E13): every candidate label on every kind of the table, queried on both sides.
 //!
 //! kube-apiserver is the table: what it accepts and selects has to be accepted and select the same here, and what it refuses has to be
 //! refused in its words. All its APIs are switched on, so that the beta kinds of the table are there.

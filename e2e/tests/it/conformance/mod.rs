@@ -13,7 +13,7 @@
 //!
 //! O6 and D1 are about a feature gate that is locked since Kubernetes 1.32; there is nothing to switch off.
 
-#![expect(clippy::print_stdout, reason = "each case says in a line what it asked")]
+#![expect(clippy::print_stdout, reason = "each case says in a line what it requested")]
 
 mod backend;
 mod built_in;

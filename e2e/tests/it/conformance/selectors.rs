@@ -136,11 +136,11 @@ async fn grammar_that_is_refused(backend: &Backend, group: &str, path: &str) -> 
         ("spec=X", "field label not supported: spec"),
     ];
     for (selector, message) in rows {
-        let asked = query(path, selector, "", "");
-        refused(&client, &asked, 400, message).await?;
-        refused(&client, &format!("{asked}&watch=1"), 400, message).await?;
+        let requested = query(path, selector, "", "");
+        refused(&client, &requested, 400, message).await?;
+        refused(&client, &format!("{requested}&watch=1"), 400, message).await?;
         if let Backend::Cluster { writer, .. } = backend {
-            let (theirs, ours) = (writer.get(&asked).await?, client.get(&asked).await?);
+            let (theirs, ours) = (writer.get(&requested).await?, client.get(&requested).await?);
             ensure!(theirs.status == ours.status, "{selector}: {} <> {}", theirs.status, ours.status);
             compare::equal("kube-apiserver", &theirs.json()?, "fieldcache", &ours.json()?).context(selector)?;
         }
@@ -213,7 +213,7 @@ async fn pages(backend: &Backend, path: &str) -> Result<()> {
         }
         ensure!(seen == expected, "{selector} by {limit}: {seen:?}");
     }
-    // Without a selector what remains is told.
+    // Without a selector what remains is reported.
     let list = client.get_json(&format!("{path}?limit=2")).await?;
     ensure!(list["metadata"]["remainingItemCount"] == 4, "{}", list["metadata"]);
     Ok(())

@@ -1,4 +1,4 @@
-//! What the value of a field is (G1, E1 to E3, E5, E17 to E20): asked with `=` and `!=`, from a cluster and from a folder.
+//! What the value of a field is (G1, E1 to E3, E5, E17 to E20): queried with `=` and `!=`, from a cluster and from a folder.
 
 use anyhow::{Context, Result, ensure};
 use e2e::eventually::eventually;
@@ -193,7 +193,7 @@ async fn defaults(backend: &Backend) -> Result<usize> {
         ("spec.child.color=", &["bare", "nulls", "without"]),
         ("spec.later=", &["bare", "child", "nulls", "without"]),
     ];
-    let asked = selects(backend, &group, &objects, &rows).await?;
+    let requested = selects(backend, &group, &objects, &rows).await?;
 
     // A default that comes later is given to objects that are older, without a write to them.
     backend.put(e2e::objects::DEFINITIONS, &things(&group, properties(true), &fields)).await?;
@@ -201,7 +201,7 @@ async fn defaults(backend: &Backend) -> Result<usize> {
     lists(&client, &query(&collection(&group), "spec.later=now", "", ""), &["bare", "child", "nulls"]).await?;
     lists(&client, &query(&collection(&group), "spec.later=", "", ""), &["without"]).await?;
 
-    // Also one of a field that nobody selects: what is served is what the server would serve.
+    // Also one of a field that no client selects: what is served is what the server would serve.
     let mut unselected = properties(true);
     unselected["other"]["default"] = "given".into();
     backend.put(e2e::objects::DEFINITIONS, &things(&group, unselected, &fields)).await?;
@@ -216,7 +216,7 @@ async fn defaults(backend: &Backend) -> Result<usize> {
         Ok(())
     })
     .await?;
-    Ok(asked + 2)
+    Ok(requested + 2)
 }
 
 /// E17 as far as API servers can evaluate the names, E18, E19.
@@ -233,7 +233,7 @@ async fn names_and_maps(backend: &Backend) -> Result<usize> {
         "apiVersion": { "type": "string" }, "kind": { "type": "string" },
         "spec": { "type": "object", "properties": properties },
     } });
-    let mut asked = 0;
+    let mut requested = 0;
     // Eight at a time.
     for chunk in [&odd[..5], &odd[5..]] {
         let paths: Vec<String> = chunk.iter().map(|name| format!(".spec.{name}")).collect();
@@ -256,9 +256,9 @@ async fn names_and_maps(backend: &Backend) -> Result<usize> {
             backend.client().get_json(&query(&collection(&group), rows[0].0, "", "")).await
         })
         .await?;
-        asked += selects(backend, &group, &objects, &rows).await?;
+        requested += selects(backend, &group, &objects, &rows).await?;
     }
-    Ok(asked)
+    Ok(requested)
 }
 
 /// E17, the names that API servers fail on: a folder shows that they are plain keys here.
@@ -303,8 +303,8 @@ async fn refused_objects_are_not_served(backend: &Backend) -> Result<()> {
     for (name, _) in &wrong {
         let file = format!("wrong-{name}.json");
         eventually(&format!("{file} is reported"), SOON, async || {
-            let told = backend.fieldcache().process().stderr()?;
-            ensure!(told.contains(&file), "told: {told}");
+            let reported = backend.fieldcache().process().stderr()?;
+            ensure!(reported.contains(&file), "reported: {reported}");
             Ok(())
         })
         .await?;
@@ -362,7 +362,7 @@ async fn formats(backend: &Backend) -> Result<usize> {
     ];
     // The row with an unescaped `=` is refused, not empty.
     let answered: Vec<(&str, &[&str])> = rows.into_iter().filter(|(row, _)| *row != "spec.bytes=aGVsbG8=").collect();
-    let asked = selects(backend, &group, &objects, &answered).await?;
+    let requested = selects(backend, &group, &objects, &answered).await?;
     let client = backend.client();
     let unescaped = query(&collection(&group), "spec.bytes=aGVsbG8=", "", "");
     super::backend::refused(&client, &unescaped, 400, "invalid field selector: unescaped character in value: 61")
@@ -388,7 +388,7 @@ async fn formats(backend: &Backend) -> Result<usize> {
     super::backend::follows(&mut watch, &[("ADDED", "more")]).await?;
     backend.put(&collection(&group), &labelled("more", "blue", json!({}))).await?;
     super::backend::follows(&mut watch, &[("DELETED", "more")]).await?;
-    Ok(asked + together.len())
+    Ok(requested + together.len())
 }
 
 /// E5: without a webhook, an object seen in another version has the defaults of its own version only.

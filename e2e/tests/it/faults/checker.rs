@@ -1,13 +1,13 @@
 //! The checker itself: it takes an honest recording as one, and finds every fault that is planted in it.
 //!
-//! Recordings are made from random histories, as an honest cache would have told them through a relist and a resumed watch; then one thing
+//! Recordings are made from random histories, as an honest cache would have sent them through a relist and a resumed watch; then one thing
 //! in one of them is made wrong. The message must name the client, the object and the version concerned.
 
 #![expect(clippy::panic, reason = "a recording that is not what the test made it is a mistake of the test")]
 
 use e2e::checker::story::Moment;
 use e2e::checker::truth::{Due, Truth};
-use e2e::checker::{Asked, Listed, Page, Seen, Step, Story, Told, check};
+use e2e::checker::{ClientEvent, Listed, Page, RequiredFreshness, Seen, Step, Story, check};
 use e2e::history::{Change, Gap, Kind};
 use e2e::random::Random;
 use e2e::selection::Selection;
@@ -65,20 +65,20 @@ impl Teller {
     }
 
     /// At the moment of a version; a version never comes before it is there.
-    fn tell(&mut self, at: u64, told: Told) {
+    fn record(&mut self, at: u64, event: ClientEvent) {
         self.now = self.now.max(at * 1000) + 2;
-        self.story.steps.push(Step { asked: self.now - 1, came: self.now, told });
+        self.story.steps.push(Step { requested_at: self.now - 1, received_at: self.now, event });
     }
 
-    fn list(&mut self, asked: Asked, version: u64, items: &[&Seen]) {
+    fn list(&mut self, required: RequiredFreshness, version: u64, items: &[&Seen]) {
         let items = items.iter().map(|seen| (*seen).clone()).collect();
-        self.tell(version, Told::Listed(Listed { asked, version, items, page: None, is_forwarded: false }));
+        self.record(version, ClientEvent::Listed(Listed { required, version, items, page: None, is_forwarded: false }));
     }
 
     fn events(&mut self, due: &[Due<'_>], from: u64, until: u64) {
         for due in due.iter().filter(|due| due.is_after(from) && due.version <= until && !due.fills_gap) {
             let seen = Seen { version: due.version, ..due.object.clone() };
-            self.tell(due.version, Told::Event { kind: due.kind, seen });
+            self.record(due.version, ClientEvent::Event { kind: due.kind, seen });
         }
     }
 }
@@ -92,65 +92,65 @@ fn record(seed: u64) -> Recording {
     let truth = Truth::new(&changes);
     let mut stories = Vec::new();
 
-    // An informer that lists, watches, resumes, and whose source was listed anew meanwhile.
+    // An informer that lists, watches, resumes, and whose source was listed again meanwhile.
     let blue = Selection::everything().field("spec.color", "blue");
     let selected = truth.selected(&blue);
     let due = selected.due(&[gap]);
     let mut informer = Teller::new("informer", blue, true);
-    informer.list(Asked::NotOlderThan(0), start, &selected.state(start));
-    informer.tell(start, Told::Watching { after: Some(start), not_older_than: 0, is_forwarded: false });
+    informer.list(RequiredFreshness::NotOlderThan(0), start, &selected.state(start));
+    informer.record(start, ClientEvent::Watching { after: Some(start), not_older_than: 0, is_forwarded: false });
     informer.events(&due, start, resumed);
-    informer.tell(resumed, Told::Bookmark { version: resumed, ends_initial: false });
-    informer.tell(resumed, Told::Ended);
-    informer.tell(resumed, Told::Watching { after: Some(resumed), not_older_than: 0, is_forwarded: false });
+    informer.record(resumed, ClientEvent::Bookmark { version: resumed, ends_initial: false });
+    informer.record(resumed, ClientEvent::Ended);
+    informer.record(resumed, ClientEvent::Watching { after: Some(resumed), not_older_than: 0, is_forwarded: false });
     informer.events(&due, resumed, gap.before);
-    informer.tell(gap.end, Told::Bookmark { version: gap.before, ends_initial: false });
+    informer.record(gap.end, ClientEvent::Bookmark { version: gap.before, ends_initial: false });
     let after_gap = due.iter().filter(|due| due.fills_gap || due.version > gap.before);
     for due in after_gap {
         let seen = Seen { version: due.version, ..due.object.clone() };
-        informer.tell(due.version.max(gap.end), Told::Event { kind: due.kind, seen });
+        informer.record(due.version.max(gap.end), ClientEvent::Event { kind: due.kind, seen });
     }
-    informer.tell(last, Told::Bookmark { version: last, ends_initial: false });
+    informer.record(last, ClientEvent::Bookmark { version: last, ends_initial: false });
     stories.push(informer.story);
 
     // One that begins with initial events, of everything.
     let everything = truth.selected(&Selection::everything());
     let due = everything.due(&[gap]);
     let mut streaming = Teller::new("streaming", Selection::everything(), true);
-    streaming.tell(start, Told::Watching { after: None, not_older_than: start, is_forwarded: false });
+    streaming.record(start, ClientEvent::Watching { after: None, not_older_than: start, is_forwarded: false });
     for seen in everything.state(start) {
-        streaming.tell(start, Told::Event { kind: Kind::Added, seen: seen.clone() });
+        streaming.record(start, ClientEvent::Event { kind: Kind::Added, seen: seen.clone() });
     }
-    streaming.tell(start, Told::Bookmark { version: start, ends_initial: true });
+    streaming.record(start, ClientEvent::Bookmark { version: start, ends_initial: true });
     streaming.events(&due, start, gap.before);
     for due in due.iter().filter(|due| due.fills_gap || due.version > gap.before) {
         let seen = Seen { version: due.version, ..due.object.clone() };
-        streaming.tell(due.version.max(gap.end), Told::Event { kind: due.kind, seen });
+        streaming.record(due.version.max(gap.end), ClientEvent::Event { kind: due.kind, seen });
     }
-    streaming.tell(last, Told::Bookmark { version: last, ends_initial: false });
+    streaming.record(last, ClientEvent::Bookmark { version: last, ends_initial: false });
     stories.push(streaming.story);
 
     // One that reads in all ways.
     let mut reader = Teller::new("reader", Selection::everything(), false);
     let state = everything.state(resumed);
     for (number, items) in state.chunks(2).enumerate() {
-        let asked = if number == 0 { Asked::Any } else { Asked::Continued };
+        let required = if number == 0 { RequiredFreshness::Any } else { RequiredFreshness::Continued };
         let shown = (number * 2 + items.len()).min(state.len());
         let is_last = shown == state.len();
         let page = Page { walk: 1, limit: 2, is_last, remaining: (!is_last).then(|| state.len() - shown) };
         let items = items.iter().map(|seen| (*seen).clone()).collect();
-        reader.tell(
+        reader.record(
             resumed,
-            Told::Listed(Listed { asked, version: resumed, items, page: Some(page), is_forwarded: false }),
+            ClientEvent::Listed(Listed { required, version: resumed, items, page: Some(page), is_forwarded: false }),
         );
     }
-    reader.list(Asked::Exact(start), start, &everything.state(start));
+    reader.list(RequiredFreshness::Exact(start), start, &everything.state(start));
     reader.now = reader.now.max(version(100) * 1000);
-    reader.list(Asked::Strong(version(100)), version(100), &everything.state(version(100)));
+    reader.list(RequiredFreshness::Strong(version(100)), version(100), &everything.state(version(100)));
     for key in ["left/a", "left/b", "right/c"] {
         let state = everything.state(version(100));
         let found = state.iter().find(|seen| seen.key == key).map(|seen| (*seen).clone());
-        reader.tell(version(100), Told::Got { asked: Asked::Any, key: key.to_owned(), found });
+        reader.record(version(100), ClientEvent::Got { required: RequiredFreshness::Any, key: key.to_owned(), found });
     }
     stories.push(reader.story);
     // That of the first list, the gap's, and one in which nothing changed.
@@ -172,42 +172,43 @@ fn honest_recordings_are_taken_as_honest() {
 /// Where a version is not served any more, a watch tells every object as deleted, and its client must list.
 #[test]
 fn the_end_of_a_version_is_taken_as_honest_if_it_is_complete() {
-    let ends = |seed: u64, left_out: usize, end: &[Told]| {
+    let ends = |seed: u64, left_out: usize, end: &[ClientEvent]| {
         let mut random = Random::of(seed, 0);
         let changes = history(&mut random);
         let (start, ended, last) = (changes[20].version, changes[40].version, changes[119].version);
         let truth = Truth::new(&changes);
         let selected = truth.selected(&Selection::everything());
         let mut informer = Teller::new("informer", Selection::everything(), true);
-        informer.list(Asked::NotOlderThan(0), start, &selected.state(start));
-        informer.tell(start, Told::Watching { after: Some(start), not_older_than: 0, is_forwarded: false });
+        informer.list(RequiredFreshness::NotOlderThan(0), start, &selected.state(start));
+        informer.record(start, ClientEvent::Watching { after: Some(start), not_older_than: 0, is_forwarded: false });
         informer.events(&selected.due(&[]), start, ended);
         for seen in selected.state(ended).into_iter().skip(left_out) {
             let seen = Seen { version: ended, ..seen.clone() };
-            informer.tell(ended, Told::Event { kind: Kind::Deleted, seen });
+            informer.record(ended, ClientEvent::Event { kind: Kind::Deleted, seen });
         }
-        for told in end {
-            informer.tell(ended, told.clone());
+        for event in end {
+            informer.record(ended, event.clone());
         }
-        informer.list(Asked::NotOlderThan(0), last, &selected.state(last));
+        informer.list(RequiredFreshness::NotOlderThan(0), last, &selected.state(last));
         check(&changes, &[start, last], &[informer.story]).complaints
     };
     for seed in 0..SEEDS {
         let of_the_version = |seed: u64| history(&mut Random::of(seed, 0))[40].version;
-        let resumed = || Told::Watching { after: Some(of_the_version(seed)), not_older_than: 0, is_forwarded: false };
-        let bookmark = || Told::Bookmark { version: of_the_version(seed), ends_initial: false };
-        assert_eq!(ends(seed, 0, &[Told::Expired]), Vec::<String>::new(), "seed {seed}");
-        assert_ne!(ends(seed, 1, &[Told::Expired]), Vec::<String>::new(), "seed {seed}: one is left out");
+        let resumed =
+            || ClientEvent::Watching { after: Some(of_the_version(seed)), not_older_than: 0, is_forwarded: false };
+        let bookmark = || ClientEvent::Bookmark { version: of_the_version(seed), ends_initial: false };
+        assert_eq!(ends(seed, 0, &[ClientEvent::Expired]), Vec::<String>::new(), "seed {seed}");
+        assert_ne!(ends(seed, 1, &[ClientEvent::Expired]), Vec::<String>::new(), "seed {seed}: one is left out");
         for left_out in 0..3 {
-            let cut = ends(seed, left_out, &[Told::Ended]);
+            let cut = ends(seed, left_out, &[ClientEvent::Ended]);
             assert_eq!(
                 cut,
                 Vec::<String>::new(),
                 "seed {seed}: the connection ended before {left_out} events and the 410"
             );
-            let refused = ends(seed, left_out, &[Told::Ended, resumed(), Told::Expired]);
+            let refused = ends(seed, left_out, &[ClientEvent::Ended, resumed(), ClientEvent::Expired]);
             assert_eq!(refused, Vec::<String>::new(), "seed {seed}: the resumption is refused");
-            let goes_on = ends(seed, left_out, &[Told::Ended, resumed(), bookmark()]);
+            let goes_on = ends(seed, left_out, &[ClientEvent::Ended, resumed(), bookmark()]);
             assert_ne!(goes_on, Vec::<String>::new(), "seed {seed}: the resumed watch goes on");
         }
     }
@@ -221,12 +222,12 @@ type Plant = fn(&mut Recording) -> Option<Planted>;
 /// The place of an event of the informer after its resumption and before the gap, of this kind.
 fn event(recording: &Recording, story: usize, wanted: impl Fn(&Kind, &Seen) -> bool) -> Option<usize> {
     let steps = &recording.stories[story].steps;
-    steps.iter().position(|step| matches!(&step.told, Told::Event { kind, seen } if wanted(kind, seen)))
+    steps.iter().position(|step| matches!(&step.event, ClientEvent::Event { kind, seen } if wanted(kind, seen)))
 }
 
 fn seen_at(recording: &mut Recording, story: usize, step: usize) -> (&mut Kind, &mut Seen) {
-    match &mut recording.stories[story].steps[step].told {
-        Told::Event { kind, seen } => (kind, seen),
+    match &mut recording.stories[story].steps[step].event {
+        ClientEvent::Event { kind, seen } => (kind, seen),
         other => panic!("{other:?} is no event"),
     }
 }
@@ -246,8 +247,8 @@ fn plain_event(recording: &Recording, story: usize, of: Kind) -> Option<usize> {
 }
 
 fn listed(recording: &mut Recording, story: usize, step: usize) -> &mut Listed {
-    match &mut recording.stories[story].steps[step].told {
-        Told::Listed(listed) => listed,
+    match &mut recording.stories[story].steps[step].event {
+        ClientEvent::Listed(listed) => listed,
         other => panic!("{other:?} is no list"),
     }
 }
@@ -261,7 +262,7 @@ fn every_planted_fault_is_found() {
             recording.stories[0].steps.remove(step);
             Some(said("informer", &seen))
         }),
-        ("the drop is hidden in what a relist could explain, but another client was told", |recording| {
+        ("the drop is hidden in what a relist could explain, but another client received it", |recording| {
             let gap_end = recording.relists[1];
             let before = recording.changes[60].version;
             let step = event(recording, 1, |_, seen| seen.version > before && seen.version < gap_end)?;
@@ -284,7 +285,7 @@ fn every_planted_fault_is_found() {
         ("an object is invented", |recording| {
             let step = plain_event(recording, 1, Kind::Modified)?;
             let mut invented = recording.stories[1].steps[step].clone();
-            let Told::Event { kind, seen } = &mut invented.told else { return None };
+            let ClientEvent::Event { kind, seen } = &mut invented.event else { return None };
             (*kind, seen.key) = (Kind::Added, "right/ghost".to_owned());
             let seen = seen.clone();
             recording.stories[1].steps.insert(step + 1, invented);
@@ -311,7 +312,7 @@ fn every_planted_fault_is_found() {
                 .map(|change| change.key.clone())
                 .collect();
             let step = recording.stories[1].steps.iter().position(|step| {
-                matches!(&step.told, Told::Event { kind: Kind::Deleted, seen } if seen.version == before && !keys.contains(&seen.key))
+                matches!(&step.event, ClientEvent::Event { kind: Kind::Deleted, seen } if seen.version == before && !keys.contains(&seen.key))
             })?;
             let seen = seen_at(recording, 1, step).1.clone();
             recording.stories[1].steps.remove(step);
@@ -322,13 +323,13 @@ fn every_planted_fault_is_found() {
             listed(recording, 0, 0).version = ahead;
             Some(vec!["informer".to_owned(), ahead.to_string()])
         }),
-        ("an exit is told as MODIFIED", |recording| {
+        ("an exit is reported as MODIFIED", |recording| {
             let step = plain_event(recording, 0, Kind::Deleted)?;
             let (kind, seen) = seen_at(recording, 0, step);
             *kind = Kind::Modified;
             Some(said("informer", &seen.clone()))
         }),
-        ("an entry is told as MODIFIED", |recording| {
+        ("an entry is reported as MODIFIED", |recording| {
             let step = plain_event(recording, 0, Kind::Added)?;
             let (kind, seen) = seen_at(recording, 0, step);
             *kind = Kind::Modified;
@@ -340,26 +341,26 @@ fn every_planted_fault_is_found() {
             seen.version -= 1;
             Some(said("informer", &seen.clone()))
         }),
-        ("what came between the watches is not told after the resumption", |recording| {
+        ("what came between the watches is not reported after the resumption", |recording| {
             let steps = &mut recording.stories[0].steps;
-            let resumed = steps.iter().rposition(|step| matches!(step.told, Told::Watching { .. })).unwrap();
-            let Told::Event { seen, .. } = steps.get(resumed + 1)?.told.clone() else { return None };
+            let resumed = steps.iter().rposition(|step| matches!(step.event, ClientEvent::Watching { .. })).unwrap();
+            let ClientEvent::Event { seen, .. } = steps.get(resumed + 1)?.event.clone() else { return None };
             steps.remove(resumed + 1);
             Some(said("informer", &seen))
         }),
-        ("what was told before the resumption is told again", |recording| {
+        ("what was reported before the resumption is reported again", |recording| {
             let steps = &mut recording.stories[0].steps;
-            let ended = steps.iter().position(|step| matches!(step.told, Told::Ended)).unwrap();
-            let Told::Event { seen, .. } = steps[ended - 2].told.clone() else { return None };
+            let ended = steps.iter().position(|step| matches!(step.event, ClientEvent::Ended)).unwrap();
+            let ClientEvent::Event { seen, .. } = steps[ended - 2].event.clone() else { return None };
             let again = steps[ended - 2].clone();
             steps.insert(ended + 2, again);
             Some(said("informer", &seen))
         }),
-        ("a bookmark is ahead of what was told", |recording| {
+        ("a bookmark is ahead of what was reported", |recording| {
             let step = plain_event(recording, 1, Kind::Modified)?;
             let version = recording.changes[56].version;
             let mut bookmark = recording.stories[1].steps[step].clone();
-            bookmark.told = Told::Bookmark { version, ends_initial: false };
+            bookmark.event = ClientEvent::Bookmark { version, ends_initial: false };
             recording.stories[1].steps.insert(step, bookmark);
             Some(vec!["streaming".to_owned(), version.to_string()])
         }),
@@ -367,7 +368,7 @@ fn every_planted_fault_is_found() {
             let step = plain_event(recording, 1, Kind::Modified)?;
             let version = recording.changes[22].version;
             let mut bookmark = recording.stories[1].steps[step].clone();
-            bookmark.told = Told::Bookmark { version, ends_initial: false };
+            bookmark.event = ClientEvent::Bookmark { version, ends_initial: false };
             recording.stories[1].steps.insert(step, bookmark);
             Some(vec!["streaming".to_owned(), version.to_string()])
         }),
@@ -378,12 +379,14 @@ fn every_planted_fault_is_found() {
             Some(said("informer", &seen.clone()))
         }),
         ("initial events lack an object", |recording| {
-            let Told::Event { seen, .. } = recording.stories[1].steps.remove(1).told else { return None };
+            let ClientEvent::Event { seen, .. } = recording.stories[1].steps.remove(1).event else { return None };
             Some(said("streaming", &seen))
         }),
-        ("initial events are older than was asked for", |recording| {
+        ("initial events are older than was requested", |recording| {
             let version = recording.changes[25].version;
-            let Told::Watching { not_older_than, .. } = &mut recording.stories[1].steps[0].told else { return None };
+            let ClientEvent::Watching { not_older_than, .. } = &mut recording.stories[1].steps[0].event else {
+                return None;
+            };
             *not_older_than = version;
             Some(vec!["streaming".to_owned(), version.to_string()])
         }),
@@ -397,32 +400,42 @@ fn every_planted_fault_is_found() {
             Some(said("reader", &seen))
         }),
         ("a Strong list is older than its request", |recording| {
-            let step = recording.stories[2]
-                .steps
-                .iter()
-                .position(|step| matches!(step.told, Told::Listed(Listed { asked: Asked::Strong(_), .. })))?;
+            let step = recording.stories[2].steps.iter().position(|step| {
+                matches!(step.event, ClientEvent::Listed(Listed { required: RequiredFreshness::Strong(_), .. }))
+            })?;
             let version = recording.changes[101].version;
-            listed(recording, 2, step).asked = Asked::Strong(version);
+            listed(recording, 2, step).required = RequiredFreshness::Strong(version);
             Some(vec!["reader".to_owned(), version.to_string()])
         }),
-        ("a list shows less than somebody was told before", |recording| {
+        ("a list shows less than somebody received before", |recording| {
             let changes = &recording.changes;
             let old = changes[99].version;
             let truth = Truth::new(changes);
             let items = truth.selected(&Selection::everything()).state(old).into_iter().cloned().collect();
             let last = recording.stories[2].steps.last()?.clone();
-            let told = Told::Listed(Listed { asked: Asked::Any, version: old, items, page: None, is_forwarded: false });
-            recording.stories[2].steps.push(Step { asked: last.came + 1, came: last.came + 2, told });
+            let event = ClientEvent::Listed(Listed {
+                required: RequiredFreshness::Any,
+                version: old,
+                items,
+                page: None,
+                is_forwarded: false,
+            });
+            recording.stories[2].steps.push(Step {
+                requested_at: last.received_at + 1,
+                received_at: last.received_at + 2,
+                event,
+            });
             Some(vec!["reader".to_owned(), old.to_string(), recording.changes[100].version.to_string()])
         }),
         ("a get shows what is not so any more", |recording| {
             let (changes, last) = (&recording.changes, recording.changes[100].version);
             let truth = Truth::new(changes);
-            let step = recording.stories[2].steps.iter().position(|step| matches!(step.told, Told::Got { .. }))?;
-            let Told::Got { key, .. } = recording.stories[2].steps[step].told.clone() else { return None };
+            let step =
+                recording.stories[2].steps.iter().position(|step| matches!(step.event, ClientEvent::Got { .. }))?;
+            let ClientEvent::Got { key, .. } = recording.stories[2].steps[step].event.clone() else { return None };
             let states: Vec<_> = truth.of_key(&key).filter(|(version, _)| *version <= last).collect();
             let stale = states.iter().rev().skip(1).find_map(|(_, state)| state.cloned())?;
-            let Told::Got { found, .. } = &mut recording.stories[2].steps[step].told else { return None };
+            let ClientEvent::Got { found, .. } = &mut recording.stories[2].steps[step].event else { return None };
             *found = Some(stale.clone());
             Some(said("reader", &stale))
         }),

@@ -1,6 +1,6 @@
 //! What a selection says and does, and what it makes of a history.
 
-use e2e::history::{Change, Gap, Kind, Transition, told, transitions};
+use e2e::history::{Change, Gap, Kind, Transition, transitions, visible_changes};
 use e2e::selection::Selection;
 use serde_json::json;
 
@@ -54,7 +54,7 @@ fn a_gap_shows_only_its_outcome() {
         (9, "flashes", ""),
         (10, "stays", "blue"),
     ];
-    let changes = told(&history(&rows), &[Gap { before: 3, end: 9 }]);
+    let changes = visible_changes(&history(&rows), &[Gap { before: 3, end: 9 }]);
     let expected = [
         (Kind::Added, "stays", 1),
         (Kind::Added, "changes", 2),
@@ -65,7 +65,7 @@ fn a_gap_shows_only_its_outcome() {
         (Kind::Modified, "stays", 10),
     ];
     assert_eq!(shown(&transitions(&changes, &everything)), expected);
-    assert_eq!(told(&history(&rows), &[]).len(), rows.len());
+    assert_eq!(visible_changes(&history(&rows), &[]).len(), rows.len());
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! fieldcache through faults: what can go wrong around it goes wrong, and a checker that knows the true history judges what clients
-//! were told.
+//! received.
 
 mod checker;
 mod history;
@@ -9,7 +9,7 @@ mod random;
 use anyhow::{Context, Result};
 use tokio::task::LocalSet;
 
-#[expect(clippy::print_stdout, reason = "figures for whoever reads the test's output")]
+#[expect(clippy::print_stdout, reason = "figures for readers of the test's output")]
 fn say(what: &str) {
     println!("faults: {what}");
 }

@@ -1,4 +1,4 @@
-//! Every fault by its name: it is met, everybody is told what happened nevertheless, and is up to date soon after.
+//! Every fault by its name: it is met, every client nevertheless receives what happened, and is up to date soon after.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -140,7 +140,7 @@ fn each_fault_of_the_control_plane() -> Result<()> {
     for (number, (fault, lasts)) in rows.iter().enumerate() {
         schedules.push(schedule(number as u64, Fault::System(*fault), *lasts, With::Alone));
     }
-    // Compaction is felt by whoever has to begin anew just then.
+    // Compaction affects any client that has to begin again just then.
     for schedule in &mut schedules[..1] {
         let mut compact = schedule.faults[0];
         (compact.fault, compact.lasts) = (Fault::System(SystemFault::Compact), Duration::ZERO);
@@ -158,13 +158,13 @@ fn cut_after(blind: &Timed) -> Timed {
     Timed { at, lasts: Duration::ZERO, fault: Fault::Line(Side::Source, LineFault::Cut) }
 }
 
-/// What happened while fieldcache could see nothing, and what kube-apiserver cannot tell it any more: only the outcome is told, by a list.
+/// What happened while fieldcache could see nothing, and what kube-apiserver can no longer report to it: only the outcome is reported, by a list.
 #[test]
-fn what_was_missed_is_told_by_its_outcome() -> Result<()> {
+fn missed_changes_are_reported_by_their_outcome() -> Result<()> {
     let rows = [LineFault::Refuse(What::Everything, 429, Some(1)), LineFault::Refuse(What::Everything, 503, None)];
     let blind = |(number, line): (usize, LineFault)| {
         let mut schedule = Schedule::of(number as u64, Fault::Line(Side::Source, line), Duration::from_secs(14));
-        // Something has to be missed before it: its watch cache begins anew with what there is then.
+        // Something has to be missed before it: its watch cache begins again with what there is then.
         let (at, lasts) = (Duration::from_secs(6), Duration::from_millis(500));
         schedule.faults.push(cut_after(&schedule.faults[0]));
         schedule.faults.push(Timed { at, lasts, fault: Fault::System(SystemFault::KillApiserver) });
@@ -173,7 +173,7 @@ fn what_was_missed_is_told_by_its_outcome() -> Result<()> {
     let summary = alone(heavy(rows.into_iter().enumerate().map(blind).collect(), COMPANY, &say))?;
     say(&format!("named: {summary}\n{}", summary.by_kind()));
     summary.judged()?;
-    ensure!(summary.gaps >= rows.len(), "only {} gaps: everything was told", summary.gaps);
+    ensure!(summary.gaps >= rows.len(), "only {} gaps: everything was reported", summary.gaps);
     Ok(())
 }
 
@@ -196,7 +196,7 @@ fn gzip_of_several_members_is_handed_on_as_it_is() -> Result<()> {
     })
 }
 
-/// The checker is not only right about recordings: told a lie on the line, it finds that a client was told it.
+/// The checker is not only right about recordings: with a lie on the line, it finds that a client received it.
 #[test]
 fn a_lie_on_the_line_is_found() -> Result<()> {
     alone(async {

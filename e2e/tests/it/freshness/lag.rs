@@ -96,14 +96,14 @@ async fn quiet_events_are_served_while_the_cluster_goes_on() -> Result<()> {
     })
     .await?;
     let began = std::time::Instant::now();
-    let mut asked = 0;
+    let mut requested = 0;
     eventually("quiet for several times the accepted lag", SOON, async || {
         write_elsewhere(&writer, &namespace).await?;
         let (status, text) = listed(&reader, &events).await?;
         if status != 200 {
-            return Ok(Err(anyhow::anyhow!("{status} after {:?} and {asked} requests: {text}", began.elapsed())));
+            return Ok(Err(anyhow::anyhow!("{status} after {:?} and {requested} requests: {text}", began.elapsed())));
         }
-        asked += 1;
+        requested += 1;
         ensure!(began.elapsed() > Duration::from_secs(30), "not yet");
         Ok(Ok(()))
     })
@@ -142,7 +142,7 @@ async fn a_store_without_progress_is_rejected_and_recovers() -> Result<()> {
         })
         .await?;
     }
-    // Nothing happens, longer than the accepted lag: proofs are asked for in time.
+    // Nothing happens, longer than the accepted lag: proofs are requested in time.
     let began = std::time::Instant::now();
     eventually("quiet for longer than that", SOON, async || {
         for fieldcache in [&near, &far] {

@@ -12,7 +12,7 @@ use e2e::http::Client;
 use e2e::{fixtures, objects, unique};
 use serde_json::{Value, json};
 
-/// Shirts of a group that nobody else uses.
+/// Shirts of a group that no other test uses.
 pub(crate) struct Shirts {
     pub(crate) group: String,
     pub(crate) collection: String,
@@ -35,7 +35,7 @@ impl Shirts {
         version(&objects::create(client, &self.collection, &object).await?)
     }
 
-    /// Colors one anew and gives its version.
+    /// Colors one again and gives its version.
     async fn color(&self, client: &Client, name: &str, color: &str) -> Result<u64> {
         let patch = json!({ "spec": { "color": color } });
         version(&objects::merge(client, &format!("{}/{name}", self.collection), &patch).await?)

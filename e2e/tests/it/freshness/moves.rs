@@ -1,5 +1,5 @@
 //! Unmodified informers that are moved between two replicas of fieldcache and kube-apiserver, as behind a load balancer: they
-//! go on from where they were, whoever answers.
+//! go on from where they were, whichever server answers.
 
 use std::cell::{Ref, RefCell};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ use super::{Shirts, version};
 
 /// Moves of all informers together.
 const MOVES: usize = 200;
-/// client-go lists anew after a watch that told nothing and was shorter than a second, whoever ended it.
+/// client-go lists again after a watch that reported nothing and was shorter than a second, whichever side ended it.
 const BETWEEN_MOVES: Duration = Duration::from_millis(1_100);
 const SOON: Duration = Duration::from_secs(60);
 
@@ -33,7 +33,7 @@ struct Informer {
     said: RefCell<Said>,
 }
 
-/// What an informer said so far: how it asked, and what came.
+/// What an informer said so far: its requests and what came.
 #[derive(Default)]
 struct Said {
     /// So much of its output was read. It is long, and the relays run on the same thread: nothing is read twice.
@@ -45,7 +45,7 @@ struct Said {
     refused: Vec<Value>,
     /// Versions, as they came over the wire.
     events: Vec<u64>,
-    /// The newest version that its handlers were told of: its store is as new.
+    /// The newest version that its handlers received: its store is as new.
     handled: u64,
     store: Option<Value>,
 }
@@ -76,7 +76,7 @@ impl Said {
             self.watching_since = (is_watch && status == Some(200)).then(Instant::now);
             match status {
                 Some(200) if is_watch && request["sendInitialEvents"] == false => self.resumed += 1,
-                // A connection that was cut while it asked says nothing of the servers.
+                // A connection that was cut during the request says nothing of the servers.
                 Some(200) | None => {}
                 Some(_) => self.refused.push(request.clone()),
             }
@@ -112,7 +112,7 @@ async fn truth(client: &Client, path: &str) -> Result<Value> {
     Ok(found)
 }
 
-/// Changes ConfigMaps without a pause until it is told to end.
+/// Changes ConfigMaps without a pause until it is stopped.
 async fn churn(writer: Client, collection: String, ends: watch::Receiver<bool>) -> Result<()> {
     for number in 0_u64.. {
         if *ends.borrow() {
@@ -259,9 +259,9 @@ async fn informers_move_two_hundred_times_without_a_refusal_or_a_relist() -> Res
         let newest =
             expected.as_object().into_iter().flatten().filter_map(|(_, text)| text.as_str()?.parse().ok()).max();
         let newest: u64 = if path.contains("shirts") { last } else { newest.context("no version")? };
-        eventually(&format!("{name} is told the last change"), SOON, async || {
+        eventually(&format!("{name} receives the last change"), SOON, async || {
             let handled = informer.said()?.handled;
-            ensure!(handled >= newest, "told of {handled}, not of {newest}\n{}", informer.process.tail());
+            ensure!(handled >= newest, "received {handled}, not {newest}\n{}", informer.process.tail());
             Ok(())
         })
         .await?;
@@ -272,12 +272,12 @@ async fn informers_move_two_hundred_times_without_a_refusal_or_a_relist() -> Res
         ensure!(said.lists == 1, "{name}: {} lists", said.lists);
         ensure!(said.store == Some(expected.clone()), "{name}: it holds {:?} instead of {expected}", said.store);
         let mut versions = said.events.clone();
-        let told = versions.len();
+        let reported = versions.len();
         ensure!(versions.is_sorted(), "{name}: events out of order");
         versions.dedup();
-        ensure!(versions.len() == told, "{name}: an event came twice");
+        ensure!(versions.len() == reported, "{name}: an event came twice");
         println!(
-            "{name}: {} moves, {} resumed watches, {told} events in order, none twice, no refusal, no relist",
+            "{name}: {} moves, {} resumed watches, {reported} events in order, none twice, no refusal, no relist",
             MOVES / rows.len(),
             said.resumed
         );

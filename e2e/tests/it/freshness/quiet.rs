@@ -39,7 +39,7 @@ async fn no_reader_of_a_quiet_cluster_is_rejected() -> Result<()> {
     };
     let calm = Box::pin(observe(&settings)).await?;
     println!("{calm}");
-    ensure!(calm.asked.len() == only.len(), "{calm}");
+    ensure!(calm.source_requests.len() == only.len(), "{calm}");
     ensure!(calm.requests > 0 && calm.rejected.is_empty(), "{:?}\n{calm}", calm.rejected);
     Ok(())
 }

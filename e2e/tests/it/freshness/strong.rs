@@ -192,7 +192,7 @@ async fn strong_reads_by_fields_that_only_fieldcache_has_are_never_stale() -> Re
     })
     .await
     .with_context(|| operator.process().tail())?;
-    // kube-apiserver knows neither: whoever handed such a read on would be refused.
+    // kube-apiserver knows neither: any client that handed such a read on would be refused.
     ensure!(writer.get(&by("tint", "white")).await?.status == 400, "the API server knows no field of a FieldCache");
 
     let mut answered = Answered::new();

@@ -1,4 +1,4 @@
-//! One user asks for ten thousand large lists; another one's watch is told every change, and his own list is answered.
+//! One user asks for ten thousand large lists; another one's watch receives every change, and the list of that user is answered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use e2e::eventually::eventually;
 const FLOOD: usize = 10_000;
 const CONNECTIONS: usize = 5;
 
-/// Changes that the watch must be told of.
+/// Changes that the watch must receive.
 const CHANGES: usize = 50;
 
 #[tokio::test]
@@ -46,20 +46,20 @@ async fn a_flood_of_lists_of_one_user_leaves_another_users_watch_and_list_their_
             });
         }
     }
-    eventually("the flood has come: its queue is full, and so it is told", SOON, async || {
+    eventually("the flood has come: its queue is full, and it reports that", SOON, async || {
         ensure!(refused.load(Ordering::Relaxed) > 0, "nothing is refused yet");
         Ok(())
     })
     .await?;
 
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for number in 0..CHANGES {
         stage.create(&format!("blue-{number}"), "blue").await?;
-        let event = timeout(SOON, watch.event()).await.context("the watch is told nothing")??;
-        told.push(event["object"]["metadata"]["name"].as_str().unwrap_or_default().to_owned());
+        let event = timeout(SOON, watch.event()).await.context("the watch reports nothing")??;
+        reported.push(event["object"]["metadata"]["name"].as_str().unwrap_or_default().to_owned());
     }
     let expected: Vec<String> = (0..CHANGES).map(|number| format!("blue-{number}")).collect();
-    ensure!(told == expected, "every change, in order: {told:?}");
+    ensure!(reported == expected, "every change, in order: {reported:?}");
 
     // Both places are held, and lists of the flood wait: the other user's first comes before all of them.
     let (code, _, body) = timeout(SOON, quiet.get(&stage.collection)).await.context("his list waits")??;

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use e2e::eventually::eventually;
 use serde_json::json;
 
-use super::{SOON, Stage, define, is_told, shirt};
+use super::{SOON, Stage, define, is_limit_status, shirt};
 use e2e::objects;
 
 /// Text that does not compress: a generator's numbers, in hexadecimal digits.
@@ -39,9 +39,9 @@ async fn a_store_beyond_the_memory_limit_is_refused_and_what_is_loaded_goes_on()
     })
     .await?;
     let words = ["memory limit", "--memory-limit is 24Mi", "needs more than", "nothing is evicted"];
-    is_told(&refused.json()?, "MemoryLimit", "--memory-limit", &words)?;
+    is_limit_status(&refused.json()?, "MemoryLimit", "--memory-limit", &words)?;
     let watch = client.get(&format!("{large}?watch=1")).await?;
-    ensure!(watch.status == 503, "a watch is told the same: {}", watch.status);
+    ensure!(watch.status == 503, "a watch gets the same: {}", watch.status);
     ensure!(stage.figure("refused_total", "memory").await? >= 2.0, "refusals are counted");
     ensure!(stage.figure("maximum", "memory").await? == f64::from(24 << 20), "so is the maximum");
     ensure!(stage.figure("used", "memory").await? < f64::from(24 << 20), "nothing of it was kept");
@@ -64,7 +64,7 @@ async fn a_store_beyond_the_memory_limit_is_refused_and_what_is_loaded_goes_on()
     }
     let refused = client.get(&small).await?;
     ensure!(refused.status == 503, "500 objects of 250 kB do not let it go: {}", refused.status);
-    is_told(&refused.json()?, "MemoryLimit", "--memory-limit", &words)?;
+    is_limit_status(&refused.json()?, "MemoryLimit", "--memory-limit", &words)?;
     ensure!(stage.fieldcache.process().stderr()?.contains("this one has grown most"), "it is in the log");
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Limits with names, reached over the real wire beside a real kube-apiserver: what is refused and with which words, what is served
 //! on, and that one user's flood leaves another user his turn.
 //!
-//! Users are told apart by the address that they connect from, so a second one binds 127.0.0.2.
+//! Users are distinguished by the address that they connect from, so a second one binds 127.0.0.2.
 
 mod bodies;
 mod fairness;
@@ -47,10 +47,10 @@ impl Stage {
         let arguments = ["--kubeconfig", &kubeconfig, "--pass-through", "off", "--metrics-address", "127.0.0.1:0"];
         let arguments = arguments.into_iter().chain(options.iter().copied()).map(str::to_owned);
         let fieldcache = Box::pin(Fieldcache::serve(arguments)).await?;
-        let told = fieldcache.process().line("the line with the address of the metrics", SOON, |line| {
+        let reported = fieldcache.process().line("the line with the address of the metrics", SOON, |line| {
             Some(line.strip_prefix("metrics: ")?.strip_suffix("/metrics")?.to_owned())
         });
-        let metrics = Endpoint::plain(&told.await?)?.client();
+        let metrics = Endpoint::plain(&reported.await?)?.client();
         Ok(Stage { source, group, collection, fieldcache, metrics })
     }
 
@@ -98,7 +98,7 @@ fn shirt(group: &str, name: &str, color: &str) -> Value {
 }
 
 /// Whether a Status names its limit to programs, with its reason and option, and to people, with these words.
-fn is_told(status: &Value, reason: &str, option: &str, words: &[&str]) -> Result<()> {
+fn is_limit_status(status: &Value, reason: &str, option: &str, words: &[&str]) -> Result<()> {
     let cause = &status["details"]["causes"][0];
     ensure!(cause["reason"] == reason && cause["field"] == option, "{status}");
     let message = status["message"].as_str().context("a message")?;

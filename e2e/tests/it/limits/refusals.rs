@@ -1,4 +1,4 @@
-//! Connections, watches of a user, large lists: each reached, each told, and a place that is given back is taken again.
+//! Connections, watches of a user, large lists: each reached, each reported, and a place that is given back is taken again.
 
 use anyhow::{Context, Result, ensure};
 use e2e::eventually::eventually;
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::users::User;
-use super::{SOON, Stage, is_told};
+use super::{SOON, Stage, is_limit_status};
 
 #[tokio::test]
 async fn an_excess_connection_is_rejected_and_open_ones_continue() -> Result<()> {
@@ -20,12 +20,12 @@ async fn an_excess_connection_is_rejected_and_open_ones_continue() -> Result<()>
     let second = stage.fieldcache.client();
     let mut other = second.watch(&format!("{}?watch=1", stage.collection)).await?;
 
-    // Who is refused and sends nothing for two seconds is told nothing.
+    // Who is refused and sends nothing for two seconds receives nothing.
     let asking = async || stage.fieldcache.client().send(Request::get("/version")).await;
-    let refused = eventually("a connection too many is told", SOON, asking).await?;
+    let refused = eventually("a connection too many gets the message", SOON, asking).await?;
     ensure!(refused.status == 429, "{}: {}", refused.status, refused.text());
     ensure!(refused.header("retry-after") == Some("1"), "{:?}", refused.headers);
-    is_told(
+    is_limit_status(
         &refused.json()?,
         "ConnectionLimit",
         "--max-connections",
@@ -34,16 +34,16 @@ async fn an_excess_connection_is_rejected_and_open_ones_continue() -> Result<()>
 
     // kubectl shows it to its user; it tries again for a while first, so the words are looked for, not the time.
     let kubectl = Kubectl::with_server(stage.fieldcache.address())?;
-    let told = eventually("kubectl is told", SOON, async || {
-        let told = kubectl.run(&["get", "--raw", "/version"]).await?;
-        ensure!(told.exit_code == 0 || told.stderr.contains("--max-connections=2"), "{}", told.stderr);
-        Ok(told)
+    let reported = eventually("kubectl gets the message", SOON, async || {
+        let reported = kubectl.run(&["get", "--raw", "/version"]).await?;
+        ensure!(reported.exit_code == 0 || reported.stderr.contains("--max-connections=2"), "{}", reported.stderr);
+        Ok(reported)
     })
     .await?;
-    ensure!(told.exit_code != 0, "it is answered: {}", told.stdout);
+    ensure!(reported.exit_code != 0, "it is answered: {}", reported.stdout);
 
-    // HTTP/2 is told by its own frames: Go prints the text of GOAWAY.
-    eventually("HTTP/2 is told", SOON, async || {
+    // HTTP/2 has frames of its own for it: Go prints the text of GOAWAY.
+    eventually("HTTP/2 gets the message", SOON, async || {
         let mut raw = TcpStream::connect(stage.host()?).await?;
         raw.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await?;
         let mut frames = Vec::new();
@@ -85,12 +85,12 @@ async fn a_user_has_so_many_watches_and_kubectl_shows_why() -> Result<()> {
     ensure!(code == 429 && !headers.contains_key("retry-after"), "{code} {headers:?}");
     let words = ["user \"127.0.0.1\" has 3 open", "--max-watches-per-user=3"];
     let status: Value = serde_json::from_slice(&body)?;
-    is_told(&status, "WatchesPerUserLimit", "--max-watches-per-user", &words)?;
+    is_limit_status(&status, "WatchesPerUserLimit", "--max-watches-per-user", &words)?;
     ensure!(status["reason"] == "TooManyRequests", "{status}");
     let resource = format!("shirts.v1.{}", stage.group);
     let kubectl = Kubectl::with_server(stage.fieldcache.address())?;
-    let told = kubectl.run(&["get", &resource, "--watch-only"]).await?;
-    ensure!(told.exit_code != 0 && told.stderr.contains(words[1]), "{}", told.stderr);
+    let reported = kubectl.run(&["get", &resource, "--watch-only"]).await?;
+    ensure!(reported.exit_code != 0 && reported.stderr.contains(words[1]), "{}", reported.stderr);
     let (code, _, _) = one.get(&stage.collection).await?;
     ensure!(code == 200, "a list is no watch");
     ensure!(other.open(&path).await?.status() == 200, "another user has watches of his own");
@@ -131,7 +131,7 @@ async fn large_lists_wait_for_their_turn_and_are_refused_behind_a_bounded_queue(
         let (code, headers, body) = user.get(&stage.collection).await?;
         ensure!(code == 429 && headers.get("retry-after").is_some_and(|value| value == "1"), "{code} {headers:?}");
         let words = ["please try again later", "user \"127.0.0.1\"", option];
-        is_told(&serde_json::from_slice(&body)?, reason, option, &words)?;
+        is_limit_status(&serde_json::from_slice(&body)?, reason, option, &words)?;
 
         let selected = format!("{}?fieldSelector=spec.color%3Dblue", stage.collection);
         for path in [&format!("{}/small", stage.collection), &selected, &format!("{}?limit=1", stage.collection)] {

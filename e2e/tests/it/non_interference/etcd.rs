@@ -43,7 +43,7 @@ impl Etcd {
         Ok(BASE64_STANDARD.decode(value)?)
     }
 
-    /// Writes what nobody reads until so many revisions have been.
+    /// Writes what no client reads until so many revisions have been.
     pub(crate) async fn advance_to(&self, revision: u64) -> Result<()> {
         while self.put("/filler", b"").await? < revision {}
         Ok(())

@@ -1,5 +1,5 @@
 //! What the View hides, in two kinds: names, labels, values, how much there is, which paths are selectable, what schemas allow. Nothing of
-//! either may be told from the answers.
+//! either may be recognized in the answers.
 
 use e2e::random::Random;
 use serde_json::{Value, json};
@@ -151,7 +151,7 @@ impl Secrets {
         all
     }
 
-    /// A shirt or hat that the View does not show, each time another one or another state of it: where it stands in etcd, and what it is.
+    /// A shirt or hat that the View does not show, each time another one or another state of it: where it is in etcd, and what it is.
     pub(crate) fn object(&self, random: &mut Random) -> (String, Option<Value>) {
         let number = random.below(self.count as u64);
         let name = format!("{}-{number}", self.word);

@@ -1,6 +1,6 @@
 //! Leaks on purpose: each has to be found by the comparison.
 //!
-//! [`wider`] are real ones: Views of the other cluster that show one thing more than the one under test, asked the same. [`ALTERED`] are what a View cannot be made to
+//! [`wider`] are real ones: Views of the other cluster that show one thing more than the one under test, with the same requests. [`ALTERED`] are what a View cannot be made to
 //! do: the other cluster's answers changed as a server with that fault would have sent them.
 
 use anyhow::{Result, bail, ensure};
@@ -9,7 +9,7 @@ use http::{HeaderValue, Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::outcome::{WINDOW, parting};
-use super::script::Asked;
+use super::script::ViewProbe;
 use super::visible;
 use super::watches::{self, Sent};
 use super::{Exchange, Worlds};
@@ -171,18 +171,18 @@ fn in_json(answer: &mut Answer, change: impl FnOnce(&mut Value) -> bool) -> bool
 ///
 /// # Errors
 /// Names those that were not.
-pub(crate) async fn found(worlds: &Worlds, exchanges: &[Exchange], script: &[Asked]) -> Result<Vec<String>> {
+pub(crate) async fn found(worlds: &Worlds, exchanges: &[Exchange], script: &[ViewProbe]) -> Result<Vec<String>> {
     let (mut lines, mut missed) = (Vec::new(), Vec::new());
     for (name, alter) in ALTERED {
         let mut tried = 0;
-        let red = exchanges.iter().find(|Exchange { asked, answers: [one, other] }| {
+        let red = exchanges.iter().find(|Exchange { probe, answers: [one, other] }| {
             let mut altered = other.clone();
-            let is_altered = alter(asked, &mut altered);
+            let is_altered = alter(probe, &mut altered);
             tried += usize::from(is_altered);
             is_altered && worlds.parting(one, &altered, WINDOW).is_some()
         });
         match red {
-            Some(exchange) => lines.push(format!("{name}: {}", exchange.asked.path)),
+            Some(exchange) => lines.push(format!("{name}: {}", exchange.probe.path)),
             None => missed.push(format!("{name} ({tried} tried)")),
         }
     }
@@ -200,7 +200,7 @@ pub(crate) async fn found(worlds: &Worlds, exchanges: &[Exchange], script: &[Ask
             }
         }
         match red {
-            Some(exchange) => lines.push(format!("{name}: {}", exchange.asked.path)),
+            Some(exchange) => lines.push(format!("{name}: {}", exchange.probe.path)),
             None => missed.push(name.to_owned()),
         }
     }

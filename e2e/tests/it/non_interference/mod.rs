@@ -1,4 +1,4 @@
-//! Non-interference: two clusters that differ in what a View hides, and in nothing that it shows, answer alike through it, to the last byte; asked by
+//! Non-interference: two clusters that differ in what a View hides, and in nothing that it shows, answer alike through it, to the last byte; queried by
 //! somebody who may use Views and nothing else.
 //!
 //! [`world`] is one of them, a kube-apiserver and etcd with an operator; [`hidden`] is what differs, [`visible`] what does not, [`etcd`] how the same
@@ -30,7 +30,7 @@ use futures::future::{try_join, try_join_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use outcome::{WINDOW, parting};
-use script::Asked;
+use script::ViewProbe;
 use watches::Watched;
 use world::{World, prefix};
 
@@ -47,7 +47,7 @@ const SHOWN: usize = 15;
 
 /// A request and what both clusters answered.
 pub(crate) struct Exchange {
-    pub(crate) asked: Request,
+    pub(crate) probe: Request,
     pub(crate) answers: [Answer; 2],
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Exchange {
 pub(crate) struct Worlds([World; 2]);
 
 impl Worlds {
-    /// Where two answers to one request part; the second was asked through another View perhaps.
+    /// Where two answers to one request part; the second was queried through another View perhaps.
     pub(crate) fn parting(&self, one: &Answer, other: &Answer, view: &str) -> Option<String> {
         let [first, second] = &self.0;
         let one = outcome::of(one, (&first.versions(), first.host()), WINDOW);
@@ -63,10 +63,10 @@ impl Worlds {
     }
 
     /// Asks both, and for all pages of a list, the second through another View perhaps.
-    async fn ask(&self, clients: &[Client; 2], asked: &Asked, view: &str) -> Result<Vec<Exchange>> {
+    async fn ask(&self, clients: &[Client; 2], probe: &ViewProbe, view: &str) -> Result<Vec<Exchange>> {
         let [one, other] = &self.0;
         let mut next =
-            Some([asked.request(&prefix(WINDOW), &one.versions()), asked.request(&prefix(view), &other.versions())]);
+            Some([probe.request(&prefix(WINDOW), &one.versions()), probe.request(&prefix(view), &other.versions())]);
         let mut exchanges = Vec::new();
         while let Some([first, second]) = next.take() {
             let (answer, other_answer) =
@@ -78,7 +78,7 @@ impl Worlds {
             {
                 next = Some([one, other]);
             }
-            exchanges.push(Exchange { asked: first, answers: [answer, other_answer] });
+            exchanges.push(Exchange { probe: first, answers: [answer, other_answer] });
         }
         Ok(exchanges)
     }
@@ -87,8 +87,8 @@ impl Worlds {
         Ok([self.0[0].endpoint()?.client(), self.0[1].endpoint()?.client()])
     }
 
-    /// Everything asked while both clusters go on changing what is hidden.
-    async fn run(&self, script: &[Asked], view: &str) -> Result<Vec<Exchange>> {
+    /// Everything requested while both clusters go on changing what is hidden.
+    async fn run(&self, script: &[ViewProbe], view: &str) -> Result<Vec<Exchange>> {
         let clients = self.clients()?;
         let done = AtomicBool::new(false);
         let churning = async {
@@ -103,7 +103,7 @@ impl Worlds {
             Ok(())
         };
         let asking = async {
-            let exchanges = stream::iter(script.iter().map(|asked| self.ask(&clients, asked, view)))
+            let exchanges = stream::iter(script.iter().map(|probe| self.ask(&clients, probe, view)))
                 .buffered(AT_ONCE)
                 .try_collect::<Vec<_>>()
                 .await;
@@ -118,14 +118,14 @@ impl Worlds {
 fn changed_documents(exchanges: &[Exchange], world: usize) -> Vec<String> {
     let mut since: BTreeMap<(String, String), String> = BTreeMap::new();
     let mut changed = Vec::new();
-    for Exchange { asked, answers } in exchanges {
+    for Exchange { probe, answers } in exchanges {
         let answer = &answers[world];
         let Some(time) = answer.header("last-modified") else { continue };
         // The index has no tag; its body is one.
         let tag = answer.header("etag").map_or_else(|| answer.text(), str::to_owned);
-        let held = since.entry((asked.path.clone(), tag)).or_insert_with(|| time.to_owned());
+        let held = since.entry((probe.path.clone(), tag)).or_insert_with(|| time.to_owned());
         if held != time {
-            changed.push(asked.path.clone());
+            changed.push(probe.path.clone());
         }
     }
     changed
@@ -153,7 +153,7 @@ async fn what_a_view_hides_changes_no_byte_of_what_it_answers() -> Result<()> {
     try_join_all(worlds.0.iter().map(|world| world.open(&views))).await?;
     try_join_all(worlds.0.iter().map(|world| world.settled(WINDOW))).await?;
 
-    // In the middle another kind comes into the second cluster, of which nobody hears.
+    // In the middle another kind comes into the second cluster, which no client notices.
     let script = script::requests(SEED, REQUESTS, changes.len());
     let (early, late) = script.split_at(REQUESTS / 2);
     let mut exchanges = worlds.run(early, WINDOW).await?;
@@ -168,9 +168,9 @@ async fn what_a_view_hides_changes_no_byte_of_what_it_answers() -> Result<()> {
         );
     }
     let mut found = Vec::new();
-    for Exchange { asked, answers: [one, other] } in &exchanges {
+    for Exchange { probe, answers: [one, other] } in &exchanges {
         if let Some(difference) = worlds.parting(one, other, WINDOW) {
-            found.push((format!("{} {} {:?}", asked.method, asked.path, asked.headers), difference));
+            found.push((format!("{} {} {:?}", probe.method, probe.path, probe.headers), difference));
         }
     }
     let read = exchanges.iter().filter(|exchange| exchange.answers[0].status == 200).count();
@@ -200,12 +200,12 @@ async fn what_a_view_hides_changes_no_byte_of_what_it_answers() -> Result<()> {
     try_join_all(worlds.0.iter().map(|world| world.replace(&narrower))).await?;
     let (one, other) = try_join(one.ended(), other.ended()).await?;
     let (mut found, mut events) = (Vec::new(), 0);
-    for ((asked, one), other) in watches.iter().zip(&one).zip(&other) {
+    for ((probe, one), other) in watches.iter().zip(&one).zip(&other) {
         let (lines, other_lines) = (one.lines(), other.lines());
         events += lines.len();
         let texts = (watches::comparable(&lines, &worlds.0[0]), watches::comparable(&other_lines, &worlds.0[1]));
         if let Some(difference) = parting(&texts.0, &texts.1) {
-            found.push((format!("{} {:?}", asked.path, asked.headers), difference));
+            found.push((format!("{} {:?}", probe.path, probe.headers), difference));
         }
     }
     ensure!(found.is_empty(), "watches: {}\n{}", report(&found), worlds.0[1].tail());
@@ -213,8 +213,8 @@ async fn what_a_view_hides_changes_no_byte_of_what_it_answers() -> Result<()> {
     let planted_watches = leaks::found_in_watches(&worlds, &one, &other)?;
     for world in &worlds.0 {
         world.versions().check()?;
-        let told = world.told()?;
-        ensure!(told >= exchanges.len() + WATCHES, "the audit log tells of {told} answers through Views");
+        let audited = world.audited()?;
+        ensure!(audited >= exchanges.len() + WATCHES, "the audit log has {audited} answers through Views");
     }
     say(&format!(
         "non-interference: {at_root}; {} requests ({read} answered with 200), {WATCHES} watches with {events} lines, {} leaks found:{}",

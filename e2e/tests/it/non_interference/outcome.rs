@@ -1,6 +1,6 @@
 //! An answer as text, every byte and every header of it, so that two can be compared.
 //!
-//! Replaced are versions ([`Versions`]), the server's own address, and the name of the View, where another one is asked on purpose; looked at for being there are what is of
+//! Replaced are versions ([`Versions`]), the server's own address, and the name of the View, where another one is requested on purpose; looked at for being there are what is of
 //! the moment or of the one request: `Date`, `Audit-Id`, `Last-Modified`. A compressed body is compared uncompressed, and then its length, which
 //! versions change, is left out.
 
@@ -18,7 +18,7 @@ const PRESENT: [&str; 3] = ["date", "audit-id", "last-modified"];
 /// The View under test, by which every other one is called in answers.
 pub(crate) const WINDOW: &str = "window";
 
-/// Stands for the address under which the server was asked.
+/// Stands for the address under which the server was queried.
 const HOST: &str = "HOST";
 
 /// An answer of a server at `host` as text.
@@ -64,7 +64,7 @@ fn printable(body: &[u8]) -> String {
     }
 }
 
-/// Where two texts part, with what stands around.
+/// Where two texts part, with what is around.
 pub(crate) fn parting(one: &str, other: &str) -> Option<String> {
     if one == other {
         return None;

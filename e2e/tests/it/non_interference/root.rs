@@ -1,4 +1,4 @@
-//! The root path, asked by a caller that may read one namespace: what stands in the others changes no byte of its responses, with
+//! The root path, queried by a caller that may read one namespace: what is in the others changes no byte of its responses, with
 //! `explain` on as well. An administrator, who may know how it is answered, gets different plans in the two clusters.
 
 use anyhow::{Result, ensure};
@@ -8,7 +8,7 @@ use futures::future::try_join;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use http::Method;
 
-use super::script::{Asked, next_page};
+use super::script::{ViewProbe, next_page};
 use super::visible::{GROUP, SAME, name};
 use super::{AT_ONCE, Exchange, Worlds, report};
 
@@ -44,7 +44,7 @@ fn field_term(random: &mut Random) -> String {
     format!("{field}{operator}{value}")
 }
 
-fn asked(random: &mut Random, changes: usize) -> Asked {
+fn probe(random: &mut Random, changes: usize) -> ViewProbe {
     let collection = match random.below(12) {
         0 => format!("/apis/{GROUP}/v1/caps"),
         1 => format!("/apis/{GROUP}/v1/namespaces/{}/caps", random.choose(&["team-alpha", "team-omega"])),
@@ -75,13 +75,13 @@ fn asked(random: &mut Random, changes: usize) -> Asked {
         query.push("explain=true".to_owned());
     }
     let headers = vec![("accept", (*random.choose(&ACCEPT)).to_owned())];
-    Asked { method: Method::GET, path: format!("{path}?{}", query.join("&")), headers }
+    ViewProbe { method: Method::GET, path: format!("{path}?{}", query.join("&")), headers }
 }
 
 /// Asks both clusters, and for all pages of a list.
-async fn ask(worlds: &Worlds, clients: &[Client; 2], asked: &Asked) -> Result<Vec<Exchange>> {
+async fn ask(worlds: &Worlds, clients: &[Client; 2], probe: &ViewProbe) -> Result<Vec<Exchange>> {
     let [one, other] = &worlds.0;
-    let mut next = Some([asked.request("", &one.versions()), asked.request("", &other.versions())]);
+    let mut next = Some([probe.request("", &one.versions()), probe.request("", &other.versions())]);
     let mut exchanges = Vec::new();
     while let Some([first, second]) = next.take() {
         let send = |client: &Client, request: &Request| {
@@ -94,7 +94,7 @@ async fn ask(worlds: &Worlds, clients: &[Client; 2], asked: &Asked) -> Result<Ve
         {
             next = Some([one, other]);
         }
-        exchanges.push(Exchange { asked: first, answers: [answers.0, answers.1] });
+        exchanges.push(Exchange { probe: first, answers: [answers.0, answers.1] });
     }
     Ok(exchanges)
 }
@@ -102,15 +102,15 @@ async fn ask(worlds: &Worlds, clients: &[Client; 2], asked: &Asked) -> Result<Ve
 /// Asks everything; how many responses there were.
 pub(crate) async fn check(worlds: &Worlds, seed: u64, changes: usize) -> Result<String> {
     let mut random = Random::of(seed, 11);
-    let script: Vec<Asked> = (0..REQUESTS).map(|_| asked(&mut random, changes)).collect();
+    let script: Vec<ViewProbe> = (0..REQUESTS).map(|_| probe(&mut random, changes)).collect();
     let tenants = [worlds.0[0].tenant()?.client(), worlds.0[1].tenant()?.client()];
     let exchanges: Vec<Vec<Exchange>> =
-        stream::iter(script.iter().map(|asked| ask(worlds, &tenants, asked))).buffered(AT_ONCE).try_collect().await?;
+        stream::iter(script.iter().map(|probe| ask(worlds, &tenants, probe))).buffered(AT_ONCE).try_collect().await?;
     let exchanges: Vec<Exchange> = exchanges.into_iter().flatten().collect();
     let mut found = Vec::new();
-    for Exchange { asked, answers: [one, other] } in &exchanges {
+    for Exchange { probe, answers: [one, other] } in &exchanges {
         if let Some(difference) = worlds.parting(one, other, super::outcome::WINDOW) {
-            found.push((format!("{} {} {:?}", asked.method, asked.path, asked.headers), difference));
+            found.push((format!("{} {} {:?}", probe.method, probe.path, probe.headers), difference));
         }
     }
     ensure!(found.is_empty(), "at the root: {}\n{}", report(&found), worlds.0[1].tail());

@@ -1,6 +1,6 @@
 //! Requests at random, the same to both clusters: every endpoint of a View, and what a curious client would try to learn from each.
 //!
-//! Half of what is asked for is there, a quarter is hidden in one cluster or in the other, and the rest is in neither. A version in a request is
+//! Half of what is requested is there, a quarter is hidden in one cluster or in the other, and the rest is in neither. A version in a request is
 //! named by the change that made it.
 
 use e2e::http::{Answer, Request};
@@ -14,15 +14,15 @@ use super::visible::{GROUP, NAMESPACES, name};
 
 /// A request to either cluster.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct ViewProbe {
     pub(crate) method: Method,
-    /// Below the View. `{version:N}` stands for the version of change N, `{etag}` for the entity tag of what stands at the path.
+    /// Below the View. `{version:N}` stands for the version of change N, `{etag}` for the entity tag of what is at the path.
     pub(crate) path: String,
     pub(crate) headers: Vec<(&'static str, String)>,
 }
 
-impl Asked {
-    /// As one cluster is asked through a View.
+impl ViewProbe {
+    /// As one cluster is queried through a View.
     pub(crate) fn request(&self, prefix: &str, versions: &Versions) -> Request {
         let mut path = self.path.clone();
         while let Some((before, rest)) = path.split_once("{version:") {
@@ -121,7 +121,7 @@ fn documents() -> Vec<String> {
     all
 }
 
-/// What a field can be asked for: there, hidden here or there, nowhere.
+/// What a field can be requested: there, hidden here or there, nowhere.
 fn field_term(random: &mut Random) -> String {
     // Two of three are fields that shirts have.
     let known = [
@@ -310,7 +310,7 @@ fn joined(path: &str, query: &[String]) -> String {
 }
 
 /// So many requests; `changes` is how many changes there have been.
-pub(crate) fn requests(seed: u64, count: usize, changes: usize) -> Vec<Asked> {
+pub(crate) fn requests(seed: u64, count: usize, changes: usize) -> Vec<ViewProbe> {
     let documents = documents();
     let mut random = Random::of(seed, 6);
     let mut all = Vec::with_capacity(count);
@@ -375,7 +375,7 @@ pub(crate) fn requests(seed: u64, count: usize, changes: usize) -> Vec<Asked> {
         if random.below(10) == 0 {
             headers.push(("accept-encoding", "gzip".to_owned()));
         }
-        all.push(Asked { method, path, headers });
+        all.push(ViewProbe { method, path, headers });
     }
     all
 }

@@ -12,10 +12,10 @@ use serde_json::Value;
 /// How long a version is.
 const DIGITS: usize = 4;
 
-/// What stands before one in protobuf, as bytes and as they are printed: the tag of the member, in lists and in objects, and its length.
+/// What precedes one in protobuf, as bytes and as they are printed: the tag of the member, in lists and in objects, and its length.
 const BEFORE_IN_PROTOBUF: [&str; 4] = ["\u{12}\u{4}", "2\u{4}", r"\x12\x04", r"2\x04"];
 
-/// What every continue token begins with: `{"v":"meta.k8s.io/v1"`. In protobuf nothing but a length stands before it.
+/// What every continue token begins with: `{"v":"meta.k8s.io/v1"`. In protobuf nothing but a length is before it.
 const TOKEN: &str = "eyJ2IjoibWV0YS5rOHMuaW8vdjEi";
 
 /// Larger numbers are nobody's version, but a client's.
@@ -70,7 +70,7 @@ impl Versions {
         let mut out = String::with_capacity(text.len());
         let mut done = 0;
         for (begin, what) in places(text) {
-            // What stands in a token has been dealt with.
+            // What is in a token has been dealt with.
             if begin < done {
                 continue;
             }

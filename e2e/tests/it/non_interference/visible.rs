@@ -11,7 +11,7 @@ pub(crate) const NAMESPACES: [&str; 2] = ["team-a", "team-b"];
 /// A namespace that is the same in both clusters, and whose reader may read nothing else.
 pub(crate) const SAME: &str = "team-same";
 
-/// Where a custom resource stands in etcd.
+/// Where a custom resource is in etcd.
 pub(crate) fn key(plural: &str, namespace: Option<&str>, name: &str) -> String {
     match namespace {
         Some(namespace) => format!("/registry/{GROUP}/{plural}/{namespace}/{name}"),

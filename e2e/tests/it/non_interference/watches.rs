@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::outcome::{self, WINDOW};
-use super::script::Asked;
+use super::script::ViewProbe;
 use super::visible::{GROUP, name};
 use super::world::{World, prefix};
 
@@ -44,7 +44,7 @@ impl Sent {
 }
 
 /// So many watches, from now on or from changes that have been.
-pub(crate) fn watches(seed: u64, count: usize, changes: usize) -> Vec<Asked> {
+pub(crate) fn watches(seed: u64, count: usize, changes: usize) -> Vec<ViewProbe> {
     let mut random = Random::of(seed, 7);
     let random = &mut random;
     (0..count)
@@ -102,7 +102,7 @@ pub(crate) fn watches(seed: u64, count: usize, changes: usize) -> Vec<Asked> {
                 1 => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
                 _ => "application/json",
             };
-            Asked {
+            ViewProbe {
                 method: Method::GET,
                 path: format!("{path}?{}", query.join("&")),
                 headers: vec![("accept", accept.to_owned())],
@@ -118,14 +118,14 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    pub(crate) async fn open(world: &World, watches: &[Asked]) -> Result<Watched> {
+    pub(crate) async fn open(world: &World, watches: &[ViewProbe]) -> Result<Watched> {
         let client = world.endpoint()?.client();
         let versions = world.versions();
         let (mut sent, mut readers) = (Vec::new(), Vec::new());
-        for asked in watches {
-            let request = asked.request(&prefix(WINDOW), &versions);
+        for probe in watches {
+            let request = probe.request(&prefix(WINDOW), &versions);
             let (client, kept): (Client, Sent) = (client.clone(), Sent::default());
-            let mut lines = client.open(request).await.with_context(|| asked.path.clone())?;
+            let mut lines = client.open(request).await.with_context(|| probe.path.clone())?;
             kept.push(format!("{} {:?}", lines.status, lines.headers.get("content-type")));
             sent.push(kept.clone());
             readers.push(tokio::spawn(async move {

@@ -130,7 +130,7 @@ impl World {
         .with_context(|| self.operator.process().tail())
     }
 
-    /// Adds a kind that nobody sees, and waits until the operator has heard of it.
+    /// Adds a kind that no client sees, and waits until the operator has heard of it.
     pub(crate) async fn add_hidden_kind(&self) -> Result<()> {
         objects::create_definition(&self.control_plane.client(), &Secrets::late_definition()).await?;
         let asking = self.endpoint_of("somebody", Some("system:masters"))?.client();
@@ -151,17 +151,17 @@ impl World {
         Ok(())
     }
 
-    /// The operator, asked by somebody who may use Views and nothing else.
+    /// The operator, queried by somebody who may use Views and nothing else.
     pub(crate) fn endpoint(&self) -> Result<Endpoint> {
         self.endpoint_of(READER, None)
     }
 
-    /// The operator, asked by somebody who may read one namespace at the root.
+    /// The operator, queried by somebody who may read one namespace at the root.
     pub(crate) fn tenant(&self) -> Result<Endpoint> {
         self.endpoint_of(TENANT, None)
     }
 
-    /// The operator, asked by somebody who may do everything.
+    /// The operator, queried by somebody who may do everything.
     pub(crate) fn administrator(&self) -> Result<Endpoint> {
         self.endpoint_of("somebody", Some("system:masters"))
     }
@@ -171,8 +171,8 @@ impl World {
         Ok(self.operator.as_client(self.folder.path(), &identity)?.speaking(Protocol::Http2))
     }
 
-    /// How many answers through Views the audit log tells of.
-    pub(crate) fn told(&self) -> Result<usize> {
+    /// How many answers through Views the audit log has.
+    pub(crate) fn audited(&self) -> Result<usize> {
         let log = self.operator.process().stdout()?;
         Ok(log.lines().filter(|line| line.contains(r#""stage":"ResponseComplete""#) && line.contains(READER)).count())
     }
@@ -228,7 +228,7 @@ impl World {
         Ok(())
     }
 
-    /// Makes a change that nobody may see.
+    /// Makes a change that no client may see.
     pub(crate) async fn hide(&self) -> Result<()> {
         let (key, object) = self.locked(|written| self.secrets.object(&mut written.hidden));
         match object {
@@ -282,7 +282,7 @@ async fn grant(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// What stands before paths inside of a View.
+/// What precedes paths inside of a View.
 pub(crate) fn prefix(view: &str) -> String {
     format!("/apis/view.fieldcache.dev/v1alpha1/views/{view}/proxy")
 }

@@ -154,17 +154,17 @@ async fn five_hundred_agents_each_see_their_own_node() -> Result<()> {
         .with_context(|| operator.process().tail())?;
     let took = begun.elapsed();
     // A request is counted once it has been answered.
-    let asked = eventually("each of them was asked about", SOON, async || {
-        let asked = reviews().await? - before;
-        ensure!(asked >= AGENTS as f64, "{asked} reviews");
-        Ok(asked)
+    let requested = eventually("each of them was reviewed", SOON, async || {
+        let requested = reviews().await? - before;
+        ensure!(requested >= AGENTS as f64, "{requested} reviews");
+        Ok(requested)
     })
     .await?;
-    // A list and a watch of each are the same question, asked once in the time for which its answer is remembered.
+    // A list and a watch of each are the same question, sent once in the time for which its answer is remembered.
     let windows = took.as_secs_f64() / KEEP.as_secs_f64();
     let most = AGENTS as f64 * windows.ceil();
-    println!("{AGENTS} agents listed and watched in {took:.1?}, for {asked} reviews (at most {most})");
-    ensure!(asked <= most, "{asked} reviews for {AGENTS} users in {took:?}");
+    println!("{AGENTS} agents listed and watched in {took:.1?}, for {requested} reviews (at most {most})");
+    ensure!(requested <= most, "{requested} reviews for {AGENTS} users in {took:?}");
     one_more("with five hundred agents it still is one watch").await?;
 
     // Pods come, change and go; one that goes comes back elsewhere.

@@ -172,7 +172,7 @@ async fn people_reach_views_through_kube_apiserver() -> Result<()> {
     let view = format!("fieldcache place pod/none --server {}{} --kubeconfig {own}", endpoint.base(), proxy("blue"));
     shell.fail(&view, 2, &["is a View, in which there are no placement reviews"]).await?;
 
-    // Impersonation is kube-apiserver's: whoever may, is then alice.
+    // Impersonation is kube-apiserver's: any user who may is then alice.
     let whole = Kubectl::with_kubeconfig(stage.control_plane.kubeconfig())?;
     let raw = format!("{}{SHIRTS}", proxy("blue"));
     let seen: Value = serde_json::from_str(&whole.succeed(&["get", "--raw", &raw, "--as", "alice"]).await?)?;

@@ -103,7 +103,7 @@ fn takes(fields: &[(&str, &str)]) -> Value {
 
 /// Waits until the list has these objects; what it may not have must never be in it.
 ///
-/// Whoever reads comes when the Pods have just been made, which the copy may have yet to hear of.
+/// A reader comes when the Pods have just been created, which the copy may have yet to hear of.
 async fn come(client: &Client, path: &str, expected: &[&str]) -> Result<Value> {
     eventually(&format!("{path} lists {expected:?}"), SOON, async || {
         let list = client.get_json(path).await?;
@@ -181,7 +181,7 @@ async fn what_a_token_is_bound_to_is_what_its_bearer_sees() -> Result<()> {
 
     // A value that who asks does not have is refused, and named; everything in the View is.
     let unbound = with_token(&stage, &operator, &stage.token("team-a", "agent", Some("fieldcache.dev")).await?)?;
-    for (name, path, status, told) in [
+    for (name, path, status, reported) in [
         ("node", PODS, 403, "the View node requires the node of a Pod of the caller"),
         ("node", "/apis", 403, "bound to a Pod"),
         ("node", "/openapi/v3", 403, "bound to a Pod"),
@@ -189,7 +189,7 @@ async fn what_a_token_is_bound_to_is_what_its_bearer_sees() -> Result<()> {
         ("account", PODS, 200, "a2"),
     ] {
         let answer = unbound.get(&format!("{}{path}", proxy(name))).await?;
-        ensure!(answer.status == status && answer.text().contains(told), "{name} {path}: {answer:?}");
+        ensure!(answer.status == status && answer.text().contains(reported), "{name} {path}: {answer:?}");
     }
     let administrator = stage.administrator(&operator)?;
     let answer = administrator.get(&format!("{}{PODS}", proxy("account"))).await?;
@@ -233,8 +233,8 @@ async fn the_labels_of_ones_own_pod_select_until_they_change() -> Result<()> {
     stage.kubectl.succeed(&["label", "--overwrite", "pod", "me", "-n", "team-a", "tenant=y"]).await?;
     let event = watch.event(SOON).await?;
     ensure!(event["type"] == "ERROR" && event["object"]["code"] == 410, "{event}");
-    let told = event["object"]["message"].as_str().unwrap_or_default();
-    ensure!(told.contains("the labels of the caller's Pod have changed"), "{told}");
+    let reported = event["object"]["message"].as_str().unwrap_or_default();
+    ensure!(reported.contains("the labels of the caller's Pod have changed"), "{reported}");
     eventually("another tenant", SOON, async || {
         let list = client.get_json(&path).await?;
         ensure!(names(&list)? == ["team-b/other"], "{list}");

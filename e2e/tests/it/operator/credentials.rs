@@ -150,7 +150,7 @@ async fn what_fieldcache_may_by_its_label_is_to_read() -> Result<()> {
             }
         }
     }
-    // By an update neither, nor by the label on what is there; without the label a ClusterRole is nobody's business.
+    // By an update neither, nor by the label on what is there; without the label a ClusterRole is irrelevant.
     let patch = r#"{"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["*"]}]}"#;
     let ran = stage.kubectl.run(&["patch", "clusterrole", "reads", "--type=merge", "-p", patch]).await?;
     ensure!(ran.exit_code != 0 && ran.stderr.contains("only the verbs"), "{}{}", ran.stdout, ran.stderr);

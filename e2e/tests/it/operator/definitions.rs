@@ -77,13 +77,13 @@ async fn followed(stage: &Stage, client: &Client, expected: &Expected<'_>) -> Re
     Ok(())
 }
 
-/// Reads without pause until it is told to end; every answer must be whole.
+/// Reads without pause until it is stopped; every answer must be whole.
 fn read_on(client: Client, count: usize) -> (Arc<AtomicBool>, tokio::task::JoinHandle<Result<usize>>) {
     let ends = Arc::new(AtomicBool::new(false));
-    let told = ends.clone();
+    let reported = ends.clone();
     let reading = tokio::spawn(async move {
         let answers = AtomicUsize::new(0);
-        while !told.load(Ordering::Relaxed) {
+        while !reported.load(Ordering::Relaxed) {
             let answer = client.get(SHIRTS).await?;
             ensure!(answer.status == 200, "a reader met {answer:?}");
             let found = answer.json()?["items"].as_array().map_or(0, Vec::len);

@@ -1,4 +1,4 @@
-//! What a watch is told when what it reads is not there any more: the View, the FieldCache, or the definition.
+//! What a watch reports when what it reads is not there any more: the View, the FieldCache, or the definition.
 
 use std::time::Duration;
 
@@ -26,10 +26,10 @@ fn view(colors: &[&str]) -> Value {
     })
 }
 
-/// What a watch that began with the objects is told until it ends: DELETED objects, and the Status of an ERROR.
-type Told = tokio::task::JoinHandle<Result<(Vec<String>, Option<Value>)>>;
+/// What a watch that began with the objects reports until it ends: DELETED objects, and the Status of an ERROR.
+type WatchOutcome = tokio::task::JoinHandle<Result<(Vec<String>, Option<Value>)>>;
 
-async fn told(client: &Client, path: &str) -> Result<Told> {
+async fn watch_outcome(client: &Client, path: &str) -> Result<WatchOutcome> {
     let mut watch = client.watch(&format!("{path}?watch=true&resourceVersion=0")).await?;
     // The first event shows that it has begun.
     watch.event(SOON).await?;
@@ -56,12 +56,12 @@ async fn told(client: &Client, path: &str) -> Result<Told> {
 }
 
 /// The watch has ended with a Status 410 that contains this text, and `kubectl get -w` shows it to its user.
-async fn ends_with(told: Told, kubectl: &Process, text: &str) -> Result<()> {
-    let (deleted, error) = told.await??;
+async fn ends_with(outcome: WatchOutcome, kubectl: &Process, text: &str) -> Result<()> {
+    let (deleted, error) = outcome.await??;
     let error = error.with_context(|| format!("no ERROR event that contains {text}, but DELETED for {deleted:?}"))?;
     ensure!(error["code"] == 410 && error["reason"] == "Expired" && error["kind"] == "Status", "{error}");
     ensure!(error["message"].as_str().is_some_and(|message| message.contains(text)), "{error}");
-    ensure!(deleted.is_empty(), "objects that still exist were told as DELETED: {deleted:?}");
+    ensure!(deleted.is_empty(), "objects that still exist were reported as DELETED: {deleted:?}");
     eventually("kubectl shows the message", SOON, async || {
         let shown = format!("{}{}", kubectl.stdout()?, kubectl.stderr()?);
         ensure!(shown.contains(text), "{shown}");
@@ -92,7 +92,7 @@ async fn each_end_of_a_watch_is_reported() -> Result<()> {
         eventually(path, SOON, async || client.get_json(path).await.map(drop)).await.with_context(tail)?;
         let process = kubectl.start(&follow)?;
         process.line("a shirt", SOON, |line| line.contains(NAMES[0]).then_some(())).await?;
-        Ok::<_, anyhow::Error>((told(&client, path).await?, process))
+        Ok::<_, anyhow::Error>((watch_outcome(&client, path).await?, process))
     };
     let ready_again = async |colors: &[&str]| {
         stage.apply("walk-through/shirts-cache.yaml").await?;
@@ -121,8 +121,8 @@ async fn each_end_of_a_watch_is_reported() -> Result<()> {
     let (at_view, _shown_too) = begun(&through, &shirts).await?;
     stage.kubectl.succeed(&["delete", CRD]).await?;
     // The last one has no color.
-    for (what, told, names) in [("the root", at_root, &NAMES[..]), ("the View", at_view, &NAMES[..5])] {
-        let (deleted, error) = told.await??;
+    for (what, outcome, names) in [("the root", at_root, &NAMES[..]), ("the View", at_view, &NAMES[..5])] {
+        let (deleted, error) = outcome.await??;
         ensure!(error.is_none() && deleted == names, "at {what}: {error:?}, DELETED for {deleted:?}");
     }
     for path in [SHIRTS, &shirts] {

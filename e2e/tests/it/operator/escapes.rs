@@ -187,7 +187,7 @@ async fn paths(prison: &Prison, tried: &mut Tried) -> Result<()> {
         tried.judge(&path, &prison.agent.get(&path).await?, expected);
     }
     let known = prison.agent.get(&format!("{own}/api/v1/namespaces/team-b/pods/hidden-pod")).await?;
-    // The name is the asker's own; it is told back as for any other that is not there.
+    // The name is the asker's own; it is returned as for any other that is not there.
     ensure!(known.status == 404, "{known:?}");
     for path in ["", "/api", "/apis", "/api/v1", "/openapi/v3", "/openapi/v2"] {
         let answer = prison.agent.get(&format!("{own}{path}")).await?;
@@ -242,25 +242,25 @@ async fn existence(prison: &Prison, tried: &mut Tried) -> Result<()> {
     ];
     for path in &paths {
         for method in [Method::GET, Method::HEAD, Method::POST, Method::DELETE] {
-            let mut told = Vec::new();
+            let mut reported = Vec::new();
             for name in ["vista", "right", "walls", "broke", "blank"] {
                 let request = Request::new(method.clone(), format!("{}{path}", proxy(name)));
                 let answer = prison.agent.send(request.header("content-type", "application/json")).await?;
                 tried.judge(&format!("{method} {name} {path}"), &answer, &[403]);
-                told.push(comparable(&answer, name));
+                reported.push(comparable(&answer, name));
             }
-            ensure!(told.iter().all(|text| *text == told[0]), "{method} {path}: {told:#?}");
+            ensure!(reported.iter().all(|text| *text == reported[0]), "{method} {path}: {reported:#?}");
         }
     }
     // Discovery of a View with the caller's own permissions is as open as kube-apiserver's own; of others it is not.
     for path in ["", "/apis", "/openapi/v3", "/version", "/livez"] {
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for name in ["vista", "broke", "blank"] {
             let answer = prison.agent.get(&format!("{}{path}", proxy(name))).await?;
             tried.judge(&format!("{name} {path}"), &answer, &[403]);
-            told.push(comparable(&answer, name));
+            reported.push(comparable(&answer, name));
         }
-        ensure!(told.iter().all(|text| *text == told[0]), "{path}: {told:#?}");
+        ensure!(reported.iter().all(|text| *text == reported[0]), "{path}: {reported:#?}");
     }
     Ok(())
 }
@@ -279,7 +279,7 @@ async fn methods(prison: &Prison, tried: &mut Tried) -> Result<()> {
         (Method::PATCH, format!("{pods}/mine/status"), 405),
         (Method::POST, format!("{pods}/mine/exec?command=sh"), 405),
         (Method::POST, format!("{pods}/mine/eviction"), 405),
-        // Callers ask about themselves; without a body nothing is asked.
+        // Callers ask about themselves; without a body nothing is reviewed.
         (Method::POST, format!("{own}/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"), 400),
         (Method::POST, format!("{own}/apis/authorization.k8s.io/v1/subjectaccessreviews"), 404),
         (Method::POST, format!("{own}/apis/authentication.k8s.io/v1/tokenreviews"), 404),
@@ -489,7 +489,7 @@ async fn tokens(prison: &Prison, tried: &mut Tried) -> Result<()> {
     let none = format!("{}.{}.", BASE64_URL_SAFE_NO_PAD.encode(r#"{"alg":"none"}"#), encoded(&claims));
     // That a token can be made here at all is what gives the others their meaning.
     let same = signed_token(&key, &claims)?;
-    tried.judge("the same token, signed anew", &prison.with(&same).await?, &[200]);
+    tried.judge("the same token, signed again", &prison.with(&same).await?, &[200]);
     let audience = stage.token("team-a", "agent", Some("somebody-else.example.com")).await?;
     let rows = [
         ("claims altered under a signature", format!("{}.{}.{}", parts[0], encoded(&altered(&on_n2)), parts[2])),

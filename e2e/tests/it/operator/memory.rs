@@ -1,4 +1,4 @@
-//! A FieldCache for which there is no room: its author is told, and what is served goes on.
+//! A FieldCache for which there is no room: its author learns so, and what is served continues.
 
 use anyhow::{Context, Result, ensure};
 use e2e::eventually::eventually;

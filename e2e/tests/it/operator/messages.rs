@@ -163,8 +163,8 @@ async fn a_field_cache_without_most_of_its_fields_is_not_simply_ready() -> Resul
 
     // The same in metrics, with the leader and the certificate.
     let address = |line: &str| {
-        let (_, told) = line.split_once("metrics: ")?;
-        Some(told.split_once("/metrics")?.0.to_owned())
+        let (_, reported) = line.split_once("metrics: ")?;
+        Some(reported.split_once("/metrics")?.0.to_owned())
     };
     let address = operator.process().line("the address of the metrics", SOON, address).await?;
     let authority = std::fs::read_to_string(stage.folder.path().join("ca.crt"))?;

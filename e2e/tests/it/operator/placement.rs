@@ -1,5 +1,5 @@
-//! `placementreviews` of the operator, asked with kubectl by people with different rights, and `fieldcache place` against the same
-//! cluster. The Pod that is asked about is one that kube-apiserver has admitted.
+//! `placementreviews` of the operator, queried with kubectl by people with different rights, and `fieldcache place` against the same
+//! cluster. The Pod that is reviewed is one that kube-apiserver has admitted.
 
 use anyhow::{Context, Result, ensure};
 use e2e::eventually::eventually;
@@ -83,8 +83,8 @@ async fn users_that_may_list_nodes_and_pods_get_a_placement_and_others_the_text_
     ready(&operator, &administrator).await?;
 
     // Before anything is kept: what is missing, and what to do.
-    let asked = json!({ "podRef": { "namespace": "team-a", "name": "pending" } });
-    let answer = administrator.send(Request::new(Method::POST, REVIEWS).json(&review(&asked))).await?;
+    let requested = json!({ "podRef": { "namespace": "team-a", "name": "pending" } });
+    let answer = administrator.send(Request::new(Method::POST, REVIEWS).json(&review(&requested))).await?;
     ensure!(
         answer.status == 503 && answer.text().contains("nodes are not cached here: create a FieldCache named nodes"),
         "{answer:?}"
@@ -106,18 +106,18 @@ async fn users_that_may_list_nodes_and_pods_get_a_placement_and_others_the_text_
     }
     let alice = user(&stage, &operator, "alice")?;
     // Nobody may create reviews before somebody is bound to the role.
-    let refused = create(&stage, &alice, &asked).await?;
+    let refused = create(&stage, &alice, &requested).await?;
     let words = "User \"alice\" cannot create resource \"placementreviews\" in API group \"view.fieldcache.dev\"";
     ensure!(refused.exit_code != 0 && refused.stderr.contains(words), "{refused:?}");
     stage.apply("components/placement/cluster-role-binding.yaml").await?;
-    let told = eventually("alice is answered", SOON, async || {
-        let ran = create(&stage, &alice, &asked).await?;
+    let reported = eventually("alice is answered", SOON, async || {
+        let ran = create(&stage, &alice, &requested).await?;
         ensure!(ran.exit_code == 0, "{ran:?}");
         Ok(serde_json::from_str::<Value>(&ran.stdout)?)
     })
     .await
     .with_context(|| operator.process().tail())?;
-    let status = &told["status"];
+    let status = &reported["status"];
     ensure!(status["message"] == MESSAGE && status["total"] == 2 && status["feasible"] == 0, "{status}");
     ensure!(status["nodes"][0]["rejections"][0]["taint"] == "dedicated:NoSchedule", "{status}");
     ensure!(status["ageSeconds"].as_u64().is_some_and(|age| age < 90), "{status}");
@@ -137,22 +137,22 @@ async fn users_that_may_list_nodes_and_pods_get_a_placement_and_others_the_text_
     ensure!(ran.stderr.contains("unknown field \"spec.pods\""), "{ran:?}");
     misspelt(&stage, &alice, &administrator).await?;
     // Without discovery too.
-    let raw = stage.folder.write("raw.json", review(&asked).to_string())?.display().to_string();
+    let raw = stage.folder.write("raw.json", review(&requested).to_string())?.display().to_string();
     let ran = alice.run(&["create", "--raw", REVIEWS, "-f", &raw]).await?;
     ensure!(ran.exit_code == 0 && ran.stdout.contains(MESSAGE), "{ran:?}");
 
     // Who may only get the Pod: the event's words, and nothing else.
     let bob = user(&stage, &operator, "bob")?;
-    let told: Value = serde_json::from_str(&create(&stage, &bob, &asked).await?.stdout)?;
-    let members: Vec<&String> = told["status"].as_object().context("a status")?.keys().collect();
-    ensure!(told["status"]["message"] == MESSAGE && members == ["message", "notEvaluated"], "{told}");
+    let reported: Value = serde_json::from_str(&create(&stage, &bob, &requested).await?.stdout)?;
+    let members: Vec<&String> = reported["status"].as_object().context("a status")?.keys().collect();
+    ensure!(reported["status"]["message"] == MESSAGE && members == ["message", "notEvaluated"], "{reported}");
     let premised =
-        json!({ "podRef": asked["podRef"], "whatIf": { "withoutPods": [{ "namespace": "a", "name": "b" }] } });
+        json!({ "podRef": requested["podRef"], "whatIf": { "withoutPods": [{ "namespace": "a", "name": "b" }] } });
     let mine = json!({ "pod": pod });
     let elsewhere = json!({ "podRef": { "namespace": "team-b", "name": "pending" } });
     let nobody = user(&stage, &operator, "mallory")?;
     for (who, kubectl, spec) in
-        [("bob", &bob, &premised), ("bob", &bob, &mine), ("bob", &bob, &elsewhere), ("mallory", &nobody, &asked)]
+        [("bob", &bob, &premised), ("bob", &bob, &mine), ("bob", &bob, &elsewhere), ("mallory", &nobody, &requested)]
     {
         let ran = create(&stage, kubectl, spec).await?;
         let words = format!(
@@ -161,7 +161,7 @@ async fn users_that_may_list_nodes_and_pods_get_a_placement_and_others_the_text_
         ensure!(ran.exit_code != 0 && ran.stderr.contains(&words), "{spec}: {ran:?}");
     }
     commands_of(&stage, &operator).await?;
-    follows(&stage, &administrator, &asked).await?;
+    follows(&stage, &administrator, &requested).await?;
     commands(&stage).await
 }
 
@@ -217,31 +217,31 @@ async fn commands_of(stage: &Stage, operator: &Fieldcache) -> Result<()> {
     Ok(())
 }
 
-/// Fields that a Pod does not have: refused, warned of or passed over, as kubectl is told; and what kube-apiserver says itself.
+/// Fields that a Pod does not have: refused, warned of or ignored, as kubectl requests; and what kube-apiserver says itself.
 async fn misspelt(stage: &Stage, alice: &Kubectl, administrator: &Client) -> Result<()> {
     let spec = json!({ "pod": { "spec": { "nodeSelectr": { "disktype": "ssd" }, "containers": containers() } } });
     let unknown = "unknown field \"spec.pod.spec.nodeSelectr\"";
-    for (option, code, told) in [
+    for (option, code, reported) in [
         ("--validate=true", 1, format!("strict decoding error: {unknown}")),
         ("--validate=strict", 1, format!("strict decoding error: {unknown}")),
         ("--validate=warn", 0, format!("Warning: {unknown}")),
         ("--validate=ignore", 0, String::new()),
     ] {
         let ran = create_with(stage, alice, &spec, &[option]).await?;
-        ensure!(ran.exit_code == code && ran.stderr.contains(&told), "{option}: {ran:?}");
-        ensure!(ran.stderr.contains(unknown) != told.is_empty(), "{option}: {ran:?}");
+        ensure!(ran.exit_code == code && ran.stderr.contains(&reported), "{option}: {ran:?}");
+        ensure!(ran.stderr.contains(unknown) != reported.is_empty(), "{option}: {ran:?}");
         if code == 0 {
             let answered: Value = serde_json::from_str(&ran.stdout)?;
             let is_warned = answered["status"]["warnings"] == json!(["unknown field \"spec.nodeSelectr\""]);
-            ensure!(is_warned != told.is_empty(), "{option}: {answered}");
+            ensure!(is_warned != reported.is_empty(), "{option}: {answered}");
         }
     }
     let ran = create(stage, alice, &spec).await?;
     ensure!(ran.exit_code == 1 && ran.stderr.contains(unknown), "strict is what kubectl asks for: {ran:?}");
     let none = json!({ "pod": { "spec": { "contaners": containers() } } });
     let ran = create_with(stage, alice, &none, &["--validate=warn"]).await?;
-    let told = ["Warning: unknown field \"spec.pod.spec.contaners\"", "spec.pod.spec.containers: Required value"];
-    ensure!(ran.exit_code == 1 && told.iter().all(|told| ran.stderr.contains(told)), "{ran:?}");
+    let reported = ["Warning: unknown field \"spec.pod.spec.contaners\"", "spec.pod.spec.containers: Required value"];
+    ensure!(ran.exit_code == 1 && reported.iter().all(|reported| ran.stderr.contains(reported)), "{ran:?}");
 
     // The same Pods and directives at kube-apiserver, and the same answers but for where the Pod stands.
     let of_cluster = stage.control_plane.client();
@@ -283,8 +283,8 @@ async fn misspelt(stage: &Stage, alice: &Kubectl, administrator: &Client) -> Res
 }
 
 /// What changes in the cluster changes the answer.
-async fn follows(stage: &Stage, administrator: &Client, asked: &Value) -> Result<()> {
-    let request = || Request::new(Method::POST, REVIEWS).json(&review(asked));
+async fn follows(stage: &Stage, administrator: &Client, requested: &Value) -> Result<()> {
+    let request = || Request::new(Method::POST, REVIEWS).json(&review(requested));
     stage.kubectl.succeed(&["taint", "nodes", "one", "dedicated-"]).await?;
     eventually("the taint is gone", SOON, async || {
         let status = administrator.send(request()).await?.json()?["status"].clone();
@@ -321,8 +321,8 @@ async fn commands(stage: &Stage) -> Result<()> {
 
     let local = Fieldcache::serve_cluster(stage.control_plane.kubeconfig(), &[]).await?;
     let kubectl = Kubectl::with_server(local.address())?;
-    let asked = json!({ "podRef": { "namespace": "team-a", "name": "pending" } });
-    let ran = create(stage, &kubectl, &asked).await?;
+    let requested = json!({ "podRef": { "namespace": "team-a", "name": "pending" } });
+    let ran = create(stage, &kubectl, &requested).await?;
     let found: Value = serde_json::from_str(&ran.stdout).with_context(|| format!("{ran:?}"))?;
     ensure!(found["status"]["total"] == 2, "{found}");
     let server = local.address();

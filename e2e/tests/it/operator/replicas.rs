@@ -87,7 +87,7 @@ async fn a_replica_takes_over_and_clients_go_on_without_a_list() -> Result<()> {
         })
         .await?;
     }
-    // A client that goes back and forth between them: what one told it, the other knows, but nothing from before its own list. So it
+    // A client that goes back and forth between them: what one sent it, the other knows, but nothing from before its own list. So it
     // begins with a change that came after both.
     let patch = r#"{"spec":{"color":"first"}}"#;
     stage.kubectl.succeed(&["patch", "shirt", "plain", "-n", "team-b", "--type=merge", "-p", patch]).await?;
@@ -121,7 +121,7 @@ async fn a_replica_takes_over_and_clients_go_on_without_a_list() -> Result<()> {
         "metadata": { "name": "configmaps" }, "spec": { "group": "", "resource": "configmaps" },
     });
     stage.apply_this("configmaps.yaml", &pods).await?;
-    // Served by the other at once; whether it may be read is for reader.yaml to say, and told.
+    // Served by the other at once; whether it may be read is for reader.yaml to say, and is reported.
     // Fifteen seconds of the lease, two until it is looked at, and time for the write on a slow machine.
     eventually("statuses go on", LEASE + SOON, async || {
         let accepted = stage.condition("fieldcache/configmaps", "Accepted").await?;
@@ -153,7 +153,7 @@ async fn a_replica_takes_over_and_clients_go_on_without_a_list() -> Result<()> {
     let event = two.client.watch(&path).await?.event(SOON).await?;
     ensure!(event["object"]["spec"]["color"] == "last", "its client goes on with the other: {event}");
 
-    // One that is told to end gives the Lease back, even where it is written at that moment: a renewal that was under way is such
+    // One that is stopped gives the Lease back, even where it is written at that moment: a renewal that was under way is such
     // a write. Here somebody else writes it all the time.
     let (is_over, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let (client, over, turns) = (stage.control_plane.client(), is_over.clone(), written.clone());
@@ -180,6 +180,6 @@ async fn a_replica_takes_over_and_clients_go_on_without_a_list() -> Result<()> {
     writing.await??;
     stopped?;
     println!("given back beside {} writes of somebody else", written.load(Ordering::Relaxed) - before);
-    ensure!(leader(&stage).await?.is_empty(), "nobody leads");
+    ensure!(leader(&stage).await?.is_empty(), "no replica leads");
     Ok(())
 }

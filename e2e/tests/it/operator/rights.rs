@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{SHIRTS, SOON, Stage, names, ready};
 
-/// How long what was refused may take until it is asked for again: the pauses between tries become long while the API server is away.
+/// How long what was refused may take until it is requested again: the pauses between tries become long while the API server is away.
 const LATE: Duration = Duration::from_secs(180);
 
 const PROXY: &str = "/apis/view.fieldcache.dev/v1alpha1/views/blue/proxy";
@@ -91,9 +91,9 @@ async fn the_permission_to_use_a_view_suffices_while_the_policy_is_in_force() ->
     let list = format!("{PROXY}{SHIRTS}");
     let refused = tailor.get(&list).await?;
     ensure!(refused.status == 403, "{refused:?}");
-    let told = refused.text();
+    let reported = refused.text();
     let expected = "shirts.stable.example.com is forbidden: User \\\"system:serviceaccount:team-a:tailor\\\" cannot list resource \\\"shirts\\\" in API group \\\"stable.example.com\\\" at the cluster scope: and cannot use the View \\\"blue\\\"";
-    ensure!(told.contains(expected), "{told}");
+    ensure!(reported.contains(expected), "{reported}");
     grant(&stage, "uses-blue", may_use("blue"), account("team-a", "tailor")).await?;
     let blue = ["team-a/example1", "team-a/example2", "team-b/example4"];
     eventually("a right that was given counts after ten seconds at most", SOON, async || {
@@ -134,9 +134,9 @@ async fn the_permission_to_use_a_view_suffices_while_the_policy_is_in_force() ->
     let rows: [(&str, &[&str]); 13] = [
         ("the policy is deleted", &["delete", POLICY]),
         ("the binding is deleted", &["delete", BINDING]),
-        ("a question is not asked", &["patch", POLICY, "--type=json", "-p", none]),
+        ("a permission is not reviewed", &["patch", POLICY, "--type=json", "-p", none]),
         ("a question without answer is let pass", &["patch", POLICY, "--type=json", "-p", ignored]),
-        ("some Views are not asked about", &["patch", POLICY, "--type=json", "-p", elsewhere]),
+        ("some Views are not reviewed", &["patch", POLICY, "--type=json", "-p", elsewhere]),
         ("the answer is only noted", &["patch", BINDING, "--type=json", "-p", audited]),
         ("the binding is for some Views only", &["patch", BINDING, "--type=json", "-p", narrowed]),
         ("the policy for FieldCaches is deleted", &["delete", CACHE_POLICY]),
@@ -178,7 +178,7 @@ async fn the_permission_to_use_a_view_suffices_while_the_policy_is_in_force() ->
         .with_context(|| operator.process().tail())?;
     }
 
-    // The policy may not be read any more, so nobody knows.
+    // The policy may not be read any more, so it is unknown.
     let role = stage.kubectl.succeed(&["get", "clusterrole", "fieldcache", "-o", "json"]).await?;
     let held: Value = serde_json::from_str(&role)?;
     let rules = held["rules"].as_array().context("rules")?;
@@ -186,7 +186,7 @@ async fn the_permission_to_use_a_view_suffices_while_the_policy_is_in_force() ->
         rules.iter().filter(|rule| rule["apiGroups"] != json!(["admissionregistration.k8s.io"])).collect();
     let fewer = json!({ "rules": rules }).to_string();
     stage.kubectl.succeed(&["patch", "clusterrole", "fieldcache", "--type=merge", "-p", &fewer]).await?;
-    // A watch that is open goes on; kube-apiserver asks anew when the next one begins, at the latest when it is told to end.
+    // A watch that is open goes on; kube-apiserver asks again when the next one begins, at the latest when it has to end.
     stage.control_plane.stop_apiserver();
     stage.control_plane.start_apiserver().await?;
     eventually("what may not be read is not relied on", LATE, async || {
@@ -325,7 +325,7 @@ async fn only_users_that_may_read_a_resource_may_write_a_view_with_authorization
     Ok(())
 }
 
-/// A FieldCache of a resource, with one extra field and, if asked for, a scope.
+/// A FieldCache of a resource, with one extra field and, if requested, a scope.
 fn field_cache((group, resource): Named, path: &str, is_scoped: bool) -> Value {
     let name = if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
     let mut cache = json!({

@@ -1,4 +1,4 @@
-//! Views: what they show, to whom, through which clients, and what is told of them.
+//! Views: what they show, to whom, through which clients, and what is reported of them.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn a_view_shows_its_selection_to_permitted_users_with_any_client() -> Resu
 
     // Without a FieldCache there is nothing to show, and the View says what to do.
     stage.apply("walk-through/blue-shirts.yaml").await?;
-    eventually("what is missing is told", SOON, async || {
+    eventually("what is missing is reported", SOON, async || {
         let accepted = stage.condition(BLUE, "Accepted").await?;
         ensure!(accepted["status"] == "False" && accepted["reason"] == "NotCached", "{accepted}");
         let message = accepted["message"].as_str().unwrap_or_default();
@@ -132,7 +132,7 @@ async fn a_view_shows_its_selection_to_permitted_users_with_any_client() -> Resu
     stage.kubectl.succeed(&["delete", BLUE]).await?;
     eventually("it is gone", Duration::from_secs(30), async || {
         let answer = tailor.get(&format!("{PROXY}{SHIRTS}")).await?;
-        // Who may not use it is not told whether it exists.
+        // A user who may not use it does not learn whether it exists.
         ensure!(answer.status == 403 && answer.text().contains("cannot use the View"), "{answer:?}");
         Ok(())
     })

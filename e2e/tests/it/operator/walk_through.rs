@@ -54,7 +54,7 @@ async fn an_operator_with_the_permissions_of_the_manifests_caches_reports_and_se
     })
     .await
     .with_context(|| operator.process().tail())?;
-    eventually("what is wrong is told, where and why", SOON, async || {
+    eventually("what is wrong is reported, where and why", SOON, async || {
         let held: Value = serde_json::from_str(&kubectl.succeed(&["get", cache, "-o", "json"]).await?)?;
         let conditions = held["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let accepted = conditions.iter().find(|condition| condition["type"] == "Accepted").context("Accepted")?;
@@ -67,7 +67,7 @@ async fn an_operator_with_the_permissions_of_the_manifests_caches_reports_and_se
     })
     .await?;
 
-    // What people and documents are told.
+    // What users and documents show.
     eventually("the SelectableResource has all fields", SOON, async || {
         let held = control_plane.client().get_json(SELECTABLE).await?;
         let paths = json!(["spec.color", "spec.size", "spec.quantity", "spec.branded", "tag"]);

@@ -104,7 +104,7 @@ pub(crate) static ALLOWED: [Allowance; 8] = [
             ".body[\"order of items\"][*]",
         ],
         how: How::Added,
-        reason: "Where a Pod may run is asked of fieldcache itself, so that its own group is in discovery, the last of all.",
+        reason: "Where a Pod may run is requested of fieldcache itself, so that its own group is in discovery, the last of all.",
     },
 ];
 

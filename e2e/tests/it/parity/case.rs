@@ -1,4 +1,4 @@
-//! One request case: what is asked, how the answers are read, and how they are compared.
+//! One request case: what is requested, how the answers are read, and how they are compared.
 //!
 //! Cases are data, made by the few functions here and by [`super::dimension`], and listed in [`super::cases`]. Paths are templates
 //! over the stage's variables.
@@ -22,7 +22,7 @@ use super::stage::Variables;
 pub(crate) enum Reading {
     /// Status, headers and body.
     Whole,
-    /// All pages, each asked for with the token of the one before.
+    /// All pages, each requested with the token of the one before.
     Walk,
     /// An OpenAPI 3 index, which is JSON whatever its media type says: addresses without their hashes.
     Index,
@@ -177,8 +177,8 @@ impl Case {
         side.send(request).await
     }
 
-    /// Every page as it is, with its version told by whether it is that of the first. A last page of nothing stands apart: a server
-    /// that scans cannot know that nothing more matches, one with an index can; so whether there is a token is told of all pages but
+    /// Every page as it is, with its version replaced by whether it is that of the first. A last page of nothing is separate: a server
+    /// that scans cannot know that nothing more matches, one with an index can; so whether there is a token is recorded for all pages but
     /// the last that has something.
     async fn walk(&self, side: &Side, path: &str) -> Result<Value> {
         const MOST: usize = 40;

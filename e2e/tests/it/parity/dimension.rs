@@ -13,7 +13,7 @@ use super::case::{Case, Reading, get};
 pub(crate) enum Part {
     /// The path, which may have parameters already.
     Path(String),
-    /// A parameter as it stands in a query: escaped, or a template.
+    /// A parameter as it is in a query: escaped, or a template.
     Parameter(&'static str, String),
     Header(&'static str, String),
     Method(Method),

@@ -1,8 +1,8 @@
 //! Parity: the same request to a real kube-apiserver and to fieldcache, and the answers compared.
 //!
 //! [`cases`] are the requests, [`scripts`] the watches with changes made meanwhile; [`case`] and [`script`] are how one of them is
-//! asked and compared, [`outcome`] what is compared of an answer, [`allowed`] the differences that are meant, [`other_versions`] those
-//! of older and newer servers, [`stage`] and [`fixtures`] the cluster and its objects. Everything is asked and played once ([`run`]).
+//! requested and compared, [`outcome`] what is compared of an answer, [`allowed`] the differences that are meant, [`other_versions`] those
+//! of older and newer servers, [`stage`] and [`fixtures`] the cluster and its objects. Everything is requested and played once ([`run`]).
 //! [`defects`] are faults put before our own server: each must turn the suite red.
 //! kube-apiserver is also compared with itself, which tells what is not determined at all and so must not be compared.
 
@@ -71,7 +71,7 @@ async fn the_same_question_gets_the_same_answer() -> Result<()> {
     let others = other_versions::reasons();
     let mut summary = format!(
         "parity: {} requests; {} watch scripts with {} watches, {} of the scripts random from seed {}; {} allowed differences and {} of Kubernetes {} (reasons in {})",
-        run.asked.len(),
+        run.cases.len(),
         run.scripts,
         run.played.len(),
         scripts::random::COUNT,
@@ -109,6 +109,6 @@ fn the_tables_are_as_large_as_promised_and_their_names_unique() {
 
 /// Writes a line that is seen also when the test passes, which captured output is not.
 fn say(line: &str) {
-    // Nobody is harmed when standard error is closed.
+    // It is harmless when standard error is closed.
     let _ = writeln!(std::io::stderr(), "{line}");
 }

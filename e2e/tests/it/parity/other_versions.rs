@@ -239,7 +239,7 @@ pub(crate) fn needless(used: &BTreeSet<Pattern>) -> Vec<(Pattern, &'static str)>
     needless
 }
 
-/// Whether a document has a text somewhere, as it stands in JSON.
+/// Whether a document has a text somewhere, as it is in JSON.
 fn contains(document: &Value, text: &str) -> bool {
     document.to_string().contains(text)
 }

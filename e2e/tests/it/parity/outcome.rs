@@ -80,7 +80,7 @@ pub(crate) fn of_answer(answer: &Answer, version: Version) -> Value {
     outcome
 }
 
-/// A watch. `timeout` is what it was asked to last, in seconds, if it was read to its end.
+/// A watch. `timeout` is its timeoutSeconds, in seconds, if it was read to its end.
 ///
 /// Bookmarks other than the one that ends the initial events come by the clock, so of these it is compared whether they promise
 /// what was sent before them, what they look like, and whether there are any where time is enough for one.
@@ -137,7 +137,7 @@ pub(crate) fn of_recording(recording: &Recording, timeout: Option<u64>) -> Value
         outcome["lasted"] = if lasted < least {
             "shorter"
         } else if lasted < most {
-            "as asked"
+            "as requested"
         } else {
             "longer"
         }
@@ -243,7 +243,7 @@ fn normalised(mut document: Value, version: Version) -> Value {
 }
 
 /// Discovery with its entries by name: where one is missing, the others still stand beside their equals. The order, which clients
-/// take as preference, stands apart, of all that can be read.
+/// take as preference, is separate, of all that can be read.
 fn by_name(mut document: Value) -> Value {
     let kind = document["kind"].as_str().unwrap_or_default().to_owned();
     match kind.as_str() {

@@ -1,6 +1,6 @@
 //! What the suite proves, point by point of the wire, and how many cases each point has.
 //!
-//! A request case belongs to a point by its subject, which is what stands before the slash of its name; a watch by the beginning of its
+//! A request case belongs to a point by its subject, which is what precedes the slash of its name; a watch by the beginning of its
 //! script's name, the longest that fits. What is proven elsewhere says where.
 
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use super::scripts;
 struct Point {
     number: u8,
     title: &'static str,
-    /// Subjects of request cases: what stands before the slash of their names.
+    /// Subjects of request cases: what precedes the slash of their names.
     subjects: &'static [&'static str],
     /// How the names of its watch scripts begin; the empty text is how all do.
     scripts: &'static [&'static str],
@@ -99,7 +99,7 @@ const POINTS: [Point; 18] = [
     point(14, "media types: qualities, wildcards, YAML, indentation", &["media", "yaml", "pretty", "pretty path"], &[]),
     point(
         15,
-        "compression: sizes, watches that begin with a list, and how it is asked for",
+        "compression: sizes, watches that begin with a list, and how it is requested",
         &["gzip", "gzip form", "gzip more"],
         &["compressed watches"],
     ),

@@ -1,4 +1,4 @@
-//! Everything asked and played once, on all sides, and kept: both what must be green and what must be red are judged from this.
+//! Everything requested and played once, on all sides, and kept: both what must be green and what must be red are judged from this.
 //!
 //! The request cases come first, then the scripts, which make objects that some of the cases would see.
 
@@ -27,13 +27,13 @@ pub(crate) const FIELDCACHE: usize = 1;
 pub(crate) const FIELDCACHE_NAME: &str = "fieldcache";
 const OVER_HTTP2: usize = 2;
 
-/// What one case was answered.
-pub(crate) struct Asked {
+/// The answers to one case.
+pub(crate) struct CaseResult {
     pub(crate) case: Case,
     pub(crate) expected: Value,
     /// In the order of the sides.
     answers: Vec<Value>,
-    /// What fieldcache was asked and answered.
+    /// What fieldcache was requested and answered.
     pub(crate) tape: Tape,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Run {
     /// Where the random scripts began.
     pub(crate) seed: u64,
     pub(crate) scripts: usize,
-    pub(crate) asked: Vec<Asked>,
+    pub(crate) cases: Vec<CaseResult>,
     pub(crate) played: Vec<Played>,
 }
 
@@ -60,12 +60,12 @@ impl Run {
     /// What every side but the reference has otherwise than the reference.
     pub(crate) fn judge(&self, sides: &[Side]) -> Vec<Found> {
         let mut found = Vec::new();
-        for asked in &self.asked {
-            for (side, answer) in sides.iter().zip(&asked.answers) {
+        for result in &self.cases {
+            for (side, answer) in sides.iter().zip(&result.answers) {
                 let mut answer = answer.clone();
-                without_events_never_sent(&asked.expected, &mut answer);
-                let differences = differences(&asked.expected, &answer);
-                let (watch, context) = (asked.case.name.clone(), asked.case.path.clone());
+                without_events_never_sent(&result.expected, &mut answer);
+                let differences = differences(&result.expected, &answer);
+                let (watch, context) = (result.case.name.clone(), result.case.path.clone());
                 found.push(Found { side: side.name, watch, differences, context });
             }
         }
@@ -117,18 +117,18 @@ async fn make(stage: &Stage) -> Result<Run> {
         let (expected, answers) = join(case.ask(asked_reference, &stage.variables), answers).await;
         let expected = expected?;
         ensure!(expected["no answer"].is_null(), "{}: kube-apiserver itself: {}", case.name, expected["no answer"]);
-        Ok(Asked { answers: answers.into_iter().collect::<Result<_>>()?, case, expected, tape })
+        Ok(CaseResult { answers: answers.into_iter().collect::<Result<_>>()?, case, expected, tape })
     });
-    let asked: Vec<Result<Asked>> = stream::iter(asking).buffered(3 * AT_ONCE).collect().await;
+    let cases: Vec<Result<CaseResult>> = stream::iter(asking).buffered(3 * AT_ONCE).collect().await;
     let seed = scripts::random::seed();
     let scripts = scripts::all(seed);
     let playing = scripts.iter().enumerate().map(|(number, script)| play(stage, number, script));
     let played: Vec<Result<Vec<Played>>> = stream::iter(playing).buffered(AT_ONCE).collect().await;
     let mut broken = String::new();
-    let asked = sound(asked, &mut broken);
+    let cases = sound(cases, &mut broken);
     let played = sound(played, &mut broken).into_iter().flatten().collect();
     ensure!(broken.is_empty(), "seed {seed}{broken}");
-    Ok(Run { seed, scripts: scripts.len(), asked, played })
+    Ok(Run { seed, scripts: scripts.len(), cases, played })
 }
 
 /// Plays a script on fieldcache, on the end of the chain and, in turn, on kube-apiserver once more or on fieldcache by another

@@ -28,7 +28,7 @@ pub(crate) enum Reach {
     Noted(String),
     /// The server ends it.
     End,
-    /// The server ends it, at a moment at which nobody knows what it has told.
+    /// The server ends it, at a moment at which it is unknown what it has sent.
     SomeEnd,
     /// So many lines.
     Lines(usize),
@@ -95,7 +95,7 @@ pub(crate) struct Played {
     timeout: Option<u64>,
     /// Whether it was opened in the middle of changes: then what is initial and what is a change differs.
     amid_changes: bool,
-    /// Whether what it told is left to chance.
+    /// Whether what it reported is left to chance.
     is_cut: bool,
     expected: OnceLock<Value>,
 }
@@ -177,7 +177,7 @@ impl Played {
     }
 }
 
-/// An event that is not newer than a bookmark before it, which promised that everything up to its version had been told.
+/// An event that is not newer than a bookmark before it, which promised that everything up to its version had been sent.
 fn broken_promise(recording: &Recording) -> Option<Difference> {
     let mut promised = 0;
     for (index, event) in recording.events.iter().enumerate() {
@@ -224,7 +224,7 @@ pub(crate) async fn play(
         .with_context(|| format!("script {:?}", script.name))
 }
 
-/// A watch that has been asked for on all sides.
+/// A watch that has been requested on all sides.
 struct Open<'a> {
     watch: &'a Watch,
     request: Request,

@@ -1,6 +1,6 @@
 //! One side of a comparison: a server, perhaps with a seeded defect in front of it.
 //!
-//! A defect stands between the server and the comparing client, where a fault of our own server would show: it alters what is sent or
+//! A defect is between the server and the comparing client, where a fault of our own server would show: it alters what is sent or
 //! what came back, and nothing of the comparison knows about it. What came back is kept on a [`Tape`] when it comes the first time, so
 //! that defects of answers need not ask again; what a watch sent is altered where it is judged (`defects`).
 
@@ -31,7 +31,7 @@ pub(crate) struct Side {
     pub(crate) client: Client,
     pub(crate) defect: Option<&'static Defect>,
     /// Whether it is kube-apiserver: bookmarks before the end of a watch may be missing, as they sometimes are, and columns of a
-    /// Table may be told again.
+    /// Table may be reported again.
     pub(crate) is_reference: bool,
     /// What it answers is kept here, or taken from here.
     pub(crate) tape: Option<Tape>,
@@ -58,7 +58,7 @@ impl Tape {
 
     fn find(&self, request: &Request) -> Option<Answer> {
         let exchanges = self.exchanges.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = exchanges.iter().find(|(asked, _)| self.plays && same(asked, request));
+        let found = exchanges.iter().find(|(requested, _)| self.plays && same(requested, request));
         found.map(|(_, answer)| answer.clone())
     }
 
@@ -110,7 +110,7 @@ pub(crate) struct Watching {
 impl Side {
     /// Sends a request and reads the whole answer.
     pub(crate) async fn send(&self, mut request: Request) -> Result<Answer> {
-        let asked = request.clone();
+        let requested = request.clone();
         let alteration = self.defect.map(|defect| &defect.alteration);
         if let Some(Alteration::Request(alter)) = alteration {
             alter(&mut request);
@@ -126,7 +126,7 @@ impl Side {
             }
         };
         if let Some(Alteration::Answer(alter)) = alteration {
-            alter(&asked, &mut answer);
+            alter(&requested, &mut answer);
         }
         Ok(answer)
     }

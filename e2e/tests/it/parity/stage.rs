@@ -174,7 +174,7 @@ impl Stage {
 
 /// Waits until all servers' copies of a collection, or of a selected part of it, are as what was written to it before this call.
 ///
-/// kube-apiserver answers from a copy of its own when it is asked for version 0, and that copy can lag too. Nobody else may write to it
+/// kube-apiserver answers from a copy of its own when it is requested version 0, and that copy can lag too. Nobody else may write to it
 /// meanwhile.
 ///
 /// # Errors

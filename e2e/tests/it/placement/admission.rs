@@ -69,10 +69,10 @@ fn theirs(answer: &Answer) -> Result<Outcome> {
 
 fn ours(document: &Value) -> Result<Outcome> {
     let spec = PlacementReviewSpec { pod: Some(document.clone()), ..PlacementReviewSpec::default() };
-    // Warnings of what is refused are not told here: a review is refused whole.
+    // Warnings of what is refused are not reported here: a review is refused whole.
     match spec.answer(&ClusterIndex::default(), Fetched::default(), &Options::default()) {
         Ok(reviewed) => {
-            // What we say of unknown fields beyond upstream's words stands in brackets.
+            // What we say of unknown fields beyond upstream's words is in brackets.
             let upstream = |warning: Warning| match warning {
                 Warning::UnknownField { field, .. } => Warning::UnknownField { field, hint: "" }.to_string(),
                 other => other.to_string(),
@@ -129,8 +129,8 @@ async fn pods_are_refused_warned_of_and_completed_as_by_kube_apiserver() -> Resu
     }
     let client = ControlPlane::shared().await?.client();
     let pods: Vec<Value> = (0..PODS).map(requests::pod).collect();
-    let asked = stream::iter(&pods).map(|pod| create(&client, "/api/v1/namespaces/default/pods", pod));
-    let answers: Vec<Answer> = asked.buffered(8).try_collect().await?;
+    let reviewed = stream::iter(&pods).map(|pod| create(&client, "/api/v1/namespaces/default/pods", pod));
+    let answers: Vec<Answer> = reviewed.buffered(8).try_collect().await?;
     let mut met: BTreeMap<&str, u64> = BTreeMap::new();
     let (mut stored, mut merged, mut warned) = (0, 0, 0);
     let mut faults = Vec::new();
@@ -182,8 +182,8 @@ async fn pod_templates_are_judged_unmerged_as_by_kube_apiserver() -> Result<()> 
     };
     let deployments: Vec<Value> = (0..PODS / 3).map(deployment).collect();
     let path = "/apis/apps/v1/namespaces/default/deployments";
-    let asked = stream::iter(&deployments).map(|deployment| create(&client, path, deployment));
-    let answers: Vec<Answer> = asked.buffered(8).try_collect().await?;
+    let reviewed = stream::iter(&deployments).map(|deployment| create(&client, path, deployment));
+    let answers: Vec<Answer> = reviewed.buffered(8).try_collect().await?;
     let mut accepted_but_no_pod = 0;
     for (deployment, answer) in deployments.iter().zip(&answers) {
         let causes_there = match answer.status.as_u16() {

@@ -160,7 +160,7 @@ impl Dice {
         }
         let mut preferred = self.list(2, |dice| json!({"weight": dice.weight(), "podAffinityTerm": dice.pod_term()}));
         if self.one_in(6) {
-            // A term that stands twice counts twice.
+            // A term that occurs twice counts twice.
             preferred.extend(preferred.first().cloned());
         }
         if !preferred.is_empty() {
@@ -205,7 +205,7 @@ impl Dice {
         })
     }
 
-    fn asked(&mut self, pods: &[Value]) -> Value {
+    fn pending_pod(&mut self, pods: &[Value]) -> Value {
         let mut metadata = json!({
             "namespace": self.word(&NAMESPACES),
             "labels": self.labels(&["app", "tier", "tenant"], &["x", "y", ""], 2),
@@ -242,7 +242,7 @@ impl Dice {
 
 /// Three nodes whose scores are nothing, a part and the whole: of the parts some are no exact numbers in binary, so that the order of
 /// multiplication, division and cutting off is seen.
-fn shares(dice: &mut Dice, asked: usize) -> Question {
+fn shares(dice: &mut Dice, reviewed: usize) -> Question {
     let node =
         |index: usize| json!({"metadata": {"name": format!("n{index}"), "labels": {"host": format!("n{index}")}}});
     let pod = |index: usize| {
@@ -260,21 +260,21 @@ fn shares(dice: &mut Dice, asked: usize) -> Question {
         let preferred = json!({"preferredDuringSchedulingIgnoredDuringExecution": [term(1, part), term(2, whole)]});
         json!({"metadata": {"namespace": "one"}, "spec": {"affinity": {"podAffinity": preferred}}})
     };
-    let asked = (0..asked).map(|_| ask()).collect();
+    let reviewed = (0..reviewed).map(|_| ask()).collect();
     Question {
         nodes: (0..3).map(node).collect(),
         pods: (1..3).map(pod).collect(),
         namespaces: Vec::new(),
-        asked,
+        reviewed,
         options: json!({"hardPodAffinityWeight": 1}),
     }
 }
 
-/// The cluster of that number, and so many pods that are asked about.
-pub(crate) fn question(number: u64, asked: usize) -> Question {
+/// The cluster of that number, and so many pods that are reviewed.
+pub(crate) fn question(number: u64, reviewed: usize) -> Question {
     let mut dice = Dice(Random::of(0x706c_6163_656d_656e, number));
     if number % 50 == 49 {
-        return shares(&mut dice, asked);
+        return shares(&mut dice, reviewed);
     }
     // Now and then so many that a count of the event has two digits.
     let most_nodes = if dice.one_in(20) { 30 } else { 8 };
@@ -298,7 +298,7 @@ pub(crate) fn question(number: u64, asked: usize) -> Question {
     }
     let namespaces = NAMESPACES.into_iter().filter(|_| !dice.one_in(5)).collect::<Vec<_>>();
     let namespaces = namespaces.into_iter().map(|name| dice.namespace(name)).collect();
-    let asked = (0..asked).map(|_| dice.asked(&pods)).collect();
+    let reviewed = (0..reviewed).map(|_| dice.pending_pod(&pods)).collect();
     let hard_weight = [1, 0, 100][usize::try_from(dice.0.below(3)).unwrap_or_default()];
     let mut options = json!({
         "hardPodAffinityWeight": hard_weight,
@@ -316,5 +316,5 @@ pub(crate) fn question(number: u64, asked: usize) -> Question {
                 json!({"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 7, "preference": term[0]}]});
         }
     }
-    Question { nodes, pods, namespaces, asked, options }
+    Question { nodes, pods, namespaces, reviewed, options }
 }

@@ -17,7 +17,7 @@ pub(crate) fn remove(value: &mut Value, member: &str) {
     }
 }
 
-/// Every pod affinity term of a Pod, with where it stands: podAffinity or podAntiAffinity, and whether it is required.
+/// Every pod affinity term of a Pod, with where it is: podAffinity or podAntiAffinity, and whether it is required.
 pub(crate) fn each_pod_term(pod: &mut Value, mut change: impl FnMut((&str, bool), &mut Value)) {
     for member in ["podAffinity", "podAntiAffinity"] {
         let Some(affinity) = pod.pointer_mut(&format!("/spec/affinity/{member}")) else { continue };

@@ -18,10 +18,10 @@ use anyhow::{Result, anyhow, ensure};
 use e2e::placement::{Judge, Question, verdict};
 use serde_json::Value;
 
-/// How many clusters, and pods asked about in each.
+/// How many clusters, and pods reviewed in each.
 const CASES: (u64, usize) = (1_500, 4);
 
-/// A pod that is asked about in a cluster, and what the scheduler's plugins say.
+/// A pod that is reviewed in a cluster, and what the scheduler's plugins say.
 struct Case {
     name: String,
     question: Question,
@@ -33,11 +33,11 @@ struct Case {
 /// All cases, judged once for all tests.
 fn judged() -> Result<&'static [Case]> {
     static JUDGED: LazyLock<Result<Vec<Case>>> = LazyLock::new(|| {
-        let (clusters, asked) = CASES;
+        let (clusters, reviewed) = CASES;
         let mut judge = Judge::start()?;
         let mut judged = Vec::new();
         for number in 0..clusters {
-            let question = cases::question(number, asked);
+            let question = cases::question(number, reviewed);
             for (index, expected) in judge.ask(&question)?.into_iter().enumerate() {
                 let name = format!("cluster {number}, pod {index}");
                 let question = question.about(index);
@@ -71,7 +71,7 @@ fn the_schedulers_plugins_give_the_same_verdicts() -> Result<()> {
         ensure!(
             found == *expected,
             "{name}: we say\n{found:#}\nthe scheduler says\n{expected:#}\nof\n{:#}\nin\n{}",
-            question.asked[0],
+            question.reviewed[0],
             question.document()
         );
         count(expected, &mut seen);

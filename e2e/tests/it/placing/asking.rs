@@ -1,7 +1,7 @@
-//! `fieldcache place --server`: the same questions get the same answers as from a folder, and no list is asked for.
+//! `fieldcache place --server`: the same questions get the same answers as from a folder, and no list is requested.
 //!
-//! The server stands before a folder, and before a kube-apiserver with clusters of manifests/placement in it, of which the folder is then
-//! a dump. What people with few rights are told is [`super::super::operator`]'s.
+//! The server is before a folder, and before a kube-apiserver with clusters of manifests/placement in it, of which the folder is then
+//! a dump. What users with few rights see is [`super::super::operator`]'s.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -39,7 +39,7 @@ spec: {runtimeClassName: sandbox, containers: [{name: a, image: a}]}
 END
 ";
 
-/// A server that tells what it was asked.
+/// A server that reports which requests it received.
 struct Server {
     fieldcache: Fieldcache,
     metrics: Client,
@@ -49,15 +49,15 @@ impl Server {
     async fn start(arguments: &[&str]) -> Result<Server> {
         let arguments = arguments.iter().chain(&["--metrics-address", "127.0.0.1:0"]).map(|text| (*text).to_owned());
         let fieldcache = Box::pin(Fieldcache::serve(arguments)).await?;
-        let told = fieldcache.process().line("the line with the address of the metrics", DEADLINE, |line| {
+        let reported = fieldcache.process().line("the line with the address of the metrics", DEADLINE, |line| {
             Some(line.strip_prefix("metrics: ")?.strip_suffix("/metrics")?.to_owned())
         });
-        let metrics = Endpoint::plain(&told.await?)?.client();
+        let metrics = Endpoint::plain(&reported.await?)?.client();
         Ok(Server { fieldcache, metrics })
     }
 
     /// Verbs and resources, such as `LIST pods`.
-    async fn asked(&self) -> Result<BTreeSet<String>> {
+    async fn requested(&self) -> Result<BTreeSet<String>> {
         let text = self.metrics.get("/metrics").await?.success()?.text();
         let requests = text.lines().filter_map(|line| line.strip_prefix("fieldcache_request_total{"));
         let label = |line: &str, name: &str| {
@@ -89,12 +89,17 @@ fn settled(text: &str) -> String {
 async fn same(shell: &Shell, question: &str, server: &str, folder: &str) -> Result<Finished> {
     let placement = repository("manifests/placement");
     let question = question.replace("IN/", &format!("{placement}/"));
-    let asked = shell.run(&format!("fieldcache place {question} --server {server}")).await?;
+    let requested = shell.run(&format!("fieldcache place {question} --server {server}")).await?;
     let read = shell.run(&format!("fieldcache place {question} --dir {folder}")).await?;
-    ensure!(asked.exit_code == read.exit_code, "{question}: {asked:?}\nbut\n{read:?}");
-    ensure!(settled(&asked.stdout) == settled(&read.stdout), "{question}:\n{}but\n{}", asked.stdout, read.stdout);
-    ensure!(asked.stderr == read.stderr, "{question}:\n{}but\n{}", asked.stderr, read.stderr);
-    Ok(asked)
+    ensure!(requested.exit_code == read.exit_code, "{question}: {requested:?}\nbut\n{read:?}");
+    ensure!(
+        settled(&requested.stdout) == settled(&read.stdout),
+        "{question}:\n{}but\n{}",
+        requested.stdout,
+        read.stdout
+    );
+    ensure!(requested.stderr == read.stderr, "{question}:\n{}but\n{}", requested.stderr, read.stderr);
+    Ok(requested)
 }
 
 fn shell() -> Result<Shell> {
@@ -157,26 +162,29 @@ async fn a_server_of_a_folder_reports_the_folder_without_a_list() -> Result<()> 
         let address = server.fieldcache.address();
         for question in questions {
             for form in FORMS {
-                let told = same(&shell, &format!("{question} {form}"), address, &folder).await?;
+                let reported = same(&shell, &format!("{question} {form}"), address, &folder).await?;
                 let is_misspelt = question.starts_with("-f misspelt") && !form.contains("yaml");
                 let warnings =
-                    told.stdout.matches("unknown field").count() + told.stderr.matches("unknown field").count();
-                ensure!(!is_misspelt || warnings == 1, "{question}: once: {told:?}");
+                    reported.stdout.matches("unknown field").count() + reported.stderr.matches("unknown field").count();
+                ensure!(!is_misspelt || warnings == 1, "{question}: once: {reported:?}");
             }
         }
-        let asked = server.asked().await?;
+        let requested = server.requested().await?;
         let expected = ["POST placementreviews", "GET nodes", "GET pods", "GET runtimeclasses"];
-        ensure!(asked.contains(expected[0]), "{asked:?}");
-        ensure!(asked.iter().all(|one| expected.contains(&&**one) || one.ends_with(' ')), "{scenario}: {asked:?}");
+        ensure!(requested.contains(expected[0]), "{requested:?}");
+        ensure!(
+            requested.iter().all(|one| expected.contains(&&**one) || one.ends_with(' ')),
+            "{scenario}: {requested:?}"
+        );
 
         // Names of some nodes are worth a short list, once it is known that one is not there.
         same(&shell, "-f misspelt.yaml --node node-9", address, &folder).await?;
-        ensure!(!server.asked().await?.contains("LIST pods"));
+        ensure!(!server.requested().await?.contains("LIST pods"));
         // What no review can carry is read, and that would be seen here.
         same(&shell, "--misplaced", address, &folder).await?;
         same(&shell, "-f misspelt.yaml --target-version 1.33", address, &folder).await?;
-        let asked = server.asked().await?;
-        ensure!(asked.iter().any(|one| one == "LIST pods" || one == "WATCH pods"), "{asked:?}");
+        let requested = server.requested().await?;
+        ensure!(requested.iter().any(|one| one == "LIST pods" || one == "WATCH pods"), "{requested:?}");
     }
     Ok(())
 }
@@ -232,14 +240,17 @@ kubectl get nodes,pods,namespaces,runtimeclasses -A -o yaml > dump/all.yaml
         }
     }
     let sandboxed = "-f sandboxed.yaml --node node1 --taint node1=sandbox=a:NoSchedule";
-    let told = same(&shell, sandboxed, address, &folder).await?;
-    ensure!(told.stdout.contains("sandbox=a:NoSchedule: ignored, by the toleration sandbox Exists"), "{told:?}");
-    let asked = server.asked().await?;
+    let reported = same(&shell, sandboxed, address, &folder).await?;
+    ensure!(
+        reported.stdout.contains("sandbox=a:NoSchedule: ignored, by the toleration sandbox Exists"),
+        "{reported:?}"
+    );
+    let requested = server.requested().await?;
     let expected = ["POST placementreviews", "GET nodes", "GET pods", "GET runtimeclasses"];
-    ensure!(expected.iter().all(|one| asked.contains(*one)), "{asked:?}");
-    ensure!(asked.iter().all(|one| expected.contains(&&**one) || one.ends_with(' ')), "{asked:?}");
+    ensure!(expected.iter().all(|one| requested.contains(*one)), "{requested:?}");
+    ensure!(requested.iter().all(|one| expected.contains(&&**one) || one.ends_with(' ')), "{requested:?}");
 
-    // The API server itself, which is no fieldcache: whoever may ask learns that, others what may be.
+    // The API server itself, which is no fieldcache: a user who may ask learns that, others what may be.
     let missing = "is no fieldcache server, or one that is too old for placement reviews: name one with --server";
     shell.fail(&format!("fieldcache place pod/nginx --server {base} --kubeconfig {kubeconfig}"), 2, &[missing]).await?;
     let (_, nobody) = control_plane.as_user("mallory", None)?;

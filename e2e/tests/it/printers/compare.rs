@@ -1,6 +1,6 @@
 //! Two tables, one of kube-apiserver and one of fieldcache, cell by cell.
 //!
-//! kube-apiserver is asked before and after: what it says both times must be said here exactly. A cell that it changed in between
+//! kube-apiserver is queried before and after: what it says both times must be said here exactly. A cell that it changed in between
 //! is one that counts time; what is said here must then lie between the two, word for word around the time.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -136,7 +136,7 @@ fn plain(mut table: Value) -> Value {
 }
 
 /// A table without its cells and its own version, and the cells. The version of a list moves with every other object; a single
-/// object's stands in its row too.
+/// object's is in its row too.
 pub(crate) fn split(mut table: Value) -> (Value, Vec<Vec<Value>>) {
     if let Some(metadata) = table["metadata"].as_object_mut() {
         metadata.remove("resourceVersion");

@@ -78,7 +78,7 @@ impl Dice {
     }
 
     /// A moment of the last ten years or the next minutes, most of them not long ago; seldom at the turn of a unit, so that the two
-    /// sides are rarely asked in different seconds of it.
+    /// sides are rarely queried in different seconds of it.
     pub(crate) fn moment(&mut self) -> String {
         written(now() - self.ago() * 1_000_000, false)
     }

@@ -1,6 +1,6 @@
 //! Columns with random JSONPath templates: what kube-apiserver's own code shows of random objects, and what fieldcache shows.
 //!
-//! The judge is `e2e/go/cmd/column-judge`: apiextensions-apiserver's tableconvertor. It is asked which templates are valid; the valid ones
+//! The judge is `e2e/go/cmd/column-judge`: apiextensions-apiserver's tableconvertor. It reports which templates are valid; the valid ones
 //! become columns of definitions in a folder, of every type, and the Tables that fieldcache makes of it are compared byte by byte. What a
 //! template with `range` shows depends on the past upstream, so that word is only in a definition of its own.
 
@@ -353,7 +353,7 @@ async fn random_templates_show_what_kube_apiserver_shows() -> Result<()> {
     sets.push(vec!["range .spec.items[*]}{.a}{end".to_owned(), ".spec.a}{range .spec.c[*]}x{end".to_owned()]);
 
     let folder = RunDirectory::create("templates")?;
-    let mut asked = Vec::new();
+    let mut requested = Vec::new();
     for (number, set) in sets.iter().enumerate() {
         let (plural, kind) = (format!("kinds{number}"), format!("Kind{number}"));
         let columns = columns(&mut dice, set);
@@ -362,12 +362,12 @@ async fn random_templates_show_what_kube_apiserver_shows() -> Result<()> {
             let object = object(&mut dice, &kind, &format!("o{index}"));
             folder.write(&format!("{plural}-{index}.json"), object.to_string())?;
         }
-        asked.push((format!("/apis/{GROUP}/v1/{plural}"), columns));
+        requested.push((format!("/apis/{GROUP}/v1/{plural}"), columns));
     }
     let fieldcache = Box::pin(Fieldcache::serve_folder(folder.path())).await?;
     let client = fieldcache.client();
     let (mut cells, mut empty, mut retried, mut faults) = (0, 0, 0, Vec::new());
-    for (path, columns) in &asked {
+    for (path, columns) in &requested {
         let list = client.send(Request::get(path)).await?.success()?.text();
         let request = Request::get(path).header("accept", "application/json;as=Table;g=meta.k8s.io;v=v1");
         let table = client.send(request).await?.success()?.text();

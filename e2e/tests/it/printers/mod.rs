@@ -34,7 +34,7 @@ const SEED: u64 = 1_363;
 /// Requests under way at once.
 const AT_ONCE: usize = 8;
 
-/// Objects of a collection that are also asked for one by one.
+/// Objects of a collection that are also requested one by one.
 const SINGLES: usize = 40;
 
 const SOON: Duration = Duration::from_secs(60);
@@ -107,7 +107,7 @@ async fn built_in_kinds_are_printed_as_kube_apiserver_prints_them() -> Result<()
         }
     }
     println!(
-        "printers: {made} objects made, {} resources, {} tables, {} rows, {} cells compared, {} of them while they moved on, {} told by no \
+        "printers: {made} objects made, {} resources, {} tables, {} rows, {} cells compared, {} of them while they moved on, {} reported by no \
          autoscaling/v1; {events} watch events",
         collections.len(),
         seen.tables,
@@ -285,7 +285,7 @@ async fn watches(theirs: &Client, ours: &Client, collection: &str) -> Result<usi
     let path = format!(
         "{collection}?watch=true&allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=30"
     );
-    // A lease or an API service that its controller has just written is asked for again.
+    // A lease or an API service that its controller has just written is requested again.
     eventually(&path, SOON, async || {
         let before = events(theirs, &path).await?;
         let here = events(ours, &path).await?;
@@ -304,7 +304,7 @@ async fn events(client: &Client, path: &str) -> Result<BTreeMap<String, Value>> 
     loop {
         let mut event = lines.event(SOON).await?;
         let table = &mut event["object"];
-        // Which events carry the columns is a race within kube-apiserver, and lists have told them.
+        // Which events carry the columns is a race within kube-apiserver, and lists have reported them.
         if let Some(table) = table.as_object_mut() {
             table.remove("columnDefinitions");
         }

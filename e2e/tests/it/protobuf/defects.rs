@@ -12,7 +12,7 @@ use super::judge::{self, Judge};
 use super::questions::OBJECTS;
 use super::{encoded, table};
 
-/// A field of a message as it stands in the bytes: its tag, and its value without a length.
+/// A field of a message as it is in the bytes: its tag, and its value without a length.
 pub(super) type Field = (u64, Vec<u8>);
 
 /// What is wrong with a planted error.
@@ -136,7 +136,7 @@ fn read_varint(bytes: &mut &[u8]) -> Result<u64> {
     bail!("a varint is too long")
 }
 
-/// What stands in a message.
+/// What is in a message.
 pub(super) fn fields(mut bytes: &[u8]) -> Result<Vec<Field>> {
     let mut fields = Vec::new();
     while !bytes.is_empty() {
@@ -168,7 +168,7 @@ pub(super) fn written(fields: &[Field]) -> Vec<u8> {
     out
 }
 
-/// Alters what stands under the first field of each number of the path.
+/// Alters what is under the first field of each number of the path.
 pub(super) fn altered(message: &[u8], path: &[u64], alter: fn(&mut Vec<Field>)) -> Result<Vec<u8>> {
     let mut fields = fields(message)?;
     if let Some((number, rest)) = path.split_first() {

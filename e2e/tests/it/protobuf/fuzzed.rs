@@ -59,7 +59,7 @@ const SHOWN: [Defect; 2] = [
     ),
 ];
 
-/// An error in what is sent: its name, where it stands, in which form, and what becomes of the fields at a path.
+/// An error in what is sent: its name, where it depends, in which form, and what becomes of the fields at a path.
 type Planted = (&'static str, Place, &'static str, &'static [u64], fn(&mut Vec<Field>));
 
 const PLANTED: [Planted; 10] = [

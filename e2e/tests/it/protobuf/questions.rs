@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::judge::Judge;
 use super::{encoded, table};
 
-/// What stands in a Pod that has everything that is special.
+/// What is in a Pod that has everything that is special.
 pub(super) const POD: &str = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","creationTimestamp":"2026-01-02T03:04:05Z",
 "managedFields":[{"manager":"m","time":"2026-01-02T03:04:05Z","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{".":{}}}}],
 "labels":{"b":"2","a":"1","c":"3"},"finalizers":["one","two"]},

@@ -13,7 +13,7 @@ use super::judge::Judge;
 
 const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
 
-/// Where it is told whether upstream would write the same bytes.
+/// Where it is reported whether upstream would write the same bytes.
 const BYTES: &str = "bytes";
 
 /// Whether a response of this media type is in protobuf.
@@ -36,17 +36,17 @@ pub(crate) fn readable(media_type: &str, body: &[u8]) -> Vec<u8> {
     lines
 }
 
-/// An object; what upstream cannot read is told as it is.
+/// An object; what upstream cannot read is shown as it is.
 pub(crate) fn object(bytes: &[u8]) -> Value {
-    told(bytes, read_object(bytes))
+    reported(bytes, read_object(bytes))
 }
 
 /// The event in a frame.
 pub(crate) fn event(frame: &[u8]) -> Value {
-    told(frame, read_event(frame))
+    reported(frame, read_event(frame))
 }
 
-fn told(bytes: &[u8], read: Result<Value>) -> Value {
+fn reported(bytes: &[u8], read: Result<Value>) -> Value {
     read.unwrap_or_else(|error| json!({ "unreadable": format!("{error:#}"), BYTES: bytes.escape_ascii().to_string() }))
 }
 
@@ -110,11 +110,11 @@ fn read_event(frame: &[u8]) -> Result<Value> {
 fn with_judge<T>(ask: impl FnOnce(&mut Judge) -> Result<T>) -> Result<T> {
     static JUDGE: LazyLock<Mutex<Option<Judge>>> = LazyLock::new(Mutex::default);
     let mut judge = JUDGE.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut asked = match judge.take() {
+    let mut requested = match judge.take() {
         Some(running) => running,
         None => Judge::start()?,
     };
-    let answer = ask(&mut asked);
-    *judge = Some(asked);
+    let answer = ask(&mut requested);
+    *judge = Some(requested);
     answer
 }

@@ -1,4 +1,4 @@
-//! A relay that spoils what fieldcache sends: an encoder with an error stands between, or a field is altered.
+//! A relay that spoils what fieldcache sends: an encoder with an error is between, or a field is altered.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -134,9 +134,9 @@ async fn answer(shared: &Arc<Shared>, request: &http::Request<Incoming>) -> Resu
     } else {
         Place::List
     };
-    let told = shared.server.send(ask(&accept)).await?;
-    let media_type = told.header("content-type").unwrap_or_default().to_owned();
-    let mut body = told.body.to_vec();
+    let reported = shared.server.send(ask(&accept)).await?;
+    let media_type = reported.header("content-type").unwrap_or_default().to_owned();
+    let mut body = reported.body.to_vec();
     match &shared.spoiling {
         Spoiling::Table(table) if place == Place::Object && accept == PROTOBUF => {
             let json = shared.server.send(ask(JSON)).await?.success()?.body;
@@ -161,7 +161,7 @@ async fn answer(shared: &Arc<Shared>, request: &http::Request<Incoming>) -> Resu
         _ => {}
     }
     let mut response = whole(&media_type, body);
-    *response.status_mut() = told.status;
+    *response.status_mut() = reported.status;
     Ok(response)
 }
 

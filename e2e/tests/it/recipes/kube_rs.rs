@@ -1,4 +1,4 @@
-//! kube-rs reading through a View. The README shows what stands between the marks.
+//! kube-rs reading through a View. The README shows what is between the marks.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ pub(super) async fn first_blue_shirts(kubeconfig: &Path, count: usize) -> Result
         kind: "Shirt".to_owned(),
         plural: "shirts".to_owned(),
     };
-    // An error is told, and the watcher goes on.
+    // An error is reported, and the watcher goes on.
     let found = blue_shirts(kubeconfig, &shirt).await?.filter_map(|shirt| std::future::ready(shirt.ok()));
     let shirts: Vec<DynamicObject> = found.take(count).collect().await;
     let mut names: Vec<String> = shirts.into_iter().filter_map(|shirt| shirt.metadata.name).collect();

@@ -103,7 +103,7 @@ async fn an_informer_factory_of_client_go_reads_here() -> Result<()> {
         .environment("FIELDCACHE_KUBECONFIG", reads.display().to_string())
         .environment("HOME", folder.path().display().to_string());
     let process = Process::start("informer", &invocation, folder.path())?;
-    let told = async |kind: &str, key: &str| {
+    let reported = async |kind: &str, key: &str| {
         let what = format!("{kind} {key}");
         let found = process.line(&what, SOON, |line| {
             let said: Value = serde_json::from_str(line).ok()?;
@@ -113,13 +113,13 @@ async fn an_informer_factory_of_client_go_reads_here() -> Result<()> {
         });
         found.await
     };
-    told("ADDED", "team-a/one").await?;
+    reported("ADDED", "team-a/one").await?;
     for (name, node) in [("three", "node-2"), ("four", "node-1")] {
         objects::create(&client, pods, &pod(name, node)).await?;
     }
-    told("ADDED", "team-a/four").await?;
+    reported("ADDED", "team-a/four").await?;
     objects::delete(&client, &format!("{pods}/one?gracePeriodSeconds=0")).await?;
-    told("DELETED", "team-a/one").await?;
+    reported("DELETED", "team-a/one").await?;
     let said = process.stdout()?;
     ensure!(!said.contains("team-a/two") && !said.contains("team-a/three"), "other nodes' Pods: {said}");
     Ok(())

@@ -1,4 +1,4 @@
-//! gzip: answers below and above the size from which it is worth it, and how it is asked for.
+//! gzip: answers below and above the size from which it is worth it, and how it is requested.
 
 use super::super::case::Case;
 use super::super::dimension::{Dimension, product};

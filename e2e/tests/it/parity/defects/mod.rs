@@ -1,8 +1,8 @@
 //! Seeded defects of our own server, one at a time between fieldcache and the comparing client.
 //!
 //! Each is a fault that a server like ours could well have. A suite that stays green with one of them does not compare what it says.
-//! Defects of answers and of watches are put before what fieldcache sent when everything was asked ([`Run`]), and what they change is
-//! judged again; only those that change what fieldcache is asked need it once more.
+//! Defects of answers and of watches are put before what fieldcache sent when everything was requested ([`Run`]), and what they change is
+//! judged again; only those that change the requests to fieldcache need it once more.
 
 mod answers;
 mod requests;
@@ -15,7 +15,7 @@ use futures::stream::{self, StreamExt};
 use serde_json::Value;
 
 use super::other_versions;
-use super::run::{self, Asked, FIELDCACHE, Run};
+use super::run::{self, CaseResult, FIELDCACHE, Run};
 use super::script::{self, Played, Script, Step};
 use super::scripts;
 use super::side::{Recording, Side, same};
@@ -26,7 +26,7 @@ const ENOUGH: usize = 20;
 
 /// What a defect does.
 pub(crate) enum Alteration {
-    /// Changes what the server is asked.
+    /// Changes the request to the server.
     Request(fn(&mut Request)),
     /// Changes a whole answer.
     Answer(fn(&Request, &mut Answer)),
@@ -85,19 +85,19 @@ async fn catches(stage: &Stage, run: &Run, side: &Side, defect: &Defect) -> Resu
     match &defect.alteration {
         Alteration::Request(alter) => {
             let is_concerned =
-                |asked: &&Asked| asked.tape.exchanges().iter().any(|(request, _)| alters(*alter, request));
-            let caught = red(stage, side, run.asked.iter().filter(is_concerned), false).await?;
+                |result: &&CaseResult| result.tape.exchanges().iter().any(|(request, _)| alters(*alter, request));
+            let caught = red(stage, side, run.cases.iter().filter(is_concerned), false).await?;
             if caught.is_empty() { first_red_script(stage, run, side, *alter).await } else { Ok(caught) }
         }
         Alteration::Answer(alter) => {
-            let is_concerned = |asked: &&Asked| {
-                asked.tape.exchanges().into_iter().any(|(request, answer)| {
+            let is_concerned = |result: &&CaseResult| {
+                result.tape.exchanges().into_iter().any(|(request, answer)| {
                     let mut altered = answer.clone();
                     alter(&request, &mut altered);
                     (altered.status, altered.headers, altered.body) != (answer.status, answer.headers, answer.body)
                 })
             };
-            red(stage, side, run.asked.iter().filter(is_concerned), true).await
+            red(stage, side, run.cases.iter().filter(is_concerned), true).await
         }
         Alteration::Watch(alter) => {
             let is_red = |played: &&Played| {
@@ -115,28 +115,28 @@ async fn catches(stage: &Stage, run: &Run, side: &Side, defect: &Defect) -> Resu
     }
 }
 
-/// Asks cases again with a side's defect; from their tapes if nothing else is asked than before.
+/// Asks cases again with a side's defect; from their tapes if the requests are the same as before.
 async fn red(
     stage: &Stage,
     side: &Side,
-    concerned: impl Iterator<Item = &Asked>,
+    concerned: impl Iterator<Item = &CaseResult>,
     from_tape: bool,
 ) -> Result<Vec<String>> {
     /// Requests under way at once.
     const AT_ONCE: usize = 8;
-    let asking = concerned.map(|asked| async move {
-        let tape = from_tape.then(|| asked.tape.playing());
-        let answer = asked.case.ask(&Side { tape, ..side.clone() }, &stage.variables).await?;
-        let found = differences(&asked.expected, &answer);
-        let name = &asked.case.name;
+    let asking = concerned.map(|result| async move {
+        let tape = from_tape.then(|| result.tape.playing());
+        let answer = result.case.ask(&Side { tape, ..side.clone() }, &stage.variables).await?;
+        let found = differences(&result.expected, &answer);
+        let name = &result.case.name;
         Ok(fault(name, &found).map(|_| name.clone()))
     });
     let red =
-        stream::iter(asking).buffered(AT_ONCE).filter_map(async |asked: Result<_>| asked.transpose()).take(ENOUGH);
+        stream::iter(asking).buffered(AT_ONCE).filter_map(async |result: Result<_>| result.transpose()).take(ENOUGH);
     red.collect::<Vec<Result<String>>>().await.into_iter().collect()
 }
 
-/// Plays the scripts whose watches are asked otherwise with a defect, until one is red.
+/// Plays the scripts whose watches are requested otherwise with a defect, until one is red.
 async fn first_red_script(stage: &Stage, run: &Run, side: &Side, alter: fn(&mut Request)) -> Result<Vec<String>> {
     let concerned = |script: &Script| {
         script.steps.iter().any(|step| matches!(step, Step::Watch(watch) if alters(alter, &Request::get(&watch.path))))

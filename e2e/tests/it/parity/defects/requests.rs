@@ -1,4 +1,4 @@
-//! Defects in reading a request: what the server is asked is altered.
+//! Defects in reading a request: the request to the server is altered.
 
 use e2e::http::Request;
 

@@ -115,7 +115,7 @@ pub(super) static DEFECTS: [Defect; 34] = [
         }),
     },
     Defect {
-        name: "an event told twice",
+        name: "an event reported twice",
         alteration: Alteration::Watch(|_, recording| {
             if let Some(index) = recording.events.iter().rposition(|event| event["type"] == "MODIFIED") {
                 recording.events.insert(index, recording.events[index].clone());
@@ -162,7 +162,7 @@ pub(super) static DEFECTS: [Defect; 34] = [
         }),
     },
     Defect {
-        name: "bookmark behind what was told",
+        name: "bookmark behind what was reported",
         alteration: Alteration::Watch(|_, recording| {
             for event in recording.events.iter_mut().filter(|event| event["type"] == "BOOKMARK") {
                 event["object"]["metadata"]["resourceVersion"] = "3".into();

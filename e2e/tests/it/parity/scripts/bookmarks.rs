@@ -1,4 +1,4 @@
-//! The bookmark that ends initial events: where it stands and what is in it; the ends of watches by time; what was opened amid changes.
+//! The bookmark that ends initial events: where it is and what is in it; the ends of watches by time; what was opened amid changes.
 
 use serde_json::json;
 
@@ -29,7 +29,7 @@ fn end_bookmarks() -> Vec<Script> {
     for (name, count) in [("nothing", 0), ("one object", 1), ("several objects", 4)] {
         let mut steps = shirts(count);
         for (form, value, more) in FORMS {
-            for (start, query) in [("by default", ""), ("asked for", INITIAL), ("from 0", "&resourceVersion=0")] {
+            for (start, query) in [("by default", ""), ("requested", INITIAL), ("from 0", "&resourceVersion=0")] {
                 let all = format!("{SHIRTS}?watch=1{BOOKMARKS}{query}{more}");
                 steps.push(in_form(at(&format!("{form}, {start}"), &all, Reach::LastChange), value));
             }
@@ -140,7 +140,7 @@ fn tumults() -> Vec<Script> {
     let opened = |more: &'static str| -> Vec<Watch> {
         let rows = [
             ("by default", String::new()),
-            ("asked for", INITIAL.to_owned()),
+            ("requested", INITIAL.to_owned()),
             ("from 0", "&resourceVersion=0".to_owned()),
             ("from an old version", format!("{INITIAL}&resourceVersion={{start}}")),
             ("again", INITIAL.to_owned()),

@@ -17,33 +17,33 @@ pub(super) const METADATA: &str = "application/vnd.kubernetes.protobuf;as=Partia
     application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 pub(super) const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// Watches that begin with a list or not, and how compression is asked for.
+/// Watches that begin with a list or not, and how compression is requested.
 fn compressed() -> Vec<Step> {
     const BOOKMARKS: &str = "&allowWatchBookmarks=true";
     const INITIAL: &str = "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
-    let asked = |name: &str, query: &str, coding: &'static str| {
+    let requested = |name: &str, query: &str, coding: &'static str| {
         with_header(watch(&format!("{name}, {coding}"), query), "accept-encoding", coding)
     };
     let initial = format!("{INITIAL}{BOOKMARKS}");
     let mut watches: Vec<Step> = ["gzip", "br, gzip", " gzip ,deflate", "gzip;q=1", "GZIP", "*", "identity", "deflate"]
         .into_iter()
-        .map(|coding| asked("initial events", &initial, coding))
+        .map(|coding| requested("initial events", &initial, coding))
         .collect();
     watches.extend([
-        asked("initial events without bookmarks", INITIAL, "gzip"),
-        asked("initial events of version 0", &format!("{initial}&resourceVersion=0"), "gzip"),
-        asked("initial events of a version", &format!("{initial}&resourceVersion={{start}}"), "gzip"),
-        asked("selected", &format!("{initial}&fieldSelector=spec.color%3Dblue"), "gzip"),
-        asked("nothing asked for", "", "gzip"),
-        asked("version 0", &format!("{BOOKMARKS}&resourceVersion=0"), "gzip"),
-        asked("from a version", &format!("{BOOKMARKS}&resourceVersion={{start}}"), "gzip"),
-        asked(
+        requested("initial events without bookmarks", INITIAL, "gzip"),
+        requested("initial events of version 0", &format!("{initial}&resourceVersion=0"), "gzip"),
+        requested("initial events of a version", &format!("{initial}&resourceVersion={{start}}"), "gzip"),
+        requested("selected", &format!("{initial}&fieldSelector=spec.color%3Dblue"), "gzip"),
+        requested("nothing requested", "", "gzip"),
+        requested("version 0", &format!("{BOOKMARKS}&resourceVersion=0"), "gzip"),
+        requested("from a version", &format!("{BOOKMARKS}&resourceVersion={{start}}"), "gzip"),
+        requested(
             "no initial events",
             &format!("&sendInitialEvents=false&resourceVersionMatch=NotOlderThan{BOOKMARKS}"),
             "gzip",
         ),
-        accept(asked("metadata", &initial, "gzip"), PARTIAL),
-        accept(asked("a table", &initial, "gzip"), TABLE),
+        accept(requested("metadata", &initial, "gzip"), PARTIAL),
+        accept(requested("a table", &initial, "gzip"), TABLE),
     ]);
     watches
 }

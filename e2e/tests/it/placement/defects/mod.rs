@@ -1,6 +1,6 @@
 //! Planted errors of ours, one at a time between a question and our verdict: the comparison must find each.
 //!
-//! An error of a rule is planted by what the rule reads: whoever forgets `namespaces` answers as if they were not there. An error in
+//! An error of a rule is planted by what the rule reads: an implementation that forgets `namespaces` answers as if they were not there. An error in
 //! what is made of the rules (order, scores, words) is planted in the verdict. So the code itself stays free of them.
 
 mod questions;

@@ -49,13 +49,13 @@ pub(super) static DEFECTS: [Defect; 32] = [
     Defect {
         name: "the effect of a toleration is not read",
         alteration: Alteration::Question(|question| {
-            tolerations(&mut question.asked[0]).iter_mut().for_each(|toleration| remove(toleration, "effect"));
+            tolerations(&mut question.reviewed[0]).iter_mut().for_each(|toleration| remove(toleration, "effect"));
         }),
     },
     Defect {
         name: "a toleration without an operator means Exists",
         alteration: Alteration::Question(|question| {
-            for toleration in tolerations(&mut question.asked[0]) {
+            for toleration in tolerations(&mut question.reviewed[0]) {
                 if toleration["operator"] == "" {
                     toleration["operator"] = "Exists".into();
                 }
@@ -65,7 +65,7 @@ pub(super) static DEFECTS: [Defect; 32] = [
     Defect {
         name: "a toleration without a key tolerates nothing",
         alteration: Alteration::Question(|question| {
-            if let Some(tolerations) = question.asked[0]["spec"]["tolerations"].as_array_mut() {
+            if let Some(tolerations) = question.reviewed[0]["spec"]["tolerations"].as_array_mut() {
                 tolerations.retain(|toleration| toleration["key"] != "");
             }
         }),
@@ -88,12 +88,12 @@ pub(super) static DEFECTS: [Defect; 32] = [
     },
     Defect {
         name: "nodeSelector is not read",
-        alteration: Alteration::Question(|question| remove(&mut question.asked[0]["spec"], "nodeSelector")),
+        alteration: Alteration::Question(|question| remove(&mut question.reviewed[0]["spec"], "nodeSelector")),
     },
     Defect {
         name: "an empty node selector term matches every node",
         alteration: Alteration::Question(|question| {
-            let pod = &mut question.asked[0];
+            let pod = &mut question.reviewed[0];
             let is_bare = |term: &Value| is_empty(term, "matchExpressions") && is_empty(term, "matchFields");
             if node_terms(pod).is_some_and(|terms| terms.iter().any(is_bare)) {
                 remove(&mut pod["spec"]["affinity"]["nodeAffinity"], REQUIRED);
@@ -103,7 +103,7 @@ pub(super) static DEFECTS: [Defect; 32] = [
     Defect {
         name: "node selector terms must all match",
         alteration: Alteration::Question(|question| {
-            let Some(terms) = node_terms(&mut question.asked[0]) else { return };
+            let Some(terms) = node_terms(&mut question.reviewed[0]) else { return };
             let all = |member: &str| -> Vec<Value> {
                 terms.iter().filter_map(|term| term[member].as_array()).flatten().cloned().collect()
             };
@@ -113,13 +113,13 @@ pub(super) static DEFECTS: [Defect; 32] = [
     Defect {
         name: "matchFields are not read",
         alteration: Alteration::Question(|question| {
-            node_terms(&mut question.asked[0]).into_iter().flatten().for_each(|term| remove(term, "matchFields"));
+            node_terms(&mut question.reviewed[0]).into_iter().flatten().for_each(|term| remove(term, "matchFields"));
         }),
     },
     Defect {
         name: "NotIn wants the label to be there",
         alteration: Alteration::Question(|question| {
-            for term in node_terms(&mut question.asked[0]).into_iter().flatten() {
+            for term in node_terms(&mut question.reviewed[0]).into_iter().flatten() {
                 let Some(expressions) = term["matchExpressions"].as_array_mut() else { continue };
                 let exists = |one: &Value| json!({"key": one["key"], "operator": "Exists"});
                 let added: Vec<Value> =
@@ -131,7 +131,7 @@ pub(super) static DEFECTS: [Defect; 32] = [
     Defect {
         name: "Gt takes the bound itself",
         alteration: Alteration::Question(|question| {
-            each_node_requirement(&mut question.asked[0], |one| {
+            each_node_requirement(&mut question.reviewed[0], |one| {
                 if let Some(bound) = is_number(&one["values"][0]).filter(|bound| one["operator"] == "Gt" && *bound > 0)
                 {
                     one["values"] = json!([(bound - 1).to_string()]);
@@ -142,7 +142,7 @@ pub(super) static DEFECTS: [Defect; 32] = [
     Defect {
         name: "one node selector term that cannot be parsed voids the others",
         alteration: Alteration::Question(|question| {
-            let Some(terms) = node_terms(&mut question.asked[0]) else { return };
+            let Some(terms) = node_terms(&mut question.reviewed[0]) else { return };
             let is_broken = |term: &Value| {
                 let expressions = term["matchExpressions"].as_array();
                 expressions.is_some_and(|all| {
@@ -160,7 +160,7 @@ pub(super) static DEFECTS: [Defect; 32] = [
     Defect {
         name: "a null labelSelector selects every pod",
         alteration: Alteration::Question(|question| {
-            for pod in question.asked.iter_mut().chain(&mut question.pods) {
+            for pod in question.reviewed.iter_mut().chain(&mut question.pods) {
                 each_pod_term(pod, |_, term| {
                     if term["labelSelector"].is_null() {
                         term["labelSelector"] = json!({});
@@ -172,7 +172,7 @@ pub(super) static DEFECTS: [Defect; 32] = [
     Defect {
         name: "an empty labelSelector selects no pod",
         alteration: Alteration::Question(|question| {
-            for pod in question.asked.iter_mut().chain(&mut question.pods) {
+            for pod in question.reviewed.iter_mut().chain(&mut question.pods) {
                 each_pod_term(pod, |_, term| {
                     let selector = &term["labelSelector"];
                     if is_empty(selector, "matchLabels") && is_empty(selector, "matchExpressions") {
@@ -185,13 +185,13 @@ pub(super) static DEFECTS: [Defect; 32] = [
     Defect {
         name: "namespaces are not read",
         alteration: Alteration::Question(|question| {
-            each_pod_term(&mut question.asked[0], |_, term| remove(term, "namespaces"));
+            each_pod_term(&mut question.reviewed[0], |_, term| remove(term, "namespaces"));
         }),
     },
     Defect {
         name: "an empty list of namespaces means all",
         alteration: Alteration::Question(|question| {
-            each_pod_term(&mut question.asked[0], |_, term| {
+            each_pod_term(&mut question.reviewed[0], |_, term| {
                 if term["namespaces"] == json!([]) && term["namespaceSelector"].is_null() {
                     term["namespaceSelector"] = json!({});
                 }
@@ -201,7 +201,7 @@ pub(super) static DEFECTS: [Defect; 32] = [
     Defect {
         name: "an empty namespaceSelector means the own namespace",
         alteration: Alteration::Question(|question| {
-            each_pod_term(&mut question.asked[0], |_, term| {
+            each_pod_term(&mut question.reviewed[0], |_, term| {
                 if term["namespaceSelector"] == json!({}) {
                     remove(term, "namespaceSelector");
                 }
@@ -211,7 +211,7 @@ pub(super) static DEFECTS: [Defect; 32] = [
     Defect {
         name: "namespaces do not count beside a namespaceSelector",
         alteration: Alteration::Question(|question| {
-            each_pod_term(&mut question.asked[0], |_, term| {
+            each_pod_term(&mut question.reviewed[0], |_, term| {
                 if !term["namespaceSelector"].is_null() {
                     remove(term, "namespaces");
                 }
@@ -229,9 +229,9 @@ pub(super) static DEFECTS: [Defect; 32] = [
         }),
     },
     Defect {
-        name: "terms of other pods mean the asked pod's namespace",
+        name: "terms of other pods mean the reviewed pod's namespace",
         alteration: Alteration::Question(|question| {
-            let namespace = question.asked[0]["metadata"]["namespace"].clone();
+            let namespace = question.reviewed[0]["metadata"]["namespace"].clone();
             for pod in &mut question.pods {
                 each_pod_term(pod, |_, term| {
                     if is_empty(term, "namespaces") && term["namespaceSelector"].is_null() {
@@ -260,9 +260,9 @@ pub(super) static DEFECTS: [Defect; 32] = [
         }),
     },
     Defect {
-        name: "a preference that stands twice counts once",
+        name: "a preference that occurs twice counts once",
         alteration: Alteration::Question(|question| {
-            for pod in question.asked.iter_mut().chain(&mut question.pods) {
+            for pod in question.reviewed.iter_mut().chain(&mut question.pods) {
                 for member in ["podAffinity", "podAntiAffinity"] {
                     let preferred = &mut pod["spec"]["affinity"][member][PREFERRED];
                     if let Some(preferred) = preferred.as_array_mut() {
@@ -304,9 +304,9 @@ pub(super) static DEFECTS: [Defect; 32] = [
         }),
     },
     Defect {
-        name: "the asked pod meets itself",
+        name: "the reviewed pod meets itself",
         alteration: Alteration::Question(|question| {
-            let metadata = &mut question.asked[0]["metadata"];
+            let metadata = &mut question.reviewed[0]["metadata"];
             remove(metadata, "name");
             remove(metadata, "uid");
         }),

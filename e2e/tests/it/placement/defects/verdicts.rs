@@ -87,7 +87,7 @@ pub(super) static DEFECTS: [Defect; 12] = [
         }),
     },
     Defect {
-        name: "anti-affinity of others is asked before the pod's own terms",
+        name: "anti-affinity of others is checked before the pod's own terms",
         alteration: Alteration::Verdict(|answer, verdict| {
             let reports = answer.nodes(&[]);
             for (name, node) in nodes(verdict) {
@@ -134,7 +134,7 @@ pub(super) static DEFECTS: [Defect; 12] = [
         }),
     },
     Defect {
-        name: "InterPodAffinity is not asked about nodes",
+        name: "InterPodAffinity does not filter nodes",
         alteration: Alteration::Verdict(|_, verdict| {
             for (_, node) in nodes(verdict) {
                 if let Some(reasons) = node["reasons"].as_array_mut() {

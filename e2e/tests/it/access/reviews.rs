@@ -1,6 +1,6 @@
 //! Reviews: what fieldcache asks about a request is what kube-apiserver asks its authorization webhook about the same request.
 //!
-//! A kube-apiserver whose authorizer is a webhook of this test: asked directly it asks the webhook about the user's request, and asked
+//! A kube-apiserver whose authorizer is a webhook of this test: queried directly it asks the webhook about the user's request, and queried
 //! for fieldcache's SubjectAccessReview it asks the webhook about what that says. Both have to be the same.
 
 use std::convert::Infallible;
@@ -30,10 +30,10 @@ use super::stage::{SOON, arguments, flags};
 /// For so long an answer is remembered.
 const KEEP: Duration = Duration::from_secs(10);
 
-/// Allows everything, and writes down what it is asked.
+/// Allows everything, and writes down each review that it receives.
 struct Webhook {
     address: String,
-    asked: Arc<Mutex<Vec<Value>>>,
+    reviews: Arc<Mutex<Vec<Value>>>,
     serving: JoinHandle<()>,
 }
 
@@ -43,11 +43,11 @@ impl Drop for Webhook {
     }
 }
 
-async fn answer(request: http::Request<Incoming>, asked: Arc<Mutex<Vec<Value>>>) -> Response<Full<Bytes>> {
+async fn answer(request: http::Request<Incoming>, reviews: Arc<Mutex<Vec<Value>>>) -> Response<Full<Bytes>> {
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let mut review: Value = serde_json::from_slice(&body).unwrap_or_default();
-    if let Ok(mut asked) = asked.lock() {
-        asked.push(review["spec"].clone());
+    if let Ok(mut reviews) = reviews.lock() {
+        reviews.push(review["spec"].clone());
     }
     review["status"] = json!({ "allowed": true });
     let mut response = Response::new(Full::new(Bytes::from(review.to_string())));
@@ -59,29 +59,29 @@ impl Webhook {
     async fn start() -> Result<Webhook> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = format!("http://{}", listener.local_addr()?);
-        let asked: Arc<Mutex<Vec<Value>>> = Arc::default();
-        let held = asked.clone();
+        let reviews: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let held = reviews.clone();
         let serving = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let asked = held.clone();
+                let reviews = held.clone();
                 let service = service_fn(move |request| {
-                    let asked = asked.clone();
-                    async move { Ok::<_, Infallible>(answer(request, asked).await) }
+                    let reviews = reviews.clone();
+                    async move { Ok::<_, Infallible>(answer(request, reviews).await) }
                 });
                 tokio::spawn(async move {
-                    // A connection that breaks off is kube-apiserver's to make anew.
+                    // A connection that breaks off is kube-apiserver's to make again.
                     let _ = hyper::server::conn::http1::Builder::new()
                         .serve_connection(TokioIo::new(stream), service)
                         .await;
                 });
             }
         });
-        Ok(Webhook { address, asked, serving })
+        Ok(Webhook { address, reviews, serving })
     }
 
-    /// What it has been asked about this user since the last time.
+    /// The reviews that it received about this user since the last time.
     fn take(&self, user: &str) -> Vec<Value> {
-        let taken = self.asked.lock().map(|mut asked| std::mem::take(&mut *asked)).unwrap_or_default();
+        let taken = self.reviews.lock().map(|mut reviews| std::mem::take(&mut *reviews)).unwrap_or_default();
         taken.into_iter().filter(|spec| spec["user"] == user).collect()
     }
 }
@@ -148,7 +148,7 @@ async fn ask(client: &Client, method: &str, path: &str) -> Result<Answer> {
 }
 
 /// A kube-apiserver that asks a webhook, and an operator beside it.
-struct Asked {
+struct WebhookStage {
     webhook: Webhook,
     control_plane: ControlPlane,
     front_proxy: Authority,
@@ -156,8 +156,8 @@ struct Asked {
     folder: RunDirectory,
 }
 
-impl Asked {
-    async fn start() -> Result<Asked> {
+impl WebhookStage {
+    async fn start() -> Result<WebhookStage> {
         let webhook = Webhook::start().await?;
         let folder = RunDirectory::create("access-webhook")?;
         let front_proxy = Authority::create("front-proxy-ca")?;
@@ -176,13 +176,13 @@ impl Asked {
         let fieldcache = ["--resource", "pods.v1", "--namespace", "default"].map(str::to_owned);
         ensure!(!arguments().is_empty(), "the operator's own list is another test's");
         let fieldcache = Box::pin(Fieldcache::operator(control_plane.kubeconfig(), folder.path(), fieldcache)).await?;
-        Ok(Asked { webhook, control_plane, front_proxy, fieldcache, folder })
+        Ok(WebhookStage { webhook, control_plane, front_proxy, fieldcache, folder })
     }
 }
 
 #[tokio::test]
 async fn reviews_of_requests_are_what_kube_apiserver_sends_to_its_webhook() -> Result<()> {
-    let Asked { webhook, control_plane, front_proxy, fieldcache, folder } = Asked::start().await?;
+    let WebhookStage { webhook, control_plane, front_proxy, fieldcache, folder } = WebhookStage::start().await?;
     let identity = control_plane.authority().client("asker", Some("team"))?;
     let certificate = control_plane.authority().certificate();
     let upstream = Endpoint::secure(control_plane.endpoint().base(), &certificate, Some(&identity))?.client();
@@ -218,7 +218,7 @@ async fn reviews_of_requests_are_what_kube_apiserver_sends_to_its_webhook() -> R
 
 #[tokio::test]
 async fn requests_that_kube_apiserver_does_not_have_are_reviewed_in_their_own_terms() -> Result<()> {
-    let Asked { webhook, control_plane, fieldcache, folder, .. } = Asked::start().await?;
+    let WebhookStage { webhook, control_plane, fieldcache, folder, .. } = WebhookStage::start().await?;
     let kubectl = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
     let definitions = concat!(env!("CARGO_MANIFEST_DIR"), "/../crds");
     kubectl.succeed(&["apply", "--server-side", "-k", definitions]).await?;
@@ -261,14 +261,14 @@ async fn requests_that_kube_apiserver_does_not_have_are_reviewed_in_their_own_te
     let node = json!({ "requirements": [{ "key": "spec.nodeName", "operator": "In", "values": ["n"] }] });
     let path = |path: &str| json!({ "path": path, "verb": "get" });
     let rows: [(String, u16, Vec<Value>); 9] = [
-        // Only here a field is known by this name: what is asked for is then more than what is answered.
+        // Only here a field is known by this name: what is requested is then more than what is answered.
         ("/api/v1/pods?fieldSelector=image%3Dx".to_owned(), 200, vec![about(json!({}))]),
         (
             "/api/v1/pods?fieldSelector=image%3Dx,spec.nodeName%3Dn".to_owned(),
             200,
             vec![about(json!({ "fieldSelector": node }))],
         ),
-        // Nobody knows this one; kube-apiserver asks about it nevertheless.
+        // This one is unknown; kube-apiserver asks about it nevertheless.
         (
             "/api/v1/pods?fieldSelector=picture%3Dx".to_owned(),
             400,
@@ -276,7 +276,7 @@ async fn requests_that_kube_apiserver_does_not_have_are_reviewed_in_their_own_te
                 json!({ "fieldSelector": { "requirements": [{ "key": "picture", "operator": "In", "values": ["x"] }] } }),
             )],
         ),
-        // A View that is a right: one question, whatever is asked in it.
+        // A View that is a right: one question, whatever is requested in it.
         (format!("{}/api/v1/namespaces/a/pods", view("right")), 200, vec![using.clone()]),
         (format!("{}/apis", view("right")), 200, vec![]),
         (format!("{}/api/v1/pods?labelSelector=x", view("right")), 200, vec![]),
@@ -295,21 +295,21 @@ async fn requests_that_kube_apiserver_does_not_have_are_reviewed_in_their_own_te
     ];
     webhook.take("asker");
     let mut used = Instant::now();
-    for (asked, status, expected) in rows {
+    for (request, status, expected) in rows {
         let began = Instant::now();
-        let answer = own.get(&asked).await?;
-        ensure!(answer.status == status, "{asked}: {answer:?}");
-        let told = webhook.take("asker").into_iter().map(|mut spec| {
+        let answer = own.get(&request).await?;
+        ensure!(answer.status == status, "{request}: {answer:?}");
+        let reviewed = webhook.take("asker").into_iter().map(|mut spec| {
             let resource = spec["resourceAttributes"].take();
             if resource.is_null() { spec["nonResourceAttributes"].take() } else { resource }
         });
-        let told: Vec<Value> = told.collect();
-        // On a machine that stands still the answer before may be forgotten.
-        let is_anew = expected.is_empty() && used.elapsed() >= KEEP && told == [using.clone()];
-        if told.contains(&using) {
+        let reviewed: Vec<Value> = reviewed.collect();
+        // On a machine that stalls the answer before may be forgotten.
+        let is_repeated = expected.is_empty() && used.elapsed() >= KEEP && reviewed == [using.clone()];
+        if reviewed.contains(&using) {
             used = began;
         }
-        ensure!(told == expected || is_anew, "{asked}:\n  asked    {told:?}\n  expected {expected:?}");
+        ensure!(reviewed == expected || is_repeated, "{request}:\n  reviewed {reviewed:?}\n  expected {expected:?}");
     }
     Ok(())
 }
