@@ -31,8 +31,8 @@
 //! as much as the piece, so a watch takes a turn once its pieces have come to a unit.
 //!
 //! A turn that was granted is used within [`VALID_ROUNDS`], or its task waits again. Otherwise a client could collect
-//! turns for many streams, by closing their windows meanwhile, and use them at once. It also waits again if turns of its user have cost
-//! the round more than all seats: otherwise 32 turns of half a second each, of a user of whom nothing is known yet, would be one round.
+//! turns for many streams, by closing their windows meanwhile, and use them at once. It also waits again if other turns have cost the
+//! round more than all seats: otherwise 32 turns of half a second each, of users of whom nothing is known yet, would be one round.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -173,7 +173,9 @@ impl Seats {
         let closed = if is_waiting { CLOSED } else { 0 };
         self.taken.store(shared.queue.places() | closed, Ordering::Relaxed);
         shared.is_ending = is_waiting;
-        for ticket in granted {
+        // The runtime polls next what is woken last: the first turn.
+        let first = granted.first().copied();
+        for ticket in granted.into_iter().skip(1).chain(first) {
             if let Some(sleeper) = shared.sleeping.get_mut(&ticket) {
                 sleeper.granted = Some(shared.round);
                 sleeper.waker.wake_by_ref();

@@ -84,7 +84,8 @@ async fn answer_in(
         Some(namespace) => format!("{namespace}/{name}"),
         None => name.to_owned(),
     };
-    let mut place = None;
+    // The place among large lists, and the length for which it was taken.
+    let (mut place, mut admitted) = (None, 0);
     let now = (server.settings.clock)();
     let (content, object, took, from) = loop {
         let (snapshot, from) = newest_enough(server, context, resource, version, consistency).await?;
@@ -93,7 +94,21 @@ async fn answer_in(
         let found = snapshot.get(&key).filter(|object| shown.matches(object)).cloned();
         let took = begun.elapsed();
         context.record.accessed(AccessPath::Index);
-        let object = found.and_then(|object| resource.show(object)).ok_or_else(not_found)?;
+        let found = found.ok_or_else(not_found)?;
+        // To make a response of a large object takes long, and only then is its length known: the place is taken before.
+        let work = work_of(resource, &agreed.form, &found);
+        if work > LARGE && place.is_none() {
+            admitted = found.length() as u64;
+            match server.limits.lists().acquire(context.user, admitted).map_err(ApiError::Limited)? {
+                ListAdmission::Granted(free) => place = Some(free),
+                ListAdmission::Queued(waiting) => {
+                    drop((found, snapshot));
+                    place = Some(Box::pin(waiting.turn()).await.map_err(ApiError::Limited)?);
+                    continue;
+                }
+            }
+        }
+        let object = resource.show(found).ok_or_else(not_found)?;
         let content = form(server, context, resource, &agreed.form, &object)?;
         // A response that is as large as a large list takes its place among them, however it came to be so large.
         let length = match &content {
@@ -101,9 +116,11 @@ async fn answer_in(
             Content::Table(columns) => Row::new(columns, Shown::as_is(&object), now)
                 .length_with(|json| length_as(json, agreed.format, context)),
         };
-        if place.is_some() || length <= LARGE {
+        if length <= LARGE || (place.is_some() && length <= admitted) {
             break (content, object, took, from);
         }
+        drop(place.take());
+        admitted = u64::MAX;
         match server.limits.lists().acquire(context.user, length).map_err(ApiError::Limited)? {
             ListAdmission::Granted(free) => {
                 place = Some(free);
@@ -183,6 +200,18 @@ enum Content {
     Document(Vec<u8>),
     /// As the row of a table, which is written in parts.
     Table(Arc<Columns>),
+}
+
+/// About how many bytes are read to make the response. A Table follows the path of each column through the object.
+fn work_of(resource: &Resource, form: &Representation, object: &Object) -> u64 {
+    let passes = match form {
+        Representation::Table(_) => 1 + resource.printer_columns.len() as u64,
+        Representation::Whole
+        | Representation::Partial(_)
+        | Representation::PartialList(_)
+        | Representation::AggregatedDiscovery => 1,
+    };
+    passes.saturating_mul(object.length() as u64)
 }
 
 /// The object in the form that was agreed on.

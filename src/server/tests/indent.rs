@@ -171,6 +171,34 @@ async fn large_single_objects_take_their_turn_with_large_lists() {
     assert_eq!(serde_json::from_slice::<Value>(&sent).unwrap()["spec"]["color"], "new");
 }
 
+/// To read a large object takes as long for a short response, and many users may ask for one at a time.
+#[tokio::test]
+async fn large_objects_are_read_in_turn_with_large_lists() {
+    let mut fixture = with_limits(LimitSettings { lists: 1, ..LimitSettings::default() });
+    let long = "x".repeat(usize::try_from(LARGE).unwrap());
+    put(&mut fixture, "long", &format!("{{\"free\":\"{long}\"}}"));
+    let held = get_as(&fixture, &user("a"), &format!("{SHIRTS}/long")).await;
+    assert_eq!(fixture.server.limits().lists().in_flight().lists, 1);
+    let metadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+    let request = http::Request::builder().uri(format!("{SHIRTS}/long")).header("host", "127.0.0.1");
+    let request = request.header("accept", metadata).body(String::new()).unwrap();
+    let (server, who) = (fixture.server.clone(), ConnectionState::for_user(user("a"), true));
+    let mut waiting = Box::pin(server.answer_to(&who, request));
+    // On a busy machine it waits for a seat first.
+    for _ in 0..1_000 {
+        assert!(futures::poll!(&mut waiting).is_pending(), "it has no place");
+        if fixture.server.limits().lists().in_flight().waiting > 0 {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fixture.server.limits().lists().in_flight().waiting, 1);
+    drop(held);
+    let sent = waiting.await.into_body().collect().await.unwrap().to_bytes();
+    assert!(sent.len() < 1_000, "{} bytes", sent.len());
+    assert_eq!(fixture.server.limits().lists().in_flight().lists, 0, "its place is free again");
+}
+
 #[tokio::test(start_paused = true)]
 async fn initial_events_of_large_objects_take_their_turn_one_by_one() {
     let mut fixture = with_limits(LimitSettings { lists: 1, ..LimitSettings::default() });

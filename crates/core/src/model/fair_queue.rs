@@ -13,7 +13,9 @@
 //!   the others have used as much. The bound is never exceeded, except by one request that is larger than all places. A user whose
 //!   turns have cost more than they took gets fewer of them in a round: otherwise a round would last as long as all of them together.
 //!   What a user's turns cost is not known before the first one, so granted turns come back too: once a round has cost twice its places,
-//!   the users who overdrew it have no further turn in it ([`FairQueue::take_back`]).
+//!   only its first turn is still used ([`FairQueue::take_back`]). Of users who have used the same, the one who came last is next: a
+//!   hundred users whose turns are long would otherwise all come before a user who seldom comes. This delays no user for ever: one who has had a
+//!   turn has used more than those who still wait for their first.
 //!
 //! Within a user it is first come, first served. No request overtakes the one that is next, even if it would fit:
 //! otherwise large requests would wait forever.
@@ -90,15 +92,15 @@ pub struct FairQueue<User> {
     order: BTreeSet<(Rank, User)>,
     /// Turns given out, or the use of the user who was served last.
     now: u64,
-    /// Rounds that have begun.
-    round: u64,
+    /// The first turn of this round.
+    first: Option<Ticket>,
     /// What the turns of this round have cost beyond what they took.
     overdrawn: u64,
     waiting: usize,
 }
 
-/// Places of a user, and what the user has used.
-type Rank = (u64, u64);
+/// Places of a user, what the user has used, and the order among equals.
+type Rank = (u64, u64, u64);
 
 #[derive(Debug, Default)]
 struct Share {
@@ -108,14 +110,14 @@ struct Share {
     used: u64,
     /// What a turn is expected to cost beyond what it takes, because earlier ones did.
     beyond: u64,
-    /// The last round in which a turn has cost more than it took.
-    overdrew_in: Option<u64>,
+    /// The order among users who have used the same, from the request that began to wait.
+    precedence: u64,
 }
 
 impl Share {
     /// The sort key of users: who has less comes first.
     fn rank(&self) -> Rank {
-        (self.places, self.used)
+        (self.places, self.used, self.precedence)
     }
 }
 
@@ -123,7 +125,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
     /// An empty queue.
     pub fn new(kind: Places, bounds: Bounds) -> FairQueue<User> {
         let (users, order) = (HashMap::new(), BTreeSet::new());
-        FairQueue { kind, bounds, places: 0, bytes: 0, users, order, now: 0, round: 0, overdrawn: 0, waiting: 0 }
+        FairQueue { kind, bounds, places: 0, bytes: 0, users, order, now: 0, first: None, overdrawn: 0, waiting: 0 }
     }
 
     /// The bounds of the queue.
@@ -183,8 +185,11 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         let (kind, now) = (self.kind, self.now);
         self.waiting += 1;
         self.change(user, |share| {
-            if share.waiting.is_empty() && (kind == Places::ForOneRound || share.places == 0) {
-                share.used = share.used.max(now);
+            if share.waiting.is_empty() {
+                share.precedence = precedence(kind, ticket);
+                if kind == Places::ForOneRound || share.places == 0 {
+                    share.used = share.used.max(now);
+                }
             }
             share.waiting.push_back((ticket, cost));
         });
@@ -192,28 +197,32 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
 
     /// Counts places that a request used beyond those it was granted. They count against the next turns of its user.
     pub fn charge(&mut self, user: &User, places: u64) {
-        let (now, round) = (self.now, self.round);
+        let now = self.now;
         self.places = self.places.saturating_add(places);
         self.overdrawn = self.overdrawn.saturating_add(places);
         self.change(user, |share| {
             share.used = share.used.max(now).saturating_add(places);
             share.beyond = share.beyond.midpoint(places);
-            share.overdrew_in = Some(round);
         });
     }
 
-    /// Takes a granted turn back that is not used yet, if the round has cost too much already and its user is one reason; returns whether
-    /// it did. The request waits again, before later ones of its user: tickets of later requests are larger numbers.
+    /// Takes a granted turn back that is not used yet, if the round has cost too much already; returns whether it did. The request waits
+    /// again, before later ones of its user: tickets of later requests are larger numbers.
     ///
     /// Otherwise the turns of a round, granted before anything was known of their cost, would all be used, however long they take, and
-    /// other users would wait for all of them.
+    /// other users would wait for all of them. The first turn of a round is never taken back, so each round serves the user who has used
+    /// the least.
     pub fn take_back(&mut self, user: &User, ticket: Ticket, cost: Cost) -> bool {
-        let has_overdrawn = self.users.get(user).is_some_and(|share| share.overdrew_in == Some(self.round));
-        if !has_overdrawn || self.overdrawn <= self.bounds.places {
+        if self.overdrawn <= self.bounds.places || self.first == Some(ticket) {
             return false;
         }
+        let (kind, now) = (self.kind, self.now);
         self.waiting += 1;
         self.change(user, |share| {
+            if share.waiting.is_empty() {
+                share.precedence = precedence(kind, ticket);
+                share.used = share.used.max(now);
+            }
             share.used = share.used.saturating_sub(cost.places);
             let place = share.waiting.partition_point(|(waiting, _)| *waiting < ticket);
             share.waiting.insert(place, (ticket, cost));
@@ -234,8 +243,8 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
     /// Ends a round: all places are free again. Returns the tickets whose turn it is.
     pub fn next_round(&mut self) -> Vec<Ticket> {
         (self.places, self.bytes, self.overdrawn) = (0, 0, 0);
-        self.round += 1;
         let turns = self.next_turns();
+        self.first = turns.first().copied();
         // Without waiting users there is nothing to compare with.
         let (now, waiting) = (self.now, self.waiting);
         self.users.retain(|_, share| !share.waiting.is_empty() || (waiting > 0 && share.used > now));
@@ -332,5 +341,13 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         if is_idle {
             self.users.remove(user);
         }
+    }
+}
+
+/// The order among users who have used the same. Places that are held for long go to who has waited longest.
+fn precedence(kind: Places, ticket: Ticket) -> u64 {
+    match kind {
+        Places::UntilLeft => ticket,
+        Places::ForOneRound => u64::MAX - ticket,
     }
 }

@@ -234,35 +234,40 @@ async fn a_cancelled_request_leaves_nothing_behind() {
     assert_eq!(seats.taken(), 0, "nobody waits");
 }
 
-/// Nothing is known of what the turns of a user cost who has had none. All are granted in one round.
+/// Nothing is known of what the turns of users cost who have had none. All are granted in one round.
 #[tokio::test]
 async fn turns_of_a_second_are_not_one_round() {
     let seats = Arc::new(Seats::new(32));
     let done = Arc::new(AtomicUsize::new(0));
-    let long_turns = |count: usize| {
+    let long_turns = |count: usize, users: usize| {
         let mut tasks = JoinSet::new();
-        for _ in 0..count {
+        for number in 0..count {
             let (seats, done) = (seats.clone(), done.clone());
             tasks.spawn(async move {
-                let mut worker = seats.worker(&user("hog"));
+                let mut worker = seats.worker(&user(&format!("hog-{}", number % users)));
                 poll_fn(|context| worker.poll_turn(context)).await;
                 worker.work_and_settle(Duration::from_secs(1), || done.fetch_add(1, Ordering::Relaxed));
             });
         }
         tasks
     };
-    for (what, count) in [("a first burst", 34), ("another one after a pause", 34), ("a long one", 200)] {
+    for (what, count, users) in [
+        ("a first burst", 34, 1),
+        ("another one after a pause", 34, 1),
+        ("a long one", 200, 1),
+        ("one of many users", 128, 128),
+    ] {
         // All seats of this round are taken, so all of the burst waits, and is granted turns together.
         seats.turn_of(&user("third")).await.work_and_settle(Duration::from_secs(1), || ());
-        let mut tasks = long_turns(count);
+        let mut tasks = long_turns(count, users);
         let (seats, done) = (seats.clone(), done.clone());
         let mut other = JoinSet::new();
         other.spawn(async move {
             let mut most = 0;
-            for _ in 0..10 {
+            for number in 0..10 {
                 let before = done.load(Ordering::Relaxed);
                 tokio::task::yield_now().await;
-                seats.turn_of(&user("other")).await.work(|| ());
+                seats.turn_of(&user(&format!("other-{number}"))).await.work(|| ());
                 most = most.max(done.load(Ordering::Relaxed) - before);
             }
             most
@@ -271,7 +276,7 @@ async fn turns_of_a_second_are_not_one_round() {
         assert!(most <= 4, "{what}: {most} turns of a second came before another user's");
         while tasks.join_next().await.is_some() {}
     }
-    assert_eq!((done.load(Ordering::Relaxed), seats.waiting()), (268, 0), "all had their turn");
+    assert_eq!((done.load(Ordering::Relaxed), seats.waiting()), (396, 0), "all had their turn");
 }
 
 /// Events of watches are too small for a turn each.

@@ -1,5 +1,7 @@
 //! The fair queue beside one that looks at everything at every step, and what it promises whatever happens.
 
+use std::cmp::Reverse;
+
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, prop_oneof};
 use proptest::{prop_assert, prop_assert_eq, proptest};
@@ -33,6 +35,8 @@ struct Naive {
     turns: u64,
     /// Last turns, by user; of those who have nothing any more none is known.
     last: Vec<(u8, u64)>,
+    /// The list with which a user began to wait.
+    joined: [Ticket; 4],
 }
 
 impl Naive {
@@ -80,6 +84,9 @@ impl Naive {
             return Entered::Rejected(if is_full { Scarce::Places } else { Scarce::Bytes });
         }
         let goes = is_first || (self.waiting(None).is_empty() && self.fits(bytes));
+        if self.waiting(Some(user)).is_empty() {
+            self.joined[usize::from(user)] = ticket;
+        }
         self.entries.push(Entry { ticket, user, bytes, turn: None });
         if goes {
             self.grant(ticket);
@@ -97,10 +104,17 @@ impl Naive {
         let mut granted = Vec::new();
         loop {
             // The first of each user, the user with the fewest in flight before the others.
-            let mut heads: Vec<(usize, u64, u8, Ticket, u64)> = Vec::new();
+            let mut heads: Vec<(usize, u64, Ticket, Ticket, u64)> = Vec::new();
             for user in 0..4 {
                 if let Some(head) = self.waiting(Some(user)).first() {
-                    heads.push((self.in_flight(Some(user)).len(), self.last_turn(user), user, head.ticket, head.bytes));
+                    let joined = self.joined[usize::from(user)];
+                    heads.push((
+                        self.in_flight(Some(user)).len(),
+                        self.last_turn(user),
+                        joined,
+                        head.ticket,
+                        head.bytes,
+                    ));
                 }
             }
             heads.sort_unstable();
@@ -212,7 +226,7 @@ fn a_list_that_is_larger_than_everything_goes_when_nothing_else_does() {
     assert_eq!((turns.release(&user(0), list(1)), turns.places(), turns.bytes()), (Vec::new(), 0, 0));
 }
 
-/// Seats of a round, by rules that look at everything: who has used the least is next, and among equals the name.
+/// Seats of a round, by rules that look at everything: who has used the least is next, and among equals who came last.
 #[derive(Default)]
 struct NaiveRounds {
     waiting: Vec<(u8, Ticket, u64)>,
@@ -223,23 +237,26 @@ struct NaiveRounds {
     now: u64,
     /// Turns of this round.
     granted: Vec<(u8, Ticket, u64)>,
-    /// What turns of this round have cost beyond what they took, by user.
-    overdrawn: [u64; 4],
+    first: Option<Ticket>,
+    /// What turns of this round have cost beyond what they took.
+    overdrawn: u64,
+    /// The request with which a user began to wait.
+    joined: [Ticket; 4],
 }
 
 impl NaiveRounds {
     fn next_round(&mut self) -> Vec<Ticket> {
         let (mut taken, mut granted) = (0, Vec::new());
         self.granted.clear();
-        self.overdrawn = [0; 4];
+        self.overdrawn = 0;
         loop {
             let next = (0..4u8)
                 .filter_map(|who| {
                     let head = self.waiting.iter().position(|(user, _, _)| *user == who)?;
-                    Some((self.used[usize::from(who)], who, head))
+                    Some((self.used[usize::from(who)], Reverse(self.joined[usize::from(who)]), who, head))
                 })
                 .min();
-            let Some((used, who, head)) = next else { break };
+            let Some((used, _, who, head)) = next else { break };
             let (_, ticket, cost) = self.waiting[head];
             let beyond = &mut self.beyond[usize::from(who)];
             if taken > 0 && taken + cost + *beyond > SEATS {
@@ -252,6 +269,7 @@ impl NaiveRounds {
             self.used[usize::from(who)] = self.now + cost;
             granted.push(ticket);
         }
+        self.first = granted.first().copied();
         (0..4).for_each(|who| self.forget(who));
         if self.waiting.is_empty() {
             // Nobody is compared with anybody.
@@ -268,11 +286,21 @@ impl NaiveRounds {
         }
     }
 
+    /// A user begins to wait, unless it does already.
+    fn join(&mut self, user: u8, ticket: Ticket) {
+        if !self.waiting.iter().any(|(waiting, _, _)| *waiting == user) {
+            let used = &mut self.used[usize::from(user)];
+            *used = (*used).max(self.now);
+            self.joined[usize::from(user)] = ticket;
+        }
+    }
+
     fn take_back(&mut self, place: usize) -> bool {
-        let (who, _, cost) = self.granted[place];
-        if self.overdrawn[usize::from(who)] == 0 || self.overdrawn.iter().sum::<u64>() <= SEATS {
+        let (who, ticket, cost) = self.granted[place];
+        if self.first == Some(ticket) || self.overdrawn <= SEATS {
             return false;
         }
+        self.join(who, ticket);
         self.waiting.push(self.granted.remove(place));
         self.waiting.sort_by_key(|(_, ticket, _)| *ticket);
         let used = &mut self.used[usize::from(who)];
@@ -281,10 +309,7 @@ impl NaiveRounds {
     }
 
     fn wait(&mut self, user: u8, ticket: Ticket, cost: u64) {
-        let used = &mut self.used[usize::from(user)];
-        if !self.waiting.iter().any(|(waiting, _, _)| *waiting == user) {
-            *used = (*used).max(self.now);
-        }
+        self.join(user, ticket);
         self.waiting.push((user, ticket, cost));
     }
 }
@@ -335,7 +360,7 @@ proptest! {
                     *used = (*used).max(naive.now) + cost;
                     let beyond = &mut naive.beyond[usize::from(who)];
                     *beyond = beyond.midpoint(cost);
-                    naive.overdrawn[usize::from(who)] += cost;
+                    naive.overdrawn += cost;
                 }
                 Event::TakeBack(place) if !naive.granted.is_empty() => {
                     let place = place % naive.granted.len();
