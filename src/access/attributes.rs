@@ -102,7 +102,7 @@ impl Attributes {
         Attributes { verb: "get".to_owned(), path: format!("/{endpoint}/*"), resource: None }
     }
 
-    /// Leaves out requirements on fields that the API server does not know. The request is then authorized for more than its response
+    /// Leaves out requirements on fields that the API server does not know, and those without a key, which are not valid in a review. The request is then authorized for more than its response
     /// contains, never for less.
     pub fn keep_fields(&mut self, is_known: impl Fn(&Gvr, &str) -> bool) {
         let Some(resource) = &mut self.resource else { return };
@@ -110,7 +110,7 @@ impl Attributes {
             return;
         }
         let gvr = Gvr::new(&*resource.group, &*resource.version, &*resource.resource);
-        resource.fields.retain(|field| is_known(&gvr, &field.label));
+        resource.fields.retain(|field| !field.label.is_empty() && is_known(&gvr, &field.label));
     }
 
     /// Leaves out all requirements if there are too many. A review takes a hundred times the bytes of its requirements, and it is made

@@ -72,6 +72,10 @@ pub const MOST_HEADS: u64 = 64 << 20;
 /// Evicted connections that have not ended yet, at most; beyond that new ones are rejected.
 const MOST_CLOSING: usize = 64;
 
+/// The same for new connections of addresses that have no other one. An address that opens and closes connections all the time would
+/// otherwise keep all others out.
+const MOST_CLOSING_FOR_NEW: usize = 2 * MOST_CLOSING;
+
 /// The maximum of evicted connections that end gracefully; beyond that the oldest is cut.
 const MOST_GRACEFUL: usize = MOST_CLOSING / 2;
 
@@ -259,7 +263,9 @@ impl Connections {
                 true => table.unauthenticated.first_of(&origin).map(|number| (origin, number)),
                 false => table.unauthenticated.first_of_largest(),
             };
-            let Some(victim) = victim.filter(|_| !is_trusted && table.evicted.len() < MOST_CLOSING) else {
+            let is_new = !table.origins.contains_key(&origin);
+            let most_closing = if is_new { MOST_CLOSING_FOR_NEW } else { MOST_CLOSING };
+            let Some(victim) = victim.filter(|_| !is_trusted && table.evicted.len() < most_closing) else {
                 let counter = if is_over_share { &self.refused_by_share } else { &self.refused };
                 counter.fetch_add(1, Ordering::Relaxed);
                 return None;

@@ -169,7 +169,7 @@ fn a_special_verb_without_a_resource_is_not_reviewed() {
 #[test]
 fn fields_that_the_api_server_does_not_know_are_left_out_of_the_question() {
     let mut attributes =
-        read("GET", "/apis/g/v1/shirts?fieldSelector=own%3D1,spec.color!%3Dblue,metadata.name%3Dx").unwrap();
+        read("GET", "/apis/g/v1/shirts?fieldSelector=own%3D1,%3D1,spec.color!%3Dblue,metadata.name%3Dx").unwrap();
     attributes.keep_fields(|gvr, label| {
         assert_eq!(gvr.to_string(), "shirts.v1.g");
         label != "own"
