@@ -29,7 +29,7 @@ RUN image/assemble.sh target/release/fieldcache /image-root
 
 FROM scratch
 LABEL org.opencontainers.image.title="fieldcache" \
-      org.opencontainers.image.description="Field-filtered informer caches for Kubernetes: one indexed copy per cluster" \
+      org.opencontainers.image.description="Field-filtered informer caches for Kubernetes: one indexed store per cluster" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build /image-root /
 # By number: Kubernetes must see that it is not root. Its name stands in image/root/etc/passwd.
