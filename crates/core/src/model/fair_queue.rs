@@ -13,9 +13,9 @@
 //!   the others have used as much. The bound is never exceeded, except by one request that is larger than all places. A user whose
 //!   turns have cost more than they took gets fewer of them in a round: otherwise a round would last as long as all of them together.
 //!   What a user's turns cost is not known before the first one, so granted turns come back too: once a round has cost twice its places,
-//!   only its first turn is still used ([`FairQueue::take_back`]). Of users who have used the same, the one who came last is next: a
-//!   hundred users whose turns are long would otherwise all come before a user who seldom comes. This delays no user for ever: one who has had a
-//!   turn has used more than those who still wait for their first.
+//!   only its first turn is still used ([`FairQueue::take_back`]). Of users who have used the same, the one who came last is next.
+//!   Otherwise a hundred users whose turns are long would all come before a user who seldom comes. No user waits for ever: one who has
+//!   had a turn has used more than those who still wait for their first.
 //!
 //! Within a user it is first come, first served. No request overtakes the one that is next, even if it would fit:
 //! otherwise large requests would wait forever.
