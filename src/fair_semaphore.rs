@@ -123,8 +123,8 @@ impl<User: Clone + Eq + Hash + Ord> FairSemaphore<User> {
     }
 
     /// The number of permits of a user, and of the user's queued requests.
-    pub fn of(&self, user: &User) -> (u64, usize) {
-        self.lock().queue.of(user)
+    pub fn usage_of(&self, user: &User) -> (u64, usize) {
+        self.lock().queue.usage_of(user)
     }
 
     /// Which of permits and bytes is used up.

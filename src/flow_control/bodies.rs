@@ -68,8 +68,8 @@ impl Bodies {
         let message = format!(
             "too many requests, please try again later: {bodies} request bodies with {bytes} bytes are in memory, {} of them with \
              {} bytes for user {user}, who may have as much as is free of {}={maximum}. Send fewer at a time, or raise {}",
-            self.bodies.of(user),
-            self.bytes.of(user),
+            self.bodies.amount_of(user),
+            self.bytes.amount_of(user),
             limit.flag(),
             limit.flag()
         );

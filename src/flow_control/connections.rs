@@ -229,7 +229,7 @@ impl Connections {
     /// Whether a connection must not be read until other requests were processed.
     pub(crate) fn must_pause(&self, user: &User, is_authenticated: bool) -> bool {
         let most = if is_authenticated { MOST_READ_UNSTARTED } else { MOST_UNAUTHENTICATED_UNSTARTED };
-        let (all, of_user) = self.streams.total_and_of(user);
+        let (all, of_user) = self.streams.total_and_amount_of(user);
         all > most || of_user > MOST_UNSTARTED_OF_ADDRESS
     }
 

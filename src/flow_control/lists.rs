@@ -108,7 +108,7 @@ impl QueuedList {
 
 /// The error of a list that cannot wait, or waited too long.
 fn limit_error(lists: &FairSemaphore<User>, user: &User, scarce: Scarce) -> Limited {
-    let (bounds, (in_flight, waiting)) = (lists.bounds(), lists.of(user));
+    let (bounds, (in_flight, waiting)) = (lists.bounds(), lists.usage_of(user));
     let (limit, used) = match scarce {
         Scarce::Places => (Limit::Lists, format!("--max-lists={} large lists", bounds.places)),
         Scarce::Bytes => (Limit::ListBytes, format!("--max-list-bytes={} of large lists", Bytes(bounds.bytes))),

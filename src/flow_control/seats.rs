@@ -223,7 +223,7 @@ impl Seats {
 
     /// The error of a request that cannot wait, or waited too long.
     fn refused(&self, queue: &FairQueue<User>, user: &User) -> Limited {
-        let (seats, waiting) = (self.most / UNITS_PER_SEAT, queue.of(user).1);
+        let (seats, waiting) = (self.most / UNITS_PER_SEAT, queue.usage_of(user).1);
         let message = format!(
             "too many requests, please try again later: all --max-seats={seats} seats are taken, and user {user} has {waiting} \
              requests waiting for one. Send fewer requests at a time, list less at a time (a selector, a namespace, limit), \

@@ -63,7 +63,7 @@ impl Watches {
     fn take(&self, user: &User, watches: u64, held_bytes: usize, what: &str) -> Result<UserShare, Limited> {
         let more = (held_bytes / WATCH_BYTES) as u64;
         let weight = watches + more;
-        let open = self.held.of(user);
+        let open = self.held.amount_of(user);
         let share = if open + weight <= self.most { self.held.take(user, weight) } else { None };
         share.ok_or_else(|| {
             let counts = if more > 0 {
@@ -92,7 +92,7 @@ impl Watches {
 
     /// The number of watches of the user with the most.
     pub fn of_busiest(&self) -> u64 {
-        self.held.of_heaviest()
+        self.held.largest_amount()
     }
 }
 

@@ -72,7 +72,7 @@ pub fn describe(
         let stores = results.get(&name).map_or(&[][..], |result| &result.stores);
         let cached = !stores.is_empty();
         let crd = definitions.crds.get(&name);
-        let validation = crd.map(|crd| validations.of(crd));
+        let validation = crd.map(|crd| validations.get_or_validate(crd));
         let served = definitions.versions(&group, &resource);
         let versions: Vec<ResourceVersion> = served
             .iter()

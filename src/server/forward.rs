@@ -56,7 +56,7 @@ pub(super) async fn answer(
         return Err(ApiError::Rejected(StatusCode::URI_TOO_LONG, message.to_owned()));
     }
     let place = server.forwarding.take(context.user, 1);
-    let place = place.ok_or_else(|| ApiError::TooManyForwarded(server.forwarding.of(context.user)))?;
+    let place = place.ok_or_else(|| ApiError::TooManyForwarded(server.forwarding.amount_of(context.user)))?;
     let reads = matches!(context.info.method, Method::GET | Method::HEAD | Method::OPTIONS);
     if !reads && !body.is_end_stream() {
         guards::check_media_type(context.headers)?;

@@ -244,7 +244,7 @@ impl ClusterDocuments {
                     return Err(self.connection.unexpected("/openapi/v2", &cause));
                 }
                 (Some((body, entity_tag)), previous) => {
-                    let hash = hash::of(&body);
+                    let hash = hash::sha512(&body);
                     let forms = match previous {
                         Some(previous) if previous.hash == hash => previous.forms,
                         _ => Arc::new(DocumentForms::v2(annotated(body, added))),

@@ -42,7 +42,7 @@ pub(super) fn definition(json: &[u8]) -> Result<Crd, String> {
 /// condition is read.
 pub(super) fn unchanged_definition(known: &Arc<Crd>, json: &[u8]) -> Option<Arc<Crd>> {
     let tree = Tree::read(json).ok()?;
-    let document = Json::of(Some(&tree));
+    let document = Json::root(Some(&tree));
     let metadata = document.at("metadata");
     let is_same = metadata.at("generation").as_i64() == Some(known.generation)
         && metadata.at("uid").as_str().as_deref() == Some(&*known.uid)

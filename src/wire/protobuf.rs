@@ -38,7 +38,7 @@ const LONGEST_LOGGED: usize = 512;
 
 /// The messages of the source's version.
 pub(crate) fn table(catalog: &Catalog) -> Option<&'static MessageTable> {
-    u32::try_from(catalog.version.minor()).ok().and_then(|minor| MessageTable::of(minor).ok())
+    u32::try_from(catalog.version.minor()).ok().and_then(|minor| MessageTable::for_minor(minor).ok())
 }
 
 /// What writing a list holds between two pieces: a slot for each value of the last object, its texts, its JSON, and fields that
@@ -265,14 +265,14 @@ pub(crate) async fn meets_unencodable(
 
 /// A document of ours, whose fields exist in every version.
 pub(crate) fn document(api_version: &str, kind: &str, json: &[u8]) -> Option<Vec<u8>> {
-    let message = MessageTable::of(NEWEST).ok()?.kind(api_version, kind)?;
+    let message = MessageTable::for_minor(NEWEST).ok()?.kind(api_version, kind)?;
     enclosed(message, &ProtobufEnvelope { api_version, kind }, json)
 }
 
 /// A document of discovery. The oldest ones have a kind and no version, in protobuf too.
 pub(crate) fn discovery(document: &Value) -> Option<Vec<u8>> {
     let text = |name: &str| document[name].as_str().unwrap_or_default();
-    let message = MessageTable::of(NEWEST).ok()?.kind("v1", text("kind"))?;
+    let message = MessageTable::for_minor(NEWEST).ok()?.kind("v1", text("kind"))?;
     let envelope = ProtobufEnvelope { api_version: text("apiVersion"), kind: text("kind") };
     enclosed(message, &envelope, &json_bytes(document))
 }

@@ -1,7 +1,7 @@
 //! The pure core of fieldcache: no IO, no clock, no environment, no logging; decisions are returned as data.
 //!
-//! The crate `fieldcache` is its only user, and re-exports its modules. What is here needs no Kubernetes client, no HTTP and no runtime:
-//! Cargo.toml has none of them, and `make guards` checks what its dependencies bring.
+//! The crate `fieldcache` is its only user, and re-exports its modules. This crate needs no Kubernetes client, no HTTP
+//! and no runtime: Cargo.toml has none of them, and `make guards` checks what its dependencies bring.
 //!
 //! | module | content |
 //! |---|---|

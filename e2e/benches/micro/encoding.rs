@@ -72,7 +72,7 @@ pub(crate) fn measure(criterion: &mut Criterion) {
     let pods: Vec<Bytes> = (0..256).map(samples::pod).collect();
     let mut pods = pods.iter().cycle();
     let mut pod = || pods.next().expect("there must be pods");
-    let table = MessageTable::of(table::NEWEST).expect("the newest table must be readable");
+    let table = MessageTable::for_minor(table::NEWEST).expect("the newest table must be readable");
     let kind = table.kind("v1", "Pod").expect("the kind must have a message");
     let (mut encoder, mut out) = (Encoder::default(), Vec::new());
     group.bench_function("pods in protobuf, measured", |bencher| {

@@ -47,7 +47,7 @@ pub(super) fn encoded(json: &[u8]) -> Vec<u8> {
     let object: Value = serde_json::from_slice(json).unwrap();
     let (api_version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
     let mut encoder = Encoder::default();
-    let message = encoder.read(MessageTable::of(36).unwrap().kind(api_version, kind).unwrap(), json).unwrap();
+    let message = encoder.read(MessageTable::for_minor(36).unwrap().kind(api_version, kind).unwrap(), json).unwrap();
     let envelope = ProtobufEnvelope { api_version, kind };
     let mut out = Vec::new();
     envelope.begin(message.length(), &mut out);

@@ -276,7 +276,7 @@ async fn bookmarks_have_a_protobuf_form_in_every_version_of_a_kind() {
 fn metadata_alone_has_a_protobuf_form_in_every_kind() {
     let mut encoder = Encoder::default();
     for minor in OLDEST..=NEWEST {
-        let (table, mut objects) = (MessageTable::of(minor).unwrap(), 0);
+        let (table, mut objects) = (MessageTable::for_minor(minor).unwrap(), 0);
         for (api_version, name) in table.kinds() {
             let kind = table.kind(api_version, name).unwrap();
             let json = br#"{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"},"resourceVersion":"7"}}"#;

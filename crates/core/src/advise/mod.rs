@@ -1,8 +1,9 @@
 //! What a cache would save, by resource: a ranking from kube-apiserver's metrics.
 //!
-//! [`exposition`] parses the text that kube-apiserver serves at `/metrics`, [`scrape`] makes counts of each resource of it, and [`rank`]
-//! orders these and gives reasons. Metrics do not name clients, so users must know which of these could read from a cache. There is no IO
-//! and no clock here: texts come in, advice goes out, and `cli::advise` prints it.
+//! [`exposition`] parses the text that kube-apiserver serves at `/metrics`, [`scrape`] turns it into counts of each
+//! resource, and [`rank`] sorts the resources by cost and gives reasons. Metrics do not name clients, so users must
+//! find out which clients could read from a cache. This module has no IO and no clock: `cli::advise` reads the texts
+//! and prints the advice.
 
 pub mod exposition;
 pub mod scrape;
@@ -13,15 +14,16 @@ use std::collections::BTreeSet;
 
 use scrape::{ResourceCounts, ResourceName, Scrape};
 
-/// What a cache would save for a resource.
+/// The load of a resource that a cache would take over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
     /// The resource.
     pub resource: ResourceName,
-    /// Its share of the cost of all resources, 0 to 1: the mean of its shares of the copies that watches hold, of the events sent, and of
-    /// the time of lists. A part that is zero for all resources does not count.
+    /// Its share of the cost of all resources, 0 to 1. This is the mean of its shares of the objects that clients of
+    /// watches store, of the events sent, and of the time of lists. A part that is zero for all resources does not
+    /// count.
     pub share: f64,
-    /// The counts of which the share is made.
+    /// The counts from which the share is computed.
     pub counts: ResourceCounts,
     /// Whether a FieldCache names it; `None`: unknown.
     pub is_cached: Option<bool>,
@@ -41,7 +43,7 @@ impl Part {
     const ALL: [Part; 3] = [Part::Copies, Part::Events, Part::ListTime];
 
     /// The amount of this part that a resource has.
-    fn of(self, counts: &ResourceCounts) -> f64 {
+    fn amount_in(self, counts: &ResourceCounts) -> f64 {
         match self {
             Part::Copies => counts.copies(),
             Part::Events => counts.events,
@@ -52,7 +54,8 @@ impl Part {
 
 /// The resources that are read, the most expensive first. `cached` are those that FieldCaches name; `None`: unknown.
 pub fn rank(scrape: &Scrape, cached: Option<&BTreeSet<ResourceName>>) -> Vec<Advice> {
-    let totals = Part::ALL.map(|part| (part, scrape.resources.values().map(|counts| part.of(counts)).sum::<f64>()));
+    let totals =
+        Part::ALL.map(|part| (part, scrape.resources.values().map(|counts| part.amount_in(counts)).sum::<f64>()));
     let happened: Vec<(Part, f64)> = totals.into_iter().filter(|(_, total)| *total > 0.0).collect();
     let mut rows: Vec<Advice> = scrape
         .resources
@@ -60,7 +63,7 @@ pub fn rank(scrape: &Scrape, cached: Option<&BTreeSet<ResourceName>>) -> Vec<Adv
         .filter(|(_, counts)| counts.is_read())
         .map(|(resource, counts)| {
             let shares: Vec<(Part, f64)> =
-                happened.iter().map(|(part, total)| (*part, part.of(counts) / total)).collect();
+                happened.iter().map(|(part, total)| (*part, part.amount_in(counts) / total)).collect();
             let share = match shares.len() {
                 0 => 0.0,
                 parts => shares.iter().map(|(_, share)| share).sum::<f64>() / parts as f64,
@@ -116,7 +119,7 @@ fn reason(part: Option<Part>, counts: &ResourceCounts) -> String {
     }
 }
 
-/// A count with the right form of its noun.
+/// A count with its noun in the singular or plural.
 fn plural(count: f64, one: &str, many: &str) -> String {
     let count = count.round();
     format!("{} {}", number(count), if count == 1.0 { one } else { many })

@@ -50,7 +50,7 @@ impl fmt::Display for ResourceName {
 /// Counts of one resource, as Prometheus' floats. Whole numbers are exact up to 2^53.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResourceCounts {
-    /// Objects; `None`: the server could not count them.
+    /// Objects in storage; `None`: the server could not count them.
     pub objects: Option<f64>,
     /// Open watches.
     pub watches: f64,
@@ -58,7 +58,7 @@ pub struct ResourceCounts {
     pub single_watches: f64,
     /// Events sent to watches.
     pub events: f64,
-    /// Lists answered.
+    /// Responses to list requests.
     pub lists: f64,
     /// The sum of the durations of lists, from the request to the end of the response, in seconds.
     pub list_seconds: f64,
@@ -124,7 +124,7 @@ pub enum ScrapeError {
     NotKubeApiserver,
 }
 
-/// Two scrapes of different processes, whose difference means nothing.
+/// The scrapes are of different processes, so their counters cannot be subtracted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the two scrapes are of different API server processes, so their difference means nothing")]
 pub struct DifferentProcesses;
@@ -180,7 +180,7 @@ impl Scrape {
         let mut started = None;
         let mut scrape = Scrape::default();
         let mut saw_watches = false;
-        // These are resolved when all resources are known.
+        // The resources of these samples are looked up after all lines, when all resources have been read.
         let mut later = Vec::new();
         for (index, line) in text.lines().enumerate() {
             let name = exposition::name(line);

@@ -1,7 +1,7 @@
 //! Metrics as kube-apiserver wrote them, read and ranked.
 //!
-//! `testdata` has excerpts of what the servers of three versions said after the same commands: shirts listed by a field and
-//! watched by three, Pods listed, a Deployment made.
+//! `testdata` has excerpts of the metrics of servers of three versions after the same commands. The commands list
+//! shirts by a field, watch them with three clients, list Pods, and create a Deployment.
 
 use std::collections::BTreeSet;
 
@@ -84,7 +84,7 @@ fn each_version_of_kube_apiserver_says_the_same() {
         );
         // Five lists found 3 of 6.
         assert!(counts.fetched - counts.returned == 15.0 && counts.returned >= 15.0, "{version}: {counts:?}");
-        assert!(counts.events >= 9.0, "{version}: three changes told to three watches: {counts:?}");
+        assert!(counts.events >= 9.0, "{version}: three changes sent to three watches: {counts:?}");
         for (resource, group) in
             [("pods", ""), ("nodes", ""), ("ingresses", "networking.k8s.io"), ("deployments", "apps")]
         {
@@ -132,7 +132,7 @@ fn counts(objects: f64, watches: f64, events: f64, lists: f64, list_seconds: f64
 fn the_share_is_the_mean_of_the_shares_of_what_happened() {
     for (given, expected, why) in [
         (vec![], vec![], "nothing at all"),
-        (vec![("pods", counts(10.0, 0.0, 0.0, 0.0, 0.0))], vec![], "objects that nobody reads"),
+        (vec![("pods", counts(10.0, 0.0, 0.0, 0.0, 0.0))], vec![], "objects that no client reads"),
         (
             vec![("pods", counts(10.0, 2.0, 0.0, 0.0, 0.0)), ("nodes", counts(5.0, 4.0, 0.0, 0.0, 0.0))],
             vec![("nodes", 0.5), ("pods", 0.5)],

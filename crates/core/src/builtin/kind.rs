@@ -1,4 +1,4 @@
-//! What a row of the table has.
+//! The type of a row in the table of built-in kinds.
 
 use super::deprecation::Deprecation;
 use super::served_version::ServedVersion;
@@ -24,11 +24,11 @@ pub struct BuiltinKind {
     pub categories: &'static [&'static str],
     /// Whether it has a status subresource (the same files).
     pub has_status: bool,
-    /// What its names may look like.
+    /// The syntax of its object names.
     pub name_rule: NameRule,
     /// Its selectable fields; `None`: metadata.name and metadata.namespace only.
     pub fields: Option<&'static BuiltinFields>,
-    /// What an object has in which nothing is set.
+    /// The members of an object in which nothing is set.
     pub zero_values: ZeroValues,
     /// Columns and cells of its tables.
     pub printer: &'static Printer,
@@ -47,11 +47,11 @@ pub struct BuiltinKind {
 pub enum ZeroValues {
     /// The same in every version; empty if there are none.
     OfAll(&'static str),
-    /// Versions, and what each has.
+    /// Versions, each with its members.
     OfVersions(&'static [(&'static str, &'static str)]),
 }
 
-/// A kind of which no fact is known but what its row states; the rest of a row is copied from here.
+/// The default row. A row of the table states only what differs and copies the rest from here.
 pub(super) const UNLISTED: BuiltinKind = BuiltinKind {
     group: "",
     kind: "",
@@ -69,7 +69,7 @@ pub(super) const UNLISTED: BuiltinKind = BuiltinKind {
 };
 
 impl BuiltinKind {
-    /// The selectable fields in one version; `None` if it has only metadata.name and metadata.namespace.
+    /// The selectable fields in one version; `None` if only metadata.name and metadata.namespace are selectable.
     pub(super) fn fields_of(&self, version: &str) -> Option<&'static BuiltinFields> {
         self.fields.filter(|fields| fields.versions.contains(&version))
     }

@@ -1,4 +1,4 @@
-//! Finds the row of a kind, and what it states.
+//! Finds the row of a kind, and returns the facts in it.
 
 use super::kind::{BuiltinKind, UNLISTED, ZeroValues};
 use super::table::kinds;
@@ -23,18 +23,19 @@ pub fn published_fields(group: &str, version: &str, kind: &str, scope: Scope) ->
     builtin::published(find(group, kind).and_then(|row| row.fields_of(version)), scope)
 }
 
-/// The printer of a resource, in whatever version; [`printer::NAME_AND_AGE`] for those that are not in the table.
+/// The printer of a resource, the same in every version; [`printer::NAME_AND_AGE`] for those that are not in the table.
 pub fn printer(group: &str, resource: &str) -> &'static Printer {
     let row = kinds().find(|row| row.group == group && row.plural == resource);
     row.map_or(printer::NAME_AND_AGE, |row| row.printer)
 }
 
-/// What names of a kind may look like.
+/// The syntax of the names of a kind's objects.
 pub fn name_rule(group: &str, kind: &str) -> NameRule {
     find(group, kind).map_or(UNLISTED.name_rule, |row| row.name_rule)
 }
 
-/// The members besides kind, apiVersion and metadata that an object has in which nothing is set, without braces; empty if there are none.
+/// The members, besides kind, apiVersion and metadata, of an object in which nothing is set. Without braces; empty if
+/// there are none.
 pub fn zero_values(group: &str, version: &str, kind: &str) -> &'static str {
     match find(group, kind).map(|row| row.zero_values) {
         None => "",
@@ -45,7 +46,8 @@ pub fn zero_values(group: &str, version: &str, kind: &str) -> &'static str {
     }
 }
 
-/// The warning of a server of Kubernetes 1.`minor` about a kind of its own; `None` if the kind is not deprecated there.
+/// The warning that a server of Kubernetes 1.`minor` sends about a built-in kind; `None` if the kind is not deprecated
+/// in that version.
 pub fn deprecation_warning(group: &str, version: &str, kind: &str, minor: u64) -> Option<String> {
     let row = find(group, kind)?;
     let deprecation = row.deprecations.iter().find(|known| known.version == version && known.since <= minor)?;

@@ -9,8 +9,9 @@
 //! | `served`, `served_version` | the versions that folder mode serves, in the order of discovery |
 //! | `schemas` | their OpenAPI documents and schemas, made from k8s-openapi; folder mode only |
 //!
-//! A new built-in kind is a row in [`table`] and, if `kubectl get` shows more than name and age, a printer in `printer`. What a value
-//! means is described where it is used: `extract::builtin` for selectable fields, `printer` for columns, `schema::metadata` for names.
+//! A new built-in kind is a row in [`table`] and, if `kubectl get` shows more than name and age, a printer in
+//! `printer`. The module that uses a value describes its meaning: `extract::builtin` for selectable fields, `printer`
+//! for columns, `schema::metadata` for names.
 
 pub mod deprecation;
 pub mod kind;

@@ -32,7 +32,7 @@ const NAME_IS_OPTIONAL: [&str; 8] = [
 ];
 const PRODUCES: &[&str] = &["application/json"];
 
-/// What the documents of custom resources need in folder mode.
+/// The definitions and descriptions that the documents of custom resources share in folder mode.
 pub fn shared() -> Shared<'static> {
     Shared { definitions: published(), parameters: parameters() }
 }
@@ -122,7 +122,7 @@ pub fn parameters() -> &'static Object {
     static PARAMETERS: OnceLock<Object> = OnceLock::new();
     PARAMETERS.get_or_init(|| {
         let texts = [
-            ("allowWatchBookmarks", "Asks for BOOKMARK events in a watch. A server may send none."),
+            ("allowWatchBookmarks", "Requests BOOKMARK events in a watch. A server may send none."),
             ("continue", "The token of the previous page; the other parameters must be the same as then."),
             ("dryRun", "With the value All, the request is processed and nothing is stored."),
             ("fieldManager", "The name of the actor that makes the change."),
@@ -135,11 +135,11 @@ pub fn parameters() -> &'static Object {
                 "Deletes an object that cannot be read, without its finalizers. Unsafe.",
             ),
             ("labelSelector", "Selects objects by their labels. Defaults to everything."),
-            ("limit", "The largest number of items in one answer; more are had with continue."),
+            ("limit", "The maximum number of items in one response. To get the next items, use continue."),
             ("orphanDependents", "Deprecated: use propagationPolicy. Whether dependents stay when the object goes."),
-            ("pretty", "If true, the answer is indented."),
+            ("pretty", "If true, the response is indented."),
             ("propagationPolicy", "What happens to dependents: Orphan, Background or Foreground."),
-            ("resourceVersion", "The version that the answer must not be older than, or must have exactly."),
+            ("resourceVersion", "The minimum version of the response, or its exact version."),
             ("resourceVersionMatch", "How resourceVersion is meant: Exact or NotOlderThan."),
             ("sendInitialEvents", "Begins a watch with the present objects, and marks their end with a BOOKMARK."),
             ("shardSelector", "Selects a part of the objects by a hash of their identity."),

@@ -1,7 +1,7 @@
 //! The versions of built-in kinds that folder mode serves.
 //!
-//! Kinds that cannot be listed and watched (reviews, bindings, ComponentStatus) are left out, and so are beta and alpha versions,
-//! which kube-apiserver does not serve by default.
+//! Kinds that cannot be listed and watched (reviews, bindings, ComponentStatus) are left out. So are beta and alpha
+//! versions, which kube-apiserver does not serve by default.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -49,8 +49,8 @@ impl ServedKind {
     }
 }
 
-/// All of them. Groups in the order of kube-apiserver's `/apis`, the core group first; versions of a group in the order of
-/// preference; kinds of a group-version by plural name, as discovery lists them.
+/// All served kinds, in the order of discovery. Groups are in the order of kube-apiserver's `/apis`, the core group
+/// first. Versions of a group are in the order of preference, and kinds of a group-version are sorted by plural name.
 pub fn served_kinds() -> &'static [ServedKind] {
     static SERVED: LazyLock<Vec<ServedKind>> = LazyLock::new(|| {
         let mut served = Vec::new();

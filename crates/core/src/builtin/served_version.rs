@@ -23,7 +23,7 @@ pub struct ServedVersion {
 
 impl ServedVersion {
     /// The version of which `K` is the type.
-    pub(super) const fn of<K>() -> ServedVersion
+    pub(super) const fn for_type<K>() -> ServedVersion
     where
         K: ListableResource + JsonSchema,
     {

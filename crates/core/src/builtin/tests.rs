@@ -26,7 +26,7 @@ fn kinds_and_resources_are_unique_and_grouped() {
     assert_eq!((names.len(), resources.len()), (served_kinds().len(), served_kinds().len()));
     let mut runs: Vec<GroupVersion> = served_kinds().iter().map(ServedKind::group_version).collect();
     runs.dedup();
-    assert_eq!(runs, group_versions(), "the kinds of a group-version stand together");
+    assert_eq!(runs, group_versions(), "the kinds of a group-version are adjacent");
     for run in runs {
         let plurals: Vec<_> =
             served_kinds().iter().filter(|kind| kind.group_version() == run).map(|kind| kind.row.plural).collect();
@@ -108,7 +108,7 @@ fn the_table_says_what_kubectl_api_resources_says() {
 }
 
 #[test]
-fn groups_stand_in_the_order_of_apis_and_versions_by_preference() {
+fn groups_are_in_the_order_of_apis_and_versions_by_preference() {
     let names: Vec<String> = group_versions().iter().map(ToString::to_string).collect();
     assert_eq!(
         names,

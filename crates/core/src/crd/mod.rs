@@ -1,8 +1,8 @@
 //! A CustomResourceDefinition, parsed once into what other modules need. Nothing is validated.
 //!
-//! Reading is lenient: fields of a wrong JSON type are reported as [`Malformed`] with their path, unknown fields are
-//! ignored, and no rule of selectable fields is applied here: see `extract::validation`. Schemas stay JSON text ([`Schema`]): a
-//! typed form would drop keywords that must be republished (`openapi`).
+//! Reading is lenient: fields of another JSON type than declared are reported as [`Malformed`] with their path, and
+//! unknown fields are ignored. The rules of selectable fields are in `extract::validation`. Schemas stay JSON text
+//! ([`Schema`]): a typed form would drop keywords that must be republished (`openapi`).
 
 mod read;
 mod schema;
@@ -69,7 +69,7 @@ pub struct CrdVersion {
     pub served: bool,
     /// Whether it is the storage version.
     pub storage: bool,
-    /// The warning that requests of a deprecated version answer with; upstream's text unless the CRD has its own.
+    /// The warning in every response for a deprecated version; upstream's text unless the CRD has its own.
     pub deprecation_warning: Option<String>,
     /// schema.openAPIV3Schema. `None` when `schema` is absent, or is present without openAPIV3Schema.
     pub schema: Option<Schema>,
@@ -106,17 +106,16 @@ pub struct PrinterColumn {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct Malformed {
-    /// Where, such as `spec.versions[0].selectableFields[1].jsonPath`.
+    /// The field, such as `spec.versions[0].selectableFields[1].jsonPath`.
     pub path: String,
-    /// What, such as `expected a string, found a number`.
+    /// The error, such as `expected a string, found a number`.
     pub problem: String,
 }
 
 impl Crd {
     /// Reads a document whose kind is CustomResourceDefinition.
     ///
-    /// # Errors
-    /// [`Malformed`] names the first field of a wrong type or a missing name.
+    /// # Errors [`Malformed`] names the first field of another type than declared, or a missing name.
     pub fn read(document: &Value) -> Result<Crd, Malformed> {
         read::crd(document)
     }

@@ -74,7 +74,7 @@ fn version(node: &Node<'_>) -> Result<CrdVersion, Malformed> {
             (false, _) => None,
         },
         has_schema_field: !schema.value.is_null(),
-        schema: schema.child("openAPIV3Schema").optional_object()?.map(Schema::of),
+        schema: schema.child("openAPIV3Schema").optional_object()?.map(Schema::from_object),
         has_status: subresources.child("status").value.is_object(),
         scale: subresources.child("scale").optional_object()?.map(|object| Value::Object(object.clone())),
         printer_columns: node
@@ -98,8 +98,8 @@ fn version(node: &Node<'_>) -> Result<CrdVersion, Malformed> {
     })
 }
 
-/// Upstream's text for deprecated versions that have none of their own: it points to the best newer version that is
-/// served and not deprecated (apiextensions `customresource_handler.go`, defaultDeprecationWarning).
+/// Adds upstream's text to deprecated versions that have none of their own. The text points to the best newer version
+/// that is served and not deprecated (apiextensions `customresource_handler.go`, defaultDeprecationWarning).
 fn word_deprecations(versions: &mut [CrdVersion], group: &str, kind: &str) {
     let mut better: Vec<String> = versions
         .iter()

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 
 use crate::json::tree;
 
-/// Levels of a CustomResourceDefinition. What is done with a schema calls itself for each level; at this bound it needs less
-/// than the stack of a worker even without optimization, and tests hold it to that.
+/// Levels of a CustomResourceDefinition. Functions on schemas recurse once for each level. At this bound they need less
+/// than the stack of a worker, even without optimization; tests check this.
 pub const DEFINITION_LEVELS: usize = 500;
 
 /// A schema as compact JSON. Two are equal if their texts are.
@@ -20,7 +20,7 @@ pub struct Schema(Arc<[u8]>);
 
 impl Schema {
     /// Serializes a schema.
-    pub fn of(schema: &Map<String, Value>) -> Schema {
+    pub fn from_object(schema: &Map<String, Value>) -> Schema {
         // Maps with texts as keys are always JSON.
         Schema(serde_json::to_vec(schema).unwrap_or_default().into())
     }

@@ -1,10 +1,10 @@
-//! What the table of built-in kinds states about selectable fields. The rows themselves are in `builtin::table`.
+//! Selectable fields of built-in kinds: the types of their table entries. The rows themselves are in `builtin::table`.
 //!
-//! Upstream keeps two lists that do not always agree: the labels that a kind's conversion function accepts (kubernetes
-//! `pkg/apis/*/conversion.go`, AddFieldLabelConversionFunc) and the values that its registry strategy fills in
-//! (`pkg/registry/*/strategy.go`, ToSelectableFields). [`BuiltinFields`] has both, for Kubernetes 1.32 to 1.37, with the
-//! path of the value in the JSON of the wire. It replaces the declarative tags that KEP-4358 leaves to later.
-//! A kind without them accepts metadata.name and metadata.namespace, on cluster-scoped objects too.
+//! Upstream has two lists that do not always agree. A kind's conversion function lists the labels that it accepts
+//! (kubernetes `pkg/apis/*/conversion.go`, AddFieldLabelConversionFunc). Its registry strategy lists the values that it
+//! fills in (`pkg/registry/*/strategy.go`, ToSelectableFields). [`BuiltinFields`] has both, for Kubernetes 1.32 to
+//! 1.37, with the path of the value in the JSON of the wire. It replaces the declarative tags that KEP-4358 leaves to
+//! later. A kind without them accepts metadata.name and metadata.namespace, on cluster-scoped objects too.
 
 use crate::model::Scope;
 use crate::model::quote;
@@ -27,11 +27,11 @@ pub struct BuiltinFields {
 pub struct SelectableLabel {
     /// The label.
     pub label: &'static str,
-    /// What it reads.
+    /// Where its value comes from.
     pub source: LabelSource,
 }
 
-/// What a label reads.
+/// Where the value of a label comes from.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LabelSource {
     /// A value of the object.
@@ -49,7 +49,7 @@ pub enum LabelSource {
     },
     /// Another label; not published.
     Alias(&'static str),
-    /// Nothing: reads as the empty text on every object; not published.
+    /// No value: the label reads as the empty text on every object; not published.
     NeverPopulated,
 }
 
@@ -120,8 +120,8 @@ pub struct PublishedField {
     pub description: Option<&'static str>,
 }
 
-/// What a built-in kind publishes: metadata.name and metadata.namespace first, where they are accepted. Aliases and
-/// labels that are never populated are accepted but not published.
+/// The selectable fields that a built-in kind publishes: metadata.name and metadata.namespace first, where they are
+/// accepted. Aliases and labels that are never populated are accepted but not published.
 pub fn published(row: Option<&'static BuiltinFields>, scope: Scope) -> Vec<PublishedField> {
     let mut entries = vec![PublishedField { field_path: "metadata.name", default: None, description: None }];
     if row.is_none_or(|row| row.namespace) {

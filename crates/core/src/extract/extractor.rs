@@ -1,4 +1,4 @@
-//! The checked fields of one resource; object bytes -> [`Record`].
+//! The validated fields of one resource: extracts a [`Record`] from the bytes of an object.
 //!
 //! An extractor is compiled once for each version of a resource and is cheap to clone. It applies no schema default: the value of an absent
 //! field is the empty text, or for built-in types that of the table. `validation` and `builtin` decide which paths are valid; `scan`
@@ -34,7 +34,7 @@ const LONGEST_VERSION: usize = 64;
 pub struct Extractor {
     /// Shared with the extractors of all Views of the resource.
     whole: Arc<Whole>,
-    /// Of each field, whether it cannot be selected by, although it is read. Empty if all can.
+    /// For each field, whether it is hidden from selectors although its value is extracted. Empty if all can.
     hidden: Arc<[bool]>,
 }
 
@@ -129,11 +129,11 @@ impl Extractor {
             aliases: Vec::new(),
             never_populated: Vec::new(),
         };
-        Extractor::of(labels, fields, reading)
+        Extractor::from_parts(labels, fields, reading)
     }
 
-    /// The extractor of a built-in kind in one version; kinds without fields of their own have only metadata.name and
-    /// metadata.namespace, whatever their scope.
+    /// The extractor of a built-in kind in one version. Kinds without fields of their own have only metadata.name and
+    /// metadata.namespace, in either scope.
     pub fn built_in(row: Option<&BuiltinFields>, version: &str) -> Extractor {
         let mut labels = Labels {
             namespace: row.is_none_or(|row| row.namespace),
@@ -164,11 +164,11 @@ impl Extractor {
                 }
             }
         }
-        Extractor::of(labels, fields, reading)
+        Extractor::from_parts(labels, fields, reading)
     }
 
     /// An extractor of these fields, with the paths of `reading` compiled into a trie.
-    fn of(labels: Labels, fields: Vec<Field>, reading: Reading) -> Extractor {
+    fn from_parts(labels: Labels, fields: Vec<Field>, reading: Reading) -> Extractor {
         let trie = reading.paths.merge(usize::MAX).expect("any number of nodes must be allowed");
         Extractor { whole: Arc::new(Whole { labels, fields, reading, trie }), hidden: Arc::default() }
     }
@@ -318,7 +318,7 @@ impl Extractor {
         };
         let metadata = span(reading.metadata);
         let name = required_text(&bytes, span(reading.name), "metadata.name")?;
-        let namespace = match span(reading.namespace).of(&bytes) {
+        let namespace = match span(reading.namespace).slice(&bytes) {
             b"" | b"null" => Cow::Borrowed(""),
             _ => required_text(&bytes, span(reading.namespace), "metadata.namespace")?,
         };
@@ -396,7 +396,7 @@ fn several(bytes: &[u8], spans: impl Iterator<Item = Span>, shift: usize) -> Res
     let mut full = USUAL_VALUES;
     for span in spans {
         let span = Span { start: span.start - shift, end: span.end - shift };
-        if span.of(bytes) == b"null" {
+        if span.slice(bytes) == b"null" {
             continue;
         }
         values.push(text_at(bytes, span)?);
@@ -417,12 +417,12 @@ fn text_at(bytes: &[u8], span: Span) -> Result<Cow<'_, str>, SyntaxError> {
     if span.is_absent() {
         return Ok(Cow::Borrowed(""));
     }
-    value::text(span.of(bytes)).ok_or(SyntaxError { offset: span.start, expected: "a value" })
+    value::text(span.slice(bytes)).ok_or(SyntaxError { offset: span.start, expected: "a value" })
 }
 
 /// The unescaped string at a span.
 fn required_text<'b>(bytes: &'b [u8], span: Span, path: &'static str) -> Result<Cow<'b, str>, InvalidObject> {
-    let [b'"', inside @ .., b'"'] = span.of(bytes) else {
+    let [b'"', inside @ .., b'"'] = span.slice(bytes) else {
         return Err(InvalidObject::Missing { path });
     };
     unescape(inside).ok_or(InvalidObject::Syntax(SyntaxError { offset: span.start, expected: "a string" }))
@@ -440,7 +440,7 @@ const USUAL_LABELS: usize = 8;
 /// Reads metadata.labels, sorted by key; of equal keys the last one counts. Another value than an object has no labels.
 /// The result has capacity for this many values, too.
 fn labels(bytes: &[u8], span: Span, values: usize) -> Result<IndexedValues, SyntaxError> {
-    let raw = span.of(bytes);
+    let raw = span.slice(bytes);
     let misplaced = |error: SyntaxError| SyntaxError { offset: span.start + error.offset, ..error };
     let mut texts = IndexedValues::with_capacity(raw.len() + values * USUAL_VALUE_BYTES, USUAL_LABELS, values);
     let mut is_sorted = true;
@@ -512,8 +512,8 @@ fn each_member<'b>(
     Ok(())
 }
 
-/// The position of the comma behind kind and apiVersion when the object begins with exactly these two in Go's order and
-/// without white space, as every event of a watch does; each of them is then cut off with one copy.
+/// The position of the comma after kind and apiVersion; `None` if the object does not begin with exactly these two.
+/// They must be in Go's order and without white space, as in every event of a watch. Then one copy removes both.
 fn leading_type_meta(bytes: &[u8], found: &FoundSpans, kind: Span, api_version: Span) -> Option<usize> {
     const KIND: &[u8] = b"{\"kind\":";
     const API_VERSION: &[u8] = b",\"apiVersion\":";
@@ -535,7 +535,7 @@ fn without_type_meta(object: &[u8]) -> Result<Vec<u8>, SyntaxError> {
             if shorter.len() > 1 {
                 shorter.push(b',');
             }
-            shorter.extend_from_slice(member.whole.of(object));
+            shorter.extend_from_slice(member.whole.slice(object));
         }
         Ok(())
     })?;

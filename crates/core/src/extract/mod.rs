@@ -12,7 +12,7 @@
 //! | [`json_path`] | paths of printer columns |
 //! | [`prune`] | removes parts of an object |
 //!
-//! This module knows no store and no selector.
+//! This module does not depend on stores or selectors.
 
 pub mod builtin;
 pub mod extra;

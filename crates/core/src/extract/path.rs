@@ -31,7 +31,7 @@ pub enum PathError {
         parent: String,
         /// The segment.
         segment: String,
-        /// What the parent has, in alphabetical order.
+        /// The members that the parent has, in alphabetical order.
         known: Vec<String>,
         /// True below `additionalProperties: true`, where upstream dereferences nil.
         crashes_upstream: bool,
@@ -44,7 +44,7 @@ pub enum PathError {
     ExpectedDelimiter {
         /// The text.
         token: String,
-        /// True for a first token that upstream's scanner gives up on, after which it dereferences nil.
+        /// True for a first token that upstream's scanner rejects; upstream then dereferences nil.
         crashes_upstream: bool,
     },
 }
@@ -68,7 +68,7 @@ pub fn resolve<'s>(json_path: &str, schema: &'s Value) -> Result<Resolved<'s>, P
                 return Err(PathError::ExpectedDelimiter { token: delimiter.to_owned(), crashes_upstream });
             }
         }
-        // Whatever follows a dot is a name, a delimiter too.
+        // Any token after a dot is a name, even a delimiter.
         let segment = token(&mut rest).filter(|segment| segment.len() <= LONGEST_TOKEN);
         let segment = segment.ok_or(PathError::UnexpectedEnd)?;
         step(&mut resolved, segment)?;
@@ -112,8 +112,8 @@ fn step(resolved: &mut Resolved<'_>, segment: &str) -> Result<(), PathError> {
     Ok(())
 }
 
-/// Cuts the next token off: a delimiter, a text up to the next delimiter, or a text from a single quote to the next one
-/// that no backslash precedes (else to the end), with its quotes.
+/// Cuts the next token off: a delimiter, a text up to the next delimiter, or a text in single quotes, with the quotes.
+/// A quoted text ends at the next quote without a backslash before it, else at the end.
 fn token<'p>(rest: &mut &'p str) -> Option<&'p str> {
     let bytes = rest.as_bytes();
     let length = match bytes.first()? {

@@ -1,8 +1,9 @@
 //! Prunes parts of objects that a View does not show.
 //!
-//! A path consists of member names; it continues in each element of a list, so that the position in a list never makes a value
-//! visible. The remaining bytes and their order do not change. Copies of the pruned data inside the object are pruned too: see [`copies`].
-//! [`super::Extractor::pruned`] decides which fields a pruned object still has. [`path`] is the grammar of paths.
+//! A path consists of member names. It continues in each element of a list, so the position in a list never makes a
+//! value visible. The remaining bytes and their order do not change. Copies of the pruned data inside the object are
+//! pruned too: see [`copies`]. [`super::Extractor::pruned`] decides which fields a pruned object still has. [`path`] is
+//! the grammar of paths.
 
 pub mod copies;
 pub mod path;
@@ -76,7 +77,7 @@ impl Prune {
         self.0.is_empty()
     }
 
-    /// What is pruned of the member of this name.
+    /// The part of the member of this name that is pruned; `None` if nothing of it is.
     pub fn part(&self, name: &str) -> Option<&PrunedPart> {
         self.place(name).ok().map(|place| &self.0[place].1)
     }
@@ -197,7 +198,7 @@ impl Prune {
     }
 }
 
-/// What is pruned of a value.
+/// The parts of a value that are pruned.
 #[derive(Clone, Copy)]
 struct Loss<'p> {
     /// The paths that continue in it.
@@ -212,7 +213,7 @@ impl<'p> Loss<'p> {
         self.named.is_none() && matches!(self.copies, DataCopy::None)
     }
 
-    /// What is pruned of a member; `None`: the whole member is pruned.
+    /// The parts of a member that are pruned; `None`: the whole member is.
     fn of_member(self, name: &str) -> Option<Loss<'p>> {
         let named = match self.named.and_then(|prune| prune.part(name)) {
             Some(PrunedPart::Whole) => return None,
@@ -222,7 +223,7 @@ impl<'p> Loss<'p> {
         Some(Loss { named, copies: self.copies.of_member(name)? })
     }
 
-    /// What is pruned of an element.
+    /// The parts of an element of a list that are pruned.
     fn of_element(self) -> Loss<'p> {
         Loss { named: self.named, copies: self.copies.of_element() }
     }

@@ -1,10 +1,9 @@
 //! Finds the values of all paths of an extractor in one pass over an object's bytes.
 //!
-//! The scanner walks only the parts of the object that the trie knows and skips everything else without looking at
-//! it: skipped parts are balanced (brackets, strings, depth), not validated. It has a stack of its own, so that
-//! nesting costs no stack of the thread. It rejects what Go's decoder rejects: more than [`MAX_DEPTH`] levels. Of a
-//! key that occurs twice the last value counts, as in Go's encoding/json. What the found bytes mean is `value`;
-//! `extractor` uses them.
+//! The scanner walks only the parts of the object that are in the trie, and skips all others. Of skipped parts it
+//! checks the balance (brackets, strings, depth) only. It has a stack of its own, so that nesting costs no stack of the
+//! thread. It rejects what Go's decoder rejects: more than [`MAX_DEPTH`] levels. Of a key that occurs twice the last
+//! value counts, as in Go's encoding/json. What the found bytes mean is `value`; `extractor` uses them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -13,8 +12,8 @@ use super::trie::{ROOT, Trie, TrieNodeId};
 use crate::json::cursor::{Cursor, LIST_GOES_ON, MAX_DEPTH, OBJECT_GOES_ON, RawString, Span, SyntaxError, TOO_DEEP};
 use crate::json::unescape;
 
-/// Most values of all slots of an object that can have several. The paths of a FieldCache can lead to each element of a list in 32 ways, so
-/// without a bound an object of 1.5 MiB has 20 million.
+/// Most values of all slots of an object that can have several. The paths of a FieldCache can lead to each element of a
+/// list in 32 ways. Without a bound, an object of 1.5 MiB could have 20 million values.
 pub const MOST_VALUES: usize = 1 << 16;
 
 /// What a scan found.

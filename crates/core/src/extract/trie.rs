@@ -1,8 +1,8 @@
 //! All paths of an extractor merged into one trie, so that one pass over an object finds every value.
 //!
-//! A step is a key taken literally, an element of a list, or any member or element. Where a wildcard and a name meet at one
-//! place, their paths go on together: nodes are sets of paths at one level, worked out when the trie is built, so that the scanner is
-//! at one node at a time whatever the paths. Nothing here reads JSON: see `scan`.
+//! A step is a key taken literally, an element of a list, or any member or element. Where a wildcard and a name meet at
+//! one place, their paths continue together. A node is a set of paths at one level, computed when the trie is built. So
+//! the scanner is always at exactly one node. Nothing here reads JSON: see `scan`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

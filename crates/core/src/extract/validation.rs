@@ -1,10 +1,10 @@
 //! Validates the selectable fields of a CustomResourceDefinition as kube-apiserver does, and reports how to fix them.
 //!
 //! Every rule, cause and message is apiextensions' (`apis/apiextensions/validation/validation.go`,
-//! ValidateCustomResourceSelectableFields and its callers), except where an API server rejects or crashes on a valid
-//! definition: that is accepted here with a [`FieldWarning`]. Only the rules that concern selectable fields are applied, and the
-//! one that every version needs a schema; an API server may reject a CustomResourceDefinition for other reasons still.
-//! The grammar and the walk over the schema are `path`'s.
+//! ValidateCustomResourceSelectableFields and its callers). There is one exception: a valid definition that an API
+//! server rejects or crashes on is accepted here with a [`FieldWarning`]. Only the rules about selectable fields are
+//! applied, and the one that every version needs a schema. An API server may reject a CustomResourceDefinition for
+//! other reasons. The grammar and the walk over the schema are `path`'s.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +25,7 @@ pub const MAX_SELECTABLE_FIELDS: usize = 8;
 pub struct CrdValidation {
     /// Why a kube-apiserver without the known defects would reject it, in its order; empty when accepted.
     pub causes: Vec<StatusCause>,
-    /// What is accepted here but fails on current API servers, or is probably a mistake.
+    /// Warnings about fields that are accepted here but fail on current API servers, or are probably a mistake.
     pub warnings: Vec<FieldWarning>,
     /// For every version, in the order of spec.versions.
     pub versions: Vec<VersionValidation>,
@@ -94,8 +94,8 @@ const HOISTING_ISSUE: &str = "kubernetes/kubernetes#140689";
 
 /// Validates a definition; `old` is the stored one for an update.
 ///
-/// Of all rules only the limit on the number of fields is lenient on update: a list that was too long before and has not
-/// changed may stay (findTooManySelectableFieldsAllowed).
+/// Of all rules, only the limit on the number of fields is lenient on update. A list that was too long before and has
+/// not changed may stay (findTooManySelectableFieldsAllowed).
 pub fn validate(new: &Crd, old: Option<&Crd>) -> CrdValidation {
     let mut validation = CrdValidation {
         versions: new
@@ -392,7 +392,7 @@ fn crash_warning(error: &PathError) -> Option<String> {
     Some(format!("Current API servers crash on {why} and close the connection instead of answering."))
 }
 
-/// What to do about an invalid path.
+/// How to fix an invalid path.
 fn path_hint(json_path: &str, error: &PathError) -> String {
     match error {
         PathError::ArrayNotation => "elements of lists and names in brackets are not selectable".to_owned(),
@@ -422,7 +422,7 @@ fn path_hint(json_path: &str, error: &PathError) -> String {
     }
 }
 
-/// What to do about a field whose type is not selectable.
+/// How to fix a field whose type is not selectable.
 fn type_hint(kind: &str, leaf: Option<&Value>) -> String {
     let leaf = leaf.unwrap_or(&Value::Null);
     match kind {
@@ -438,8 +438,8 @@ fn type_hint(kind: &str, leaf: Option<&Value>) -> String {
     }
 }
 
-/// What fails when an API server evaluates an accepted path: it compiles the path with client-go's JSONPath
-/// templates (`util/jsonpath/parser.go`), which give some characters a meaning. Everything else it takes literally.
+/// Warnings about an accepted path that an API server cannot evaluate. It compiles the path with client-go's JSONPath
+/// templates (`util/jsonpath/parser.go`), in which some characters have a meaning. All others are literal.
 fn run_time_warnings(json_path: &str, segments: &[String]) -> Vec<String> {
     let any =
         |characters: &[char]| segments.iter().find_map(|segment| segment.chars().find(|c| characters.contains(c)));
@@ -479,7 +479,7 @@ fn run_time_warnings(json_path: &str, segments: &[String]) -> Vec<String> {
     warnings
 }
 
-/// Warnings that an API server gives when it decodes the raw document: `selectableFields` where v1 has none, and
+/// Warnings that an API server returns when it decodes the raw document: `selectableFields` where v1 has none, and
 /// misspelt keys in its entries. What they name is dropped, so [`Crd::read`] does not show it.
 pub fn unknown_fields(document: &Value) -> Vec<FieldWarning> {
     let mut warnings = Vec::new();
@@ -502,8 +502,8 @@ pub fn unknown_fields(document: &Value) -> Vec<FieldWarning> {
     warnings
 }
 
-/// Whether two schemas are equal once they are decoded into upstream's JSONSchemaProps: keywords that hold nothing count
-/// as absent, and unknown ones do not count at all.
+/// Whether two schemas are equal once they are decoded into upstream's JSONSchemaProps. Empty keywords count as absent,
+/// and unknown ones are ignored.
 fn same_schema(left: Option<&Schema>, right: Option<&Schema>) -> bool {
     match (left, right) {
         (Some(left), Some(right)) => left == right || same_decoded(&left.to_value(), &right.to_value()),
@@ -576,12 +576,12 @@ fn holds_something(value: &Value) -> bool {
 #[derive(Clone, Debug, Default)]
 pub struct CrdValidationCache(Arc<Mutex<BTreeMap<String, Validated>>>);
 
-/// A definition, and the validation on it.
+/// A definition, and its validation.
 type Validated = (Arc<Crd>, Arc<CrdValidation>);
 
 impl CrdValidationCache {
-    /// The validation on a definition without an earlier state.
-    pub fn of(&self, crd: &Arc<Crd>) -> Arc<CrdValidation> {
+    /// The validation of a definition as if it were new: the cached result, or a new one.
+    pub fn get_or_validate(&self, crd: &Arc<Crd>) -> Arc<CrdValidation> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((validated, validation)) = known.get(&crd.name)
             && Arc::ptr_eq(validated, crd)

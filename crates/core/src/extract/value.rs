@@ -1,8 +1,8 @@
 //! The one canonical text of a JSON value: what an API server compares a field selector's value with.
 //!
-//! The API server prints the decoded value with Go's `fmt.Sprint` (apiextensions `registry/customresource/strategy.go`);
-//! numbers have been through its storage once, which turns `1.0` and `1e2` into integers. Comparison is byte equality,
-//! so nothing is trimmed, folded or normalised here.
+//! The API server prints the decoded value with Go's `fmt.Sprint` (apiextensions
+//! `registry/customresource/strategy.go`). Numbers have been through its storage once, which turns `1.0` and `1e2` into
+//! integers. Comparison is byte equality, so nothing is trimmed, folded or normalised here.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -39,7 +39,7 @@ impl Span {
     }
 
     /// The bytes of the span; empty when it is absent.
-    pub fn of(self, bytes: &[u8]) -> &[u8] {
+    pub fn slice(self, bytes: &[u8]) -> &[u8] {
         &bytes[self.start..self.end]
     }
 }

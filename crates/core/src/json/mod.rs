@@ -1,9 +1,9 @@
 //! JSON bytes: read in one pass and without recursion, weighed, and written as Go writes them.
 //!
-//! Map: [`cursor`] steps over tokens and skips values; [`text`] reads the text of a string; [`tree`] is a document as nodes that refer to its
-//! bytes, and [`view`] reads its members; [`weight`] bounds the memory of a value before it is made; `write` writes one, after `number` has
-//! brought its numbers into the form of an API server. All of them read as Go's
-//! encoding/json does. Of objects of Kubernetes this module knows nothing.
+//! Map: [`cursor`] steps over tokens and skips values. [`text`] reads the text of a string. [`tree`] is a document as
+//! nodes that refer to its bytes, and [`view`] reads its members. [`weight`] bounds the memory of a value before it is
+//! built. `write` writes one, after `number` has brought its numbers into the form of an API server. All of them read
+//! as Go's encoding/json does. This module does not depend on Kubernetes types.
 
 pub mod cursor;
 mod number;

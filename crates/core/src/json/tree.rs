@@ -52,8 +52,8 @@ pub struct Tree<'b> {
     nodes: Nodes,
 }
 
-/// A value: its position, and links to its next sibling and first child. Short values have few bytes for each node, so a node is small as
-/// well: its kind and the end of its key are read from the bytes.
+/// A value: its position, and links to its next sibling and first child. Short values have few bytes for each node, so
+/// a node must be small as well. Its kind and the end of its key are therefore read from the bytes.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     /// The position of a member's key, after the first quote.
@@ -137,8 +137,9 @@ struct Open<'b> {
     id: NodeId,
     is_list: bool,
     last: Option<NodeId>,
-    /// The key of its last member as it is written, and whether each so far is greater than the one before and reads as it is written.
+    /// The raw key of its last member.
     key: &'b [u8],
+    /// Whether each key so far is greater than the one before and has no escapes.
     is_sorted: bool,
 }
 
@@ -207,7 +208,7 @@ impl<'b> Tree<'b> {
                     Next::Value(found) => {
                         key = position(found.start);
                         if !is_list {
-                            let raw = found.of(bytes);
+                            let raw = found.slice(bytes);
                             let is_greater = container.last.is_none() || container.key < raw;
                             container.is_sorted &= is_greater && raw.is_ascii() && !raw.contains(&b'\\');
                             container.key = raw;
@@ -439,7 +440,7 @@ fn build(bytes: &[u8], levels: usize, below: Below) -> Result<Value, InvalidJson
                 Next::Value(span) => {
                     if let Building::Map { key, .. } = container {
                         let error = SyntaxError { offset: span.start, expected: "a key" };
-                        *key = unescape(span.of(bytes)).ok_or(error)?.into_owned();
+                        *key = unescape(span.slice(bytes)).ok_or(error)?.into_owned();
                     }
                     break;
                 }

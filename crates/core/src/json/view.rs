@@ -1,7 +1,8 @@
-//! A value of a [`Tree`], or nothing: reads an object member by member without copying it.
+//! A value of a [`Tree`], or a missing one: reads an object member by member without copying it.
 //!
-//! Reading is total, as it is with [`serde_json::Value`]: a member of what is no object is nothing, and nothing is like null. A lookup walks
-//! all members of an object, so code that joins two wide objects iterates both in the order of their keys.
+//! Reading never fails, as with [`serde_json::Value`]. A member of a value that is no object is missing, and a missing
+//! value reads like null. A lookup walks all members of an object, so code that joins two wide objects iterates both in
+//! the order of their keys.
 
 use std::borrow::Cow;
 
@@ -10,16 +11,16 @@ use serde_json::Value;
 use super::text::unescape;
 use super::tree::{NodeId, NodeKind, Tree, scalar_value};
 
-/// A value of a tree, or nothing.
+/// A value of a tree, or a missing one.
 #[derive(Clone, Copy, Debug)]
 pub struct Json<'t>(Option<(&'t Tree<'t>, NodeId)>);
 
 impl<'t> Json<'t> {
-    /// Nothing.
+    /// A missing value.
     pub const NOTHING: Json<'static> = Json(None);
 
     /// The root value of a tree; missing if the tree could not be read.
-    pub fn of(tree: Option<&'t Tree<'t>>) -> Json<'t> {
+    pub fn root(tree: Option<&'t Tree<'t>>) -> Json<'t> {
         Json(tree.map(|tree| (tree, tree.root())))
     }
 

@@ -1,8 +1,8 @@
 //! The memory that the value of a JSON text takes, computed from the text alone. The author of a text decides how much that is.
 //!
-//! A [`Value`] takes far more than its text. An object of one member has a B-tree node with capacity for eleven, so `{"":` and `}` make 640
-//! bytes of five. The bounds of texts that others write are therefore bounds of their values as well, and a value is only made after the text
-//! was found to be within its bound.
+//! A [`Value`] takes far more than its text. An object of one member has a B-tree node with capacity for eleven, so
+//! `{"":` and `}` make 640 bytes of five. Bounds of texts from others are therefore bounds of their values as well. A
+//! value is only built after its text was found to be within the bound.
 
 use std::cmp::Ordering;
 
@@ -29,7 +29,7 @@ const ITEM: usize = 64;
 /// A text is an allocation of its own, however short it is.
 const TEXT: usize = 16;
 
-/// A text whose value would take more memory than it may, or that is no JSON.
+/// Why no value was built of a text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Overweight {
     /// The value would take more than this many bytes.
@@ -53,7 +53,8 @@ pub fn is_within(json: &[u8], most: usize) -> bool {
     memory_of(json, most) <= most
 }
 
-/// No less than the value of a JSON text takes, in bytes; any number beyond `most` if that is more.
+/// An upper bound of the memory of a JSON text's value, in bytes. If it is more than `most`, the result is some number
+/// above `most`.
 pub fn memory_of(json: &[u8], most: usize) -> usize {
     // All texts together are no longer than what they are written in.
     let mut memory = json.len();

@@ -1,21 +1,22 @@
-//! Whose turn is next when there is too little of something: the decisions of every fair queue of the server.
-//! Pure: no lock, no clock, no waiting.
+//! A fair queue: decides which user is next when a resource is scarce. All fair queues of the server use it. It is
+//! pure: no lock, no clock, no waiting.
 //!
-//! Its users differ in when places come back:
+//! Queues differ in when places are free again:
 //!
-//! - Large lists and reviews hold a place until they are done, and lists also bytes ([`Places::UntilLeft`]; `crate::fair_semaphore` has who
-//!   sleeps and who wakes). The next place goes to the waiting user with the fewest places, and among equals to the one whose
-//!   last turn is longest ago. Beyond the bound there are places for users who have none ([`Bounds::first_places`]): requests
-//!   that never finish take all other places, but never another user's first.
-//! - Seats all come back together, at the end of a round ([`Places::ForOneRound`]). A place goes to the
-//!   waiting user who has used the least. What a user has used is counted as in start-time fair queueing: an idle user
-//!   starts at the level of the one who was served last, so idle time gives no credit, and unpaid use is remembered until
-//!   the others have used as much. The bound is never exceeded, except by one request that is larger than all places. A user whose
-//!   turns have cost more than they took gets fewer of them in a round: otherwise a round would last as long as all of them together.
-//!   What a user's turns cost is not known before the first one, so granted turns come back too: once a round has cost twice its places,
-//!   only its first turn is still used ([`FairQueue::take_back`]). Of users who have used the same, the one who came last is next.
-//!   Otherwise a hundred users whose turns are long would all come before a user who seldom comes. No user waits for ever: one who has
-//!   had a turn has used more than those who still wait for their first.
+//! - Large lists and reviews hold a place until they are done, and lists also bytes ([`Places::UntilLeft`];
+//!   `crate::fair_semaphore` suspends and wakes the requests). The next place goes to the waiting user with the fewest
+//!   places, and among equals to the one whose last turn is longest ago. Beyond the bound there are places for users
+//!   without one ([`Bounds::first_places`]). So requests that never finish can take all other places, but never another
+//!   user's first.
+//! - Seats are all free again together, at the end of a round ([`Places::ForOneRound`]). A place goes to the waiting
+//!   user with the least use. Use is counted as in start-time fair queueing. An idle user starts at the level of the
+//!   user served last, so idle time gives no credit. Unpaid use is remembered until the other users have used as much.
+//!   The bound is never exceeded, except by one request that is larger than all places. A user whose turns cost more
+//!   than they were granted gets fewer of them in a round. Otherwise a round would last as long as all these turns
+//!   together. The cost of a user's turns is unknown before the first one, so granted turns can be taken back. Once a
+//!   round has cost twice its places, only its first turn is still used ([`FairQueue::take_back`]). Of users with equal
+//!   use, the one who came last is next. Otherwise a hundred users with long turns would all come before a user who
+//!   rarely comes. No user waits forever: after a turn, a user has used more than those who still wait for their first.
 //!
 //! Within a user it is first come, first served. No request overtakes the one that is next, even if it would fit:
 //! otherwise large requests would wait forever.
@@ -32,7 +33,7 @@ pub enum Places {
     ForOneRound,
 }
 
-/// What users share.
+/// The amounts that all users share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Places taken at a time, or in a round.
@@ -47,7 +48,7 @@ pub struct Bounds {
     pub waiting_together: usize,
 }
 
-/// What one request takes.
+/// The places and bytes that one request takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Places.
@@ -56,7 +57,7 @@ pub struct Cost {
     pub bytes: u64,
 }
 
-/// The answer to a request for a place.
+/// The result of requesting a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entered {
     /// The request has its place.
@@ -67,7 +68,7 @@ pub enum Entered {
     Rejected(Scarce),
 }
 
-/// What is used up.
+/// The amount that is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scarce {
     /// Places.
@@ -76,10 +77,10 @@ pub enum Scarce {
     Bytes,
 }
 
-/// Names one request; the numbers are the caller's.
+/// The number of one request, assigned by the caller.
 pub type Ticket = u64;
 
-/// Who has a place and who waits for one. A user is any key.
+/// The users with places, and the waiting requests. A user is any key.
 #[derive(Debug)]
 pub struct FairQueue<User> {
     kind: Places,
@@ -90,32 +91,32 @@ pub struct FairQueue<User> {
     users: HashMap<User, Share>,
     /// Users who wait, the next one first.
     order: BTreeSet<(Rank, User)>,
-    /// Turns given out, or the use of the user who was served last.
+    /// The number of turns granted, or the use of the user served last.
     now: u64,
     /// The first turn of this round.
     first: Option<Ticket>,
-    /// What the turns of this round have cost beyond what they took.
+    /// The cost of the turns of this round beyond the places they were granted.
     overdrawn: u64,
     waiting: usize,
 }
 
-/// Places of a user, what the user has used, and the order among equals.
+/// Places of a user, the user's use, and the order among equals.
 type Rank = (u64, u64, u64);
 
 #[derive(Debug, Default)]
 struct Share {
     places: u64,
     waiting: VecDeque<(Ticket, Cost)>,
-    /// The number of the last turn, or all that was used.
+    /// The number of the last turn, or the total use.
     used: u64,
-    /// What a turn is expected to cost beyond what it takes, because earlier ones did.
+    /// The expected cost of a turn beyond its places, from the cost of earlier turns.
     beyond: u64,
     /// The order among users who have used the same, from the request that began to wait.
     precedence: u64,
 }
 
 impl Share {
-    /// The sort key of users: who has less comes first.
+    /// The sort key of users: a user with less comes first.
     fn rank(&self) -> Rank {
         (self.places, self.used, self.precedence)
     }
@@ -148,19 +149,19 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         self.waiting
     }
 
-    /// The number of known users.
+    /// The number of users in the queue's memory.
     pub fn users(&self) -> usize {
         self.users.len()
     }
 
     /// The number of places of a user, and of the user's waiting requests.
-    pub fn of(&self, user: &User) -> (u64, usize) {
+    pub fn usage_of(&self, user: &User) -> (u64, usize) {
         self.users.get(user).map_or((0, 0), |share| (share.places, share.waiting.len()))
     }
 
     /// Grants a place, or queues the request.
     pub fn enter(&mut self, user: &User, ticket: Ticket, cost: Cost) -> Entered {
-        let (places, waiting) = self.of(user);
+        let (places, waiting) = self.usage_of(user);
         let is_first = places == 0 && waiting == 0 && self.has_first_place();
         if is_first || (self.waiting == 0 && self.fits(cost)) {
             self.grant(user, cost);
@@ -171,7 +172,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
 
     /// Queues a request, unless too many wait.
     pub fn wait(&mut self, user: &User, ticket: Ticket, cost: Cost) -> Entered {
-        let waiting = self.of(user).1;
+        let waiting = self.usage_of(user).1;
         let is_full = self.waiting >= self.bounds.waiting_together && waiting > 0;
         if is_full || waiting >= self.bounds.waiting {
             return Entered::Rejected(self.scarce());
@@ -206,12 +207,12 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
         });
     }
 
-    /// Takes a granted turn back that is not used yet, if the round has cost too much already; returns whether it did. The request waits
-    /// again, before later ones of its user: tickets of later requests are larger numbers.
+    /// Takes an unused granted turn back if the round has cost too much already; returns whether it did. The request
+    /// waits again, before later ones of its user: tickets of later requests are larger numbers.
     ///
-    /// Otherwise the turns of a round, granted before anything was known of their cost, would all be used, however long they take, and
-    /// other users would wait for all of them. The first turn of a round is never taken back, so each round serves the user who has used
-    /// the least.
+    /// The turns of a round are granted before their cost is known. Without this, all of them would be used however
+    /// long they take, and other users would wait. The first turn of a round is never taken back, so each round serves
+    /// the user with the least use.
     pub fn take_back(&mut self, user: &User, ticket: Ticket, cost: Cost) -> bool {
         if self.overdrawn <= self.bounds.places || self.first == Some(ticket) {
             return false;
@@ -344,7 +345,7 @@ impl<User: Clone + Eq + Hash + Ord> FairQueue<User> {
     }
 }
 
-/// The order among users who have used the same. Places that are held for long go to who has waited longest.
+/// The order among users with equal use. Places that are held for long go to the user who has waited longest.
 fn precedence(kind: Places, ticket: Ticket) -> u64 {
     match kind {
         Places::UntilLeft => ticket,

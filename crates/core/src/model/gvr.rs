@@ -88,8 +88,9 @@ impl Gvr {
         if self.group.is_empty() { self.resource.clone() } else { format!("{}.{}", self.resource, self.group) }
     }
 
-    /// Whether the path `/apis/GROUP/VERSION/PLURAL` means the whole resource. kube-apiserver reads some words there as the start of an
-    /// old form of path (apiserver `endpoints/request/requestinfo.go`), so resources of that name can be listed by namespace only.
+    /// Whether the path `/apis/GROUP/VERSION/PLURAL` means the whole resource. kube-apiserver reads some words there as
+    /// the start of an old form of path (apiserver `endpoints/request/requestinfo.go`). Resources with such a name can
+    /// be listed by namespace only.
     pub fn has_collection_path(&self) -> bool {
         !matches!(&*self.resource, "watch" | "proxy")
     }

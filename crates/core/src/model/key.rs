@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 /// `namespace/name`, or `name` for a cluster-scoped object.
 ///
-/// Invariant: keys compare by the bytes of the joined text, not pair-wise: `a-b/x` sorts before `a/x`, because that is
-/// the order of etcd's keys and so of every Kubernetes list (apiserver `storage/etcd3`).
+/// Invariant: keys compare by the bytes of the joined text, not pair-wise: `a-b/x` sorts before `a/x`. This is the
+/// order of etcd's keys and so of every Kubernetes list (apiserver `storage/etcd3`).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(Arc<str>);
 

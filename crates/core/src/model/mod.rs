@@ -1,10 +1,11 @@
 //! Names, keys, versions, records: plain types that all other modules use.
 //!
-//! Map: [`gvr`] names a resource type; [`key`] names an object and fixes the order of a list; [`version`] is the only
-//! code that knows a resourceVersion is a number; [`record`] is an object on its way into a store; [`quantity`] is an amount
-//! of bytes in the form of a Kubernetes quantity; [`shares`] divides a quantity between users, and [`fair_queue`] decides whose turn is next; [`mod@quote`] quotes texts in messages; [`percent`] decodes URLs;
-//! [`float`] prints numbers as Go does; [`moment`] reads times as Go does; [`object_meta`] names the members of ObjectMeta.
-//! This module knows no JSON and no selector.
+//! Map: [`gvr`] names a resource type. [`key`] names an object and fixes the order of a list. [`version`] is the only
+//! code that reads a resourceVersion as a number. [`record`] is an object on its way into a store. [`quantity`] is an
+//! amount of bytes in the form of a Kubernetes quantity. [`shares`] divides a quantity between users, and
+//! [`fair_queue`] decides which user is next. [`mod@quote`] quotes texts in messages, and [`percent`] decodes URLs.
+//! [`float`] prints numbers as Go does, [`moment`] reads times as Go does, and [`object_meta`] names the members of
+//! ObjectMeta. This module does not depend on JSON or selectors.
 
 pub mod fair_queue;
 pub mod float;

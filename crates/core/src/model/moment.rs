@@ -21,12 +21,12 @@ impl Moment {
         Moment(microseconds)
     }
 
-    /// The moment that Go takes for none: the first second of the year 1.
+    /// Go's zero time: the first second of the year 1.
     pub const ZERO: Moment = Moment(SECONDS_OF_ZERO * MICROSECONDS);
 
-    /// Reads RFC 3339 as Go's `time.Parse` does. The hour may have one digit, a comma may precede the fraction, and an offset may
-    /// be of 24 hours or 60 minutes; small letters and days that a month does not have are invalid. What is finer than a microsecond is
-    /// cut off.
+    /// Reads RFC 3339 as Go's `time.Parse` does. The hour may have one digit, a comma may precede the fraction, and an
+    /// offset may be of 24 hours or 60 minutes. Lower-case letters, and days that a month does not have, are invalid.
+    /// Digits beyond a microsecond are cut off.
     pub fn parse(text: &str) -> Option<Moment> {
         let mut rest = text.as_bytes();
         let year = number(&mut rest, 4)?;
@@ -40,8 +40,9 @@ impl Moment {
     }
 }
 
-/// Seconds since 1970 and the microseconds after them, of a time as Go writes any: a year before 0 has a sign, and one after 9999 more than
-/// four digits. Such times cannot be read as RFC 3339, but an offset or an encoding without years makes them.
+/// Seconds since 1970, and the microseconds after them, of a time with any year, as Go writes it. A year before 0 has a
+/// sign, and one after 9999 more than four digits. RFC 3339 does not permit such years, but an offset or an encoding
+/// without years produces them.
 pub fn seconds_of_any_year(text: &str) -> Option<(i64, u32)> {
     let (is_negative, mut rest) = match text.as_bytes() {
         [b'-', rest @ ..] => (true, rest),
@@ -55,7 +56,7 @@ pub fn seconds_of_any_year(text: &str) -> Option<(i64, u32)> {
     within(if is_negative { -year } else { year }, rest)
 }
 
-/// Parses what follows the year, to seconds since 1970 and microseconds. Seconds wrap around as in Go.
+/// Parses the part after the year, to seconds since 1970 and microseconds. Seconds wrap around as in Go.
 fn within(year: i64, mut rest: &[u8]) -> Option<(i64, u32)> {
     let month = number(after(&mut rest, b'-')?, 2)?;
     let day = number(after(&mut rest, b'-')?, 2)?;

@@ -1,4 +1,5 @@
-//! Percent-encoded texts, decoded as Go's `net/url` decodes them, and encoded for a query. Nothing here knows what a path or a query means.
+//! Percent-encoded texts, decoded as Go's `net/url` decodes them, and encoded for a query. The meaning of paths and
+//! queries is not defined here.
 
 /// Decodes `%XX`, and `+` as a blank in a query. `None` for a broken escape. Bytes that are no UTF-8 are replaced: no
 /// name, label or value of Kubernetes has any.

@@ -12,7 +12,7 @@ pub struct Bytes(pub u64);
 /// Why a text is no amount of bytes; Display names the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotBytes {
-    /// Nothing that Kubernetes would read, or not as bytes.
+    /// Not a quantity of Kubernetes, or not a number of bytes.
     #[error(
         "{0:?} is not an amount of bytes: write a number with Ki, Mi, Gi, Ti, k, M, G, T or nothing behind it, such as 2Gi"
     )]

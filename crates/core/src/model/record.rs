@@ -1,6 +1,6 @@
-//! An object as a store takes it: bytes, and what was read from them in one pass.
+//! An object as a store takes it: bytes, and the values extracted from them in one pass.
 //!
-//! The store never looks into the bytes; `extract` made everything that the indexes need. The spans let the server
+//! The store never parses the bytes; `extract` has computed everything that the indexes need. The spans let the server
 //! rewrite the two things that may differ from the source's bytes (design: "bytes are the server's") by splicing.
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ use super::{Key, Version};
 pub struct FieldIndex(pub u16);
 
 impl FieldIndex {
-    /// This bit marks an entry for values that are not known. A plan has fewer fields than it can count.
+    /// This bit marks an entry for unknown values. A plan has fewer fields than this number.
     const UNKNOWN: u16 = 1 << 15;
 
     /// The entry for a field whose values are unknown.
@@ -31,8 +31,8 @@ impl FieldIndex {
     }
 }
 
-/// The labels and field values of one object. Their texts are end to end in one buffer: an object has a dozen of
-/// them, and a string of its own for each would cost more than finding them.
+/// The labels and field values of one object. Their texts are end to end in one buffer. An object has about a dozen,
+/// and a separate string for each would cost more than finding them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexedValues {
     /// The texts in order: key and value of each label, then the values. Every text begins where the one before it ends.
@@ -126,9 +126,9 @@ pub struct Record {
     /// metadata.resourceVersion.
     pub version: Version,
     /// metadata.labels, sorted by key, keys unique; and the values of the plan's fields, sorted by field. A
-    /// single-valued field has exactly one entry, `""` when the value is absent or null; a many-valued field has none to
-    /// many, sorted and without repetition. Last come the fields whose values are not known, because the object has too many or too long
-    /// ones: no selector on them selects it.
+    /// single-valued field has exactly one entry, `""` when the value is absent or null; a many-valued field has none
+    /// to many, sorted and without repetition. Last come the fields with unknown values, because the object has too
+    /// many or too long ones: no selector on them selects it.
     pub texts: IndexedValues,
     /// The object as JSON, without insignificant bytes around it. Objects of custom resources carry kind and
     /// apiVersion; built-in ones are stored in the form that a list of the API server has: without them.

@@ -1,19 +1,20 @@
 //! A quantity that users share: a user may hold as much as is free for everyone else. A user is any key.
 //!
-//! Alone a user holds at most half, as one of two a third, and so on. A dozen users could so leave next to nothing for the next one.
-//! Therefore a user may also have a small first amount, whatever the others hold, out of a reserve of a quarter of the maximum. The
-//! sum never passes five quarters of it. Nothing waits here: a request that gets no share is rejected, and its client repeats it.
-//! Not done: to take from users who have more than an equal part; it would end what their clients have begun.
+//! A single user can hold at most half, each of two users a third, and so on. A dozen users could thus leave almost
+//! nothing for the next one. Therefore a user may also have a small first amount, independent of the other users, out
+//! of a reserve of a quarter of the maximum. The sum never passes five quarters of it. Nothing waits here: a request
+//! that gets no share is rejected, and its client repeats it. Nothing is taken from users with more than an equal part,
+//! because that would end requests in progress.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What all users hold of a quantity.
+/// A quantity, and the amount of it that each user holds.
 #[derive(Debug)]
 pub struct Shares<User: Eq + Hash> {
     most: u64,
-    /// What a user may have out of the reserve.
+    /// The maximum for a user out of the reserve.
     first: u64,
     held: Mutex<Held<User>>,
 }
@@ -28,7 +29,7 @@ struct Held<User> {
     users: HashMap<User, u64>,
 }
 
-/// What one request holds; free again when dropped.
+/// The amount that one request holds; free again when dropped.
 #[derive(Debug)]
 pub struct Share<User: Clone + Eq + Hash> {
     shares: Arc<Shares<User>>,
@@ -37,7 +38,7 @@ pub struct Share<User: Clone + Eq + Hash> {
 }
 
 impl<User: Clone + Eq + Hash> Shares<User> {
-    /// Nothing is in use. `first`: what a user may take even if the others hold everything else.
+    /// Nothing is in use. `first`: the amount that a user may take even if the others hold everything else.
     pub fn new(most: u64, first: u64) -> Shares<User> {
         Shares { most, first, held: Mutex::new(Held { total: 0, users: HashMap::new() }) }
     }
@@ -53,12 +54,12 @@ impl<User: Clone + Eq + Hash> Shares<User> {
     }
 
     /// The amount that a user holds.
-    pub fn of(&self, user: &User) -> u64 {
+    pub fn amount_of(&self, user: &User) -> u64 {
         self.lock().users.get(user).copied().unwrap_or_default()
     }
 
     /// The amounts that all users and this user hold.
-    pub fn total_and_of(&self, user: &User) -> (u64, u64) {
+    pub fn total_and_amount_of(&self, user: &User) -> (u64, u64) {
         let held = self.lock();
         // Most of the time no user holds anything.
         let of_user = if held.total == 0 { 0 } else { held.users.get(user).copied().unwrap_or_default() };
@@ -66,7 +67,7 @@ impl<User: Clone + Eq + Hash> Shares<User> {
     }
 
     /// The amount that the user with the most holds.
-    pub fn of_heaviest(&self) -> u64 {
+    pub fn largest_amount(&self) -> u64 {
         self.lock().users.values().copied().max().unwrap_or_default()
     }
 

@@ -1,4 +1,4 @@
-//! resourceVersion: the only code that knows it is a number.
+//! resourceVersion: the only code that reads it as a number.
 
 use std::fmt;
 

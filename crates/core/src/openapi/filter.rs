@@ -1,8 +1,8 @@
-//! Filters a document down to what a View shows.
+//! Reduces a document to the resources and fields that a View shows.
 //!
-//! The result has only the paths of the View's resources, with reading methods; only the definitions that these refer to; and no pruned
-//! field in the schemas of custom resources. Definitions of built-in kinds stay whole, because they are public. Nothing is
-//! rebuilt: what remains is as in the whole document.
+//! The result has only the paths of the View's resources, with reading methods, and only the definitions that these
+//! refer to. Schemas of custom resources have no pruned field. Definitions of built-in kinds stay whole, because they
+//! are public. Nothing is rebuilt: what remains is as in the whole document.
 
 use std::sync::Arc;
 
@@ -122,13 +122,14 @@ impl FilteredResource {
     }
 }
 
-/// What may name or show members of the object that a schema describes.
+/// The keywords that may name or show members of the object that a schema describes.
 const RULES: [&str; 7] = ["anyOf", "default", "enum", "example", "not", "oneOf", "x-kubernetes-validations"];
 
 /// By which members the elements of a list are merged.
 const LIST_KEYS: &str = "x-kubernetes-list-map-keys";
 
-/// Takes out of a schema what is left out of objects; references are not followed. Rules that may name what is gone go with it.
+/// Removes from a schema the members that are pruned from objects; references are not followed. Rules that may name
+/// such a member are removed too.
 fn leave_out(schema: &mut Value, prune: &Prune) {
     let Value::Object(schema) = schema else { return };
     if prune.is_empty() {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha512};
 
 /// The SHA-512 hash as upper-case hexadecimal text.
-pub fn of(bytes: &[u8]) -> String {
+pub fn sha512(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(128);
     for byte in Sha512::digest(bytes) {
         write!(text, "{byte:02X}").expect("writing to a String must succeed");

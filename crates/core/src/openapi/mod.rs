@@ -1,14 +1,15 @@
 //! OpenAPI documents, with `x-kubernetes-selectable-fields`.
 //!
-//! Map: [`structural`] turns the schema of a CRD version into the schema that is published (whole in OpenAPI v3, and
-//! without what kubectl cannot read in Swagger 2), and [`structure`] decides whether it is published at all; [`definitions`] builds Kind
-//! and KindList around it; [`operations`] knows the paths; [`v3`] writes the document of one group-version, [`v2`] merges
-//! CRDs into a Swagger document; [`selectable`] adds the extension to definitions that came without it; [`hash`] names a
-//! document by its content; [`filter`] reduces a document to what a View shows; [`protobuf`] writes the
-//! binary forms that Go clients request.
+//! Map: [`structural`] turns the schema of a CRD version into the published schema: whole in OpenAPI v3, and without
+//! the parts that kubectl cannot read in Swagger 2. [`structure`] decides whether it is published at all.
+//! [`definitions`] builds Kind and KindList around it, and [`operations`] lists the paths. [`v3`] writes the document
+//! of one group-version, [`v2`] merges CRDs into a Swagger document. [`selectable`] adds the extension to definitions
+//! without it. [`hash`] names a document by its content. [`filter`] reduces a document to the content of a View.
+//! [`protobuf`] writes the binary forms that Go clients request.
 //!
-//! This module has no HTTP: `server::documents` answers requests. It knows no built-in kind: texts and definitions that
-//! all documents share are passed as [`Shared`], from a cluster's own documents or from `builtin::schemas`.
+//! This module has no HTTP: `server::documents` answers requests. It does not depend on the built-in kinds. Callers
+//! pass the texts and definitions that all documents share as [`Shared`], from a cluster's own documents or from
+//! `builtin::schemas`.
 //!
 //! Upstream: apiextensions-apiserver `pkg/controller/openapi`, kube-openapi `pkg/builder` and `pkg/builder3`, KEP-4358.
 
@@ -67,7 +68,7 @@ impl OpenApiVersion {
     }
 }
 
-/// What the documents of all resources have in common: the texts of meta/v1.
+/// The definitions and descriptions that the documents of all resources share: those of meta/v1.
 #[derive(Clone, Copy, Debug)]
 pub struct Shared<'a> {
     /// Definitions by name in their OpenAPI v3 form, at least meta/v1 and `io.k8s.api.autoscaling.v1.Scale` with what
@@ -91,7 +92,7 @@ impl OpenApiDocument {
     /// Serializes a document with its keys in alphabetical order, so that equal documents have equal bytes.
     pub fn new(value: &Value) -> OpenApiDocument {
         let json = Bytes::from(value.to_string());
-        OpenApiDocument { hash: hash::of(&json), json }
+        OpenApiDocument { hash: hash::sha512(&json), json }
     }
 }
 

@@ -2,7 +2,7 @@
 //! apiextensions-apiserver `pkg/controller/openapi/builder/builder.go` and apiserver `pkg/endpoints/openapi/openapi.go`.
 //!
 //! Clients find a kind by the operations of its paths: a document with definitions alone is useless to kubectl explain.
-//! What [`v2`](super::v2) and [`v3`](super::v3) write out of a [`Path`] differs in shape only.
+//! [`v2`](super::v2) and [`v3`](super::v3) write a [`Path`] in different shapes with the same content.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub struct Operation {
     pub id: String,
     /// Tag, such as `apps_v1`.
     pub tag: String,
-    /// What it does.
+    /// Its description for users.
     pub description: String,
     /// Parameters in the order of their names.
     pub parameters: Vec<Parameter>,
@@ -92,7 +92,7 @@ pub struct PublishedResource<'a> {
     pub definition: &'a str,
     /// Name of the definition of a list.
     pub list_definition: &'a str,
-    /// Media types of answers.
+    /// Media types of responses.
     pub produces: &'static [&'static str],
 }
 
@@ -125,7 +125,7 @@ const DELETE: &[(&str, &str)] = &[
     ("propagationPolicy", "string"),
 ];
 
-/// What can be done with a resource: method, `x-kubernetes-action`, first word of the operation, parameters.
+/// An action on a resource: method, `x-kubernetes-action`, first word of the operation, parameters.
 type Verb = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 const LIST_OR_WATCH_VERB: Verb = ("get", "list", "list or watch", LIST);

@@ -1,9 +1,9 @@
 //! The schema of a CRD version as it is published. apiextensions-apiserver `pkg/apiserver/schema/kubeopenapi.go`,
 //! `unfold.go`, and `pkg/controller/openapi/v2/conversion.go` for what Swagger 2 loses.
 //!
-//! Works on raw JSON and copies known keywords only, as the API server's typed form does: what it drops is dropped here,
-//! what it would normalise (absent, null, empty and false) is left out here. Nothing is validated:
-//! [`structure`](super::structure) decides whether a schema is published at all.
+//! Works on raw JSON and copies known keywords only, as the API server's typed form does. Keywords that it drops are
+//! dropped here. Values that it would normalise (absent, null, empty and false) are left out here. Nothing is
+//! validated: [`structure`](super::structure) decides whether a schema is published at all.
 
 use serde_json::{Map, Number, Value, json};
 
@@ -29,7 +29,7 @@ pub fn is_embedded_resource(schema: &Object) -> bool {
 /// The published form of a schema.
 pub fn publish(schema: &Object, form: OpenApiVersion) -> Object {
     let mut published = Object::new();
-    let lost = Losses::of(schema, form);
+    let lost = Losses::in_schema(schema, form);
     generics(schema, &mut published);
     value_validations(schema, &mut published);
     extensions(schema, &mut published);
@@ -74,7 +74,7 @@ fn publish_child(child: &Value, form: OpenApiVersion) -> Value {
     child.as_object().map_or_else(|| json!({}), |child| Value::Object(publish(child, form)))
 }
 
-/// What one node loses on its way into Swagger 2.
+/// The keywords that one node of a schema loses in Swagger 2.
 #[derive(Clone, Copy)]
 struct Losses {
     /// `items` and `properties`.
@@ -84,8 +84,8 @@ struct Losses {
 }
 
 impl Losses {
-    /// What a schema loses in this version of OpenAPI.
-    fn of(schema: &Object, form: OpenApiVersion) -> Losses {
+    /// The keywords that a schema loses in this version of OpenAPI; none in v3.
+    fn in_schema(schema: &Object, form: OpenApiVersion) -> Losses {
         if form == OpenApiVersion::V3 {
             return Losses { children: false, kind: false };
         }
@@ -265,13 +265,13 @@ fn branch(schema: &Value) -> Value {
     Value::Object(published)
 }
 
-/// Adds the `anyOf` with both types to an int-or-string node, which plain OpenAPI needs, unless the schema has it.
-/// The result has only the junctors: a copy of everything below, made at each level, would take time that grows with
-/// the square of the depth.
+/// Adds the `anyOf` with both types to an int-or-string node, which plain OpenAPI needs, unless the schema has it. The
+/// result has only the junctors. Copying everything below at each level would take time that grows with the square of
+/// the depth.
 fn unfold(schema: &Object) -> Option<Object> {
     if !is_true(schema, INT_OR_STRING)
-        || says_int_or_string(schema.get("anyOf"))
-        || says_int_or_string(first_all_of(schema).get("anyOf"))
+        || is_int_or_string_any_of(schema.get("anyOf"))
+        || is_int_or_string_any_of(first_all_of(schema).get("anyOf"))
     {
         return None;
     }
@@ -288,7 +288,7 @@ fn unfold(schema: &Object) -> Option<Object> {
 }
 
 /// Whether an `anyOf` is exactly the one of int-or-string.
-pub(super) fn says_int_or_string(any_of: Option<&Value>) -> bool {
+pub(super) fn is_int_or_string_any_of(any_of: Option<&Value>) -> bool {
     any_of.is_some_and(|any_of| *any_of == json!([{"type": "integer"}, {"type": "string"}]))
 }
 

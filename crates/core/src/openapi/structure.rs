@@ -7,8 +7,8 @@
 use serde_json::{Map, Value};
 
 use super::structural::{
-    EMBEDDED_RESOURCE, INT_OR_STRING, JUNCTORS, PRESERVE_UNKNOWN_FIELDS, first_all_of, is_true, properties,
-    says_int_or_string,
+    EMBEDDED_RESOURCE, INT_OR_STRING, JUNCTORS, PRESERVE_UNKNOWN_FIELDS, first_all_of, is_int_or_string_any_of,
+    is_true, properties,
 };
 
 type Object = Map<String, Value>;
@@ -43,15 +43,15 @@ fn is_node(schema: &Object, level: Level) -> bool {
         && (!either || !(preserves || embedded))
         && (values.is_none() || !(is_root || embedded))
         && (!embedded || preserves || declared.is_some())
-        && (!(is_root || embedded) || type_meta_is_right(schema))
-        && (!is_root || declared.and_then(|declared| declared.get("metadata")).is_none_or(says_nothing_but_names))
+        && (!(is_root || embedded) || type_meta_is_valid(schema))
+        && (!is_root || declared.and_then(|declared| declared.get("metadata")).is_none_or(restricts_names_only))
         && values.is_none_or(|values| values.is_boolean() || is_node_value(values))
         && schema.get("items").is_none_or(|items| items.is_null() || is_node_value(items))
         && declared.into_iter().flat_map(Map::values).all(is_node_value)
-        && junctors_are_right(
+        && junctors_are_valid(
             schema,
-            says_int_or_string(schema.get("anyOf")),
-            says_int_or_string(first_all_of(schema).get("anyOf")),
+            is_int_or_string_any_of(schema.get("anyOf")),
+            is_int_or_string_any_of(first_all_of(schema).get("anyOf")),
         )
 }
 
@@ -71,7 +71,7 @@ fn keywords_are_known(schema: &Object) -> bool {
 }
 
 /// Whether declared apiVersion, kind and metadata have the type that they have anyway.
-fn type_meta_is_right(schema: &Object) -> bool {
+fn type_meta_is_valid(schema: &Object) -> bool {
     [("apiVersion", "string"), ("kind", "string"), ("metadata", "object")].into_iter().all(|(name, expected)| {
         let declared = properties(schema).and_then(|declared| declared.get(name));
         declared.is_none_or(|declared| declared.get("type").and_then(Value::as_str) == Some(expected))
@@ -79,7 +79,7 @@ fn type_meta_is_right(schema: &Object) -> bool {
 }
 
 /// Whether metadata at the root restricts name and generateName only.
-fn says_nothing_but_names(metadata: &Value) -> bool {
+fn restricts_names_only(metadata: &Value) -> bool {
     let Value::Object(metadata) = metadata else { return false };
     metadata.keys().all(|key| match key.as_str() {
         "type" | "default" => true,
@@ -93,7 +93,7 @@ fn says_nothing_but_names(metadata: &Value) -> bool {
 
 /// Whether the junctors are valid. `skip_any_of` and `skip_first_all_of` hold where int-or-string may list its two
 /// types.
-fn junctors_are_right(schema: &Object, skip_any_of: bool, skip_first_all_of: bool) -> bool {
+fn junctors_are_valid(schema: &Object, skip_any_of: bool, skip_first_all_of: bool) -> bool {
     branches(schema, "anyOf").all(|branch| skip_any_of || is_branch(branch, false))
         && branches(schema, "allOf")
             .enumerate()
@@ -131,7 +131,7 @@ fn is_branch(branch: &Value, skip_any_of: bool) -> bool {
         && !declared.is_some_and(|declared| declared.contains_key("metadata"))
         && declared.into_iter().flat_map(Map::values).all(|property| is_branch(property, false))
         && branch.get("items").is_none_or(|items| items.is_null() || is_branch(items, false))
-        && junctors_are_right(branch, skip_any_of, false)
+        && junctors_are_valid(branch, skip_any_of, false)
 }
 
 /// Whether everything that a branch restricts is declared outside of it. Upstream checks this for the junctors at the

@@ -245,7 +245,7 @@ fn embedded_resources_get_their_type_and_metadata() {
 fn with_schema(schema: Value) -> Crd {
     let mut crd = shirts();
     crd.versions.truncate(1);
-    crd.versions[0].schema = schema.as_object().map(Schema::of);
+    crd.versions[0].schema = schema.as_object().map(Schema::from_object);
     crd
 }
 
@@ -287,7 +287,7 @@ fn a_schema_that_cannot_be_published_becomes_a_bare_object() {
     ];
     for (what, schema, bare_in) in rows {
         let mut crd = with_schema(json!({}));
-        crd.versions[0].schema = schema.as_ref().and_then(Value::as_object).map(Schema::of);
+        crd.versions[0].schema = schema.as_ref().and_then(Value::as_object).map(Schema::from_object);
         for form in [OpenApiVersion::V2, OpenApiVersion::V3] {
             let [(_, kind), _] = with_shared(|shared| definitions::of_version(&crd, &crd.versions[0], form, shared));
             assert_eq!(kind == bare, bare_in.contains(&form), "{what}, {form:?}: {kind}");
@@ -661,7 +661,7 @@ fn documents_of_a_cluster_get_the_extension_on_kinds_that_are_known() {
 #[test]
 fn a_hash_is_sha512_in_capitals_and_the_index_carries_it() {
     let empty = "CF83E1357EEFB8BDF1542850D66D8007D620E4050B5715DC83F4A921D36CE9CE47D0D13C5D85F2B0FF8318D2877EEC2F63B931BD47417A81A538327AF927DA3E";
-    assert_eq!(hash::of(b""), empty);
+    assert_eq!(hash::sha512(b""), empty);
     assert_eq!(
         hash::index([("api/v1", "AA"), ("apis/a b/v1", "BB")]),
         json!({"paths": {

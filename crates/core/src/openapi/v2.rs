@@ -1,7 +1,7 @@
 //! The Swagger 2 document: a base (a cluster's own, or `builtin::schemas`) with custom resources merged in.
 //! kube-openapi `pkg/builder/openapi.go`, `pkg/aggregator/aggregator.go`.
 //!
-//! Parameters of custom resources are written in place, not hoisted to the root under a hashed name: the hash is an
+//! Parameters of custom resources are written in place, not hoisted to the root under a hashed name. The hash is an
 //! artefact of upstream's writer, and clients resolve both forms alike.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::crd::Crd;
 /// Adds every served version of every CRD to `base`. Established CRDs only, by the caller's choice.
 ///
 /// A path that the base has already stays as it is, and definitions that only such paths need are not added. A
-/// definition of the same name that is equal apart from its group-version-kinds is shared and lists both; any other
+/// definition of the same name that is equal apart from its group-version-kinds is shared and lists both. Any other
 /// takes the name `NAME_v2`, `_v3` and so on.
 pub fn merge(base: &mut Value, crds: &[&Crd], shared: &Shared<'_>) {
     let mut own_definitions = Map::new();
@@ -28,7 +28,7 @@ pub fn merge(base: &mut Value, crds: &[&Crd], shared: &Shared<'_>) {
         }
     }
     for (name, definition) in shared.definitions {
-        // The base knows the shared definitions itself; one that it lacks comes from the v3 form.
+        // The base has the shared definitions itself; one that it lacks comes from the v3 form.
         if base.get("definitions").and_then(|known| known.get(name)).is_none() && !own_definitions.contains_key(name) {
             own_definitions.insert(name.clone(), from_v3(definition));
         }
@@ -168,7 +168,7 @@ pub fn from_v3(definition: &Value) -> Value {
                     }
                 }
             }
-            // Only int-or-string and quantities have a oneOf; Swagger 2 knows both as strings.
+            // Only int-or-string and quantities have a oneOf; in Swagger 2 both are strings.
             if object.contains_key("oneOf") && !written.contains_key("type") {
                 written.insert("type".to_owned(), Value::from("string"));
             }

@@ -10,9 +10,9 @@ use super::operations::{Operation, Parameter, Path, operation_extensions};
 use super::{META_V1, OpenApiVersion, Shared, definitions, operations, reachable};
 use crate::crd::Crd;
 
-/// The document of `group`/`version` from every CRD that serves it. CRDs of other groups, and those that are not
-/// established, are left out by the caller's `crds`; those that do not serve the version are left out here. `None` when
-/// nothing is left: the document must then not be announced.
+/// The document of `group`/`version` from every CRD that serves it. The caller omits CRDs of other groups and CRDs that
+/// are not established from `crds`. This function omits those that do not serve the version. `None` when no CRD
+/// remains: the document must then not be announced.
 pub fn custom_resources(crds: &[&Crd], group: &str, version: &str, shared: &Shared<'_>) -> Option<Value> {
     let mut own_definitions = Map::new();
     let mut paths = Map::new();

@@ -294,7 +294,7 @@ impl PlacementResult {
         let groups = found.map_or_else(|| Cow::Owned(selected(&self.cluster, term)), |found| Cow::Borrowed(&found[..]));
         let mut places = self.cluster.groups.places();
         for group in groups.iter().copied() {
-            let places = places.of(group).iter().filter(|(node, _)| is_known(*node));
+            let places = places.nodes_of(group).iter().filter(|(node, _)| is_known(*node));
             pods += places.clone().map(|(_, count)| u64::from(*count)).sum::<u64>();
             let named = places.take(SAMPLES - samples.len());
             let names = named.filter_map(|(node, _)| self.cluster.witness(group, *node));

@@ -174,7 +174,7 @@ impl Domains {
         self.is_first_of_group = true;
         let mut places = cluster.groups.places();
         for group in by_all.into_iter().flatten() {
-            let places = places.of(group);
+            let places = places.nodes_of(group);
             for position in &positions {
                 let DomainTable { topology, has_affinity, .. } = &mut self.tables[*position];
                 for domain in places.iter().filter_map(|(node, _)| topology.domain(*node)) {
@@ -193,7 +193,7 @@ impl Domains {
             let groups = selected(cluster, term);
             let mut places = cluster.groups.places();
             for group in &groups {
-                close(anti_affinity, topology, *group, places.of(*group), index);
+                close(anti_affinity, topology, *group, places.nodes_of(*group), index);
             }
             self.remember((TermList::RequiredAntiAffinity, index as usize), &groups);
         }
@@ -210,7 +210,7 @@ impl Domains {
                 let (table, weight) = (&mut self.tables[position], sign * i64::from(*weight));
                 let mut places = cluster.groups.places();
                 for group in &groups {
-                    table.add(places.of(*group), weight);
+                    table.add(places.nodes_of(*group), weight);
                 }
                 self.remember((list, index), &groups);
             }
@@ -245,8 +245,8 @@ impl Domains {
             let table = &mut self.tables[position];
             for (group, times) in &entry.groups {
                 match weight {
-                    Some(weight) => table.add(places.of(*group), weight * i64::from(*times)),
-                    None => close(&mut table.existing, &table.topology, *group, places.of(*group), number),
+                    Some(weight) => table.add(places.nodes_of(*group), weight * i64::from(*times)),
+                    None => close(&mut table.existing, &table.topology, *group, places.nodes_of(*group), number),
                 }
             }
         }

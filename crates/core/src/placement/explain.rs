@@ -33,7 +33,7 @@ pub(super) struct LabelFound<'answer> {
 }
 
 impl<'answer> LabelFound<'answer> {
-    fn of(facts: &'answer NodeFacts, key: &'answer str) -> LabelFound<'answer> {
+    fn on_node(facts: &'answer NodeFacts, key: &'answer str) -> LabelFound<'answer> {
         LabelFound { key, value: facts.labels.get(key) }
     }
 
@@ -136,7 +136,7 @@ impl<'answer> Reporter<'answer> {
             Cause::Taint(index) => Behind { taint: facts.taints.get(index as usize), ..Behind::default() },
             Cause::Selector(index) => match self.pairs.get(index as usize) {
                 Some((term, key)) => {
-                    let label = Some(LabelFound::of(facts, key));
+                    let label = Some(LabelFound::on_node(facts, key));
                     Behind { term: Some(Arc::clone(term)), label, ..Behind::default() }
                 }
                 None => Behind::default(),
@@ -202,7 +202,7 @@ impl<'answer> Reporter<'answer> {
             reference(field_path, pod_term_text(term))
         };
         let written = self.existing.entry((witness.term, witness.group)).or_insert_with(write);
-        let label = Some(LabelFound::of(facts, &term.topology_key));
+        let label = Some(LabelFound::on_node(facts, &term.topology_key));
         Behind { term: Some(Arc::clone(written)), label, pod, ..Behind::default() }
     }
 }
@@ -214,7 +214,7 @@ fn own<'answer>(
     index: u32,
     facts: &'answer NodeFacts,
 ) -> Behind<'answer> {
-    let label = terms.get(index as usize).map(|(term, _)| LabelFound::of(facts, &term.topology_key));
+    let label = terms.get(index as usize).map(|(term, _)| LabelFound::on_node(facts, &term.topology_key));
     Behind { term: written.get(index as usize).cloned(), label, ..Behind::default() }
 }
 
@@ -226,7 +226,7 @@ fn fault_label<'answer>(
     facts: &'answer NodeFacts,
 ) -> Option<LabelFound<'answer>> {
     match fault {
-        TermFault::Label(_) => term.label_key(fault).map(|key| LabelFound::of(facts, key)),
+        TermFault::Label(_) => term.label_key(fault).map(|key| LabelFound::on_node(facts, key)),
         TermFault::Field(_) => Some(LabelFound { key: NAME_FIELD, value: Some(name) }),
         TermFault::Empty | TermFault::Unparsable => None,
     }

@@ -68,7 +68,7 @@ pub(super) struct PodCountReader<'groups> {
 
 impl PodCountReader<'_> {
     /// The nodes of a group, with the number of its Pods on each.
-    pub(super) fn of(&mut self, number: u32) -> &[NodePodCount] {
+    pub(super) fn nodes_of(&mut self, number: u32) -> &[NodePodCount] {
         let group = self.entries.get(number as usize).and_then(Option::as_ref);
         group.map(PodGroup::places).unwrap_or_default()
     }

@@ -67,7 +67,7 @@ impl Incoming {
         let narrows = options.filters_with(Plugin::NodeAffinity);
         Incoming {
             labels: PackedLabels::new(&pod.metadata.labels),
-            narrowing: if narrows { Narrowing::of(pod.spec.required_node_affinity()) } else { Narrowing::All },
+            narrowing: if narrows { Narrowing::from_terms(pod.spec.required_node_affinity()) } else { Narrowing::All },
             required: pod.spec.required_node_affinity().map(node_terms),
             enforced: added.and_then(|added| added.required.as_ref()).map(node_terms),
             preferred,

@@ -251,7 +251,7 @@ pub(super) enum Narrowing {
 impl Narrowing {
     /// Reads the node names of required node affinity. Every value of such a field counts here, also where the term
     /// cannot be parsed.
-    pub(super) fn of(required: Option<&pod::NodeSelector>) -> Narrowing {
+    pub(super) fn from_terms(required: Option<&pod::NodeSelector>) -> Narrowing {
         let terms = required.map_or(&[][..], |required| &required.node_selector_terms);
         let mut names = BTreeSet::new();
         for term in terms {

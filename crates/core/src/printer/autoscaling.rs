@@ -33,7 +33,7 @@ fn horizontal_pod_autoscalers(object: Json<'_>, now: Moment) -> PrintedRow {
     } else {
         let statuses = items(status.at("currentMetrics"));
         let current = |index: usize, kind: &str| statuses.clone().nth(index).and_then(|one| Amount::current(one, kind));
-        cell(items(spec.at("metrics")).map(Metric::of), current)
+        cell(items(spec.at("metrics")).map(Metric::from_json), current)
     };
     let least = spec.at("minReplicas").as_i64().map_or_else(|| "<unset>".to_owned(), |least| least.to_string());
     PrintedRow::new(vec![
@@ -74,10 +74,10 @@ struct Metric<'a> {
 }
 
 impl<'a> Metric<'a> {
-    fn of(metric: Json<'a>) -> Metric<'a> {
+    fn from_json(metric: Json<'a>) -> Metric<'a> {
         let kind = text(metric.at("type"));
         let metric = member_of(&kind).map_or(Json::NOTHING, |member| metric.at(member));
-        Metric { kind, target: Amount::of(text(metric.at("name")), metric.at("target")) }
+        Metric { kind, target: Amount::from_json(text(metric.at("name")), metric.at("target")) }
     }
 
     fn of_old_form(metric: Json<'a>) -> Metric<'a> {
@@ -95,7 +95,7 @@ impl<'a> Metric<'a> {
 }
 
 impl<'a> Amount<'a> {
-    fn of(name: Cow<'a, str>, amount: Json<'a>) -> Amount<'a> {
+    fn from_json(name: Cow<'a, str>, amount: Json<'a>) -> Amount<'a> {
         let (value, average) = (amount.at("value"), amount.at("averageValue"));
         Amount { name, value, average, percent: amount.at("averageUtilization").as_i64() }
     }
@@ -103,7 +103,7 @@ impl<'a> Amount<'a> {
     /// The status of a metric of this type.
     fn current(status: Json<'a>, kind: &str) -> Option<Amount<'a>> {
         let status = status.at(member_of(kind)?);
-        is_set(status).then(|| Amount::of(text(status.at("name")), status.at("current")))
+        is_set(status).then(|| Amount::from_json(text(status.at("name")), status.at("current")))
     }
 
     fn current_of_old_form(status: Json<'a>, kind: &str) -> Option<Amount<'a>> {
@@ -177,8 +177,8 @@ fn of_old_form(object: Json<'_>) -> String {
     let annotations = object.at("metadata").at("annotations");
     let (metrics, statuses) = (text(annotations.at(METRICS)), text(annotations.at(CURRENT_METRICS)));
     let (metrics, statuses) = (Tree::read(metrics.as_bytes()).ok(), Tree::read(statuses.as_bytes()).ok());
-    let metrics = items(Json::of(metrics.as_ref())).map(Metric::of_old_form);
-    let statuses = items(Json::of(statuses.as_ref()));
+    let metrics = items(Json::root(metrics.as_ref())).map(Metric::of_old_form);
+    let statuses = items(Json::root(statuses.as_ref()));
     let current =
         |index: usize, kind: &str| statuses.clone().nth(index).and_then(|one| Amount::current_of_old_form(one, kind));
     let Some(percent) = object.at("spec").at("targetCPUUtilizationPercentage").as_i64() else {

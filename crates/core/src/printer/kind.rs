@@ -54,7 +54,7 @@ impl Printer {
 /// Reads an object where it is: a copy of its members would take many times its bytes.
 pub(super) fn read_object<T>(json: &[u8], reader: impl Fn(Json<'_>) -> T) -> T {
     let tree = Tree::read(json).ok();
-    reader(Json::of(tree.as_ref()))
+    reader(Json::root(tree.as_ref()))
 }
 
 impl PrintedRow {

@@ -15,7 +15,7 @@ use super::time::{Moment, age, since};
 
 fn pods(pod: Json<'_>, now: Moment) -> PrintedRow {
     let (spec, status) = (pod.at("spec"), pod.at("status"));
-    let state = State::of(pod);
+    let state = State::from_pod(pod);
     let restarts = match state.last_restart.filter(|_| state.restarts != 0) {
         Some(moment) => format!("{} ({} ago)", state.restarts, since(moment, now)),
         None => state.restarts.to_string(),
@@ -79,14 +79,14 @@ impl<'a> Restarts<'a> {
     fn add(&mut self, container: Json<'a>) {
         self.count += integer(container.at("restartCount"));
         let ended = container.at("lastState").at("terminated").at("finishedAt");
-        if Moment::of(ended) > self.last.and_then(Moment::of) {
+        if Moment::from_json(ended) > self.last.and_then(Moment::from_json) {
             self.last = Some(ended);
         }
     }
 }
 
 impl<'a> State<'a> {
-    fn of(pod: Json<'a>) -> State<'a> {
+    fn from_pod(pod: Json<'a>) -> State<'a> {
         let (spec, status) = (pod.at("spec"), pod.at("status"));
         let starters = items(spec.at("initContainers"));
         let sidecars = starters
@@ -111,7 +111,7 @@ impl<'a> State<'a> {
             if is_sidecar {
                 of_sidecars.add(container);
             }
-            match InitState::of(container, is_sidecar) {
+            match InitState::from_container(container, is_sidecar) {
                 InitState::Done => {}
                 InitState::RunsBeside { is_ready } => ready += usize::from(is_ready),
                 InitState::Troubled(trouble) => {
@@ -184,7 +184,7 @@ enum InitState {
 }
 
 impl InitState {
-    fn of(container: Json<'_>, is_sidecar: bool) -> InitState {
+    fn from_container(container: Json<'_>, is_sidecar: bool) -> InitState {
         let (waiting, ended) = (container.at("state").at("waiting"), container.at("state").at("terminated"));
         if is_set(ended) && integer(ended.at("exitCode")) == 0 {
             InitState::Done

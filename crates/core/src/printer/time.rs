@@ -9,7 +9,7 @@ use crate::json::Json;
 
 impl Moment {
     /// The time that a value contains.
-    pub(super) fn of(value: Json<'_>) -> Option<Moment> {
+    pub(super) fn from_json(value: Json<'_>) -> Option<Moment> {
         value.as_str().and_then(|text| Moment::parse(&text))
     }
 }
@@ -38,7 +38,7 @@ pub fn human_duration(seconds: i64) -> String {
 
 /// The time since a moment in an object; `<unknown>` where it is absent or null.
 pub(super) fn since(value: Json<'_>, now: Moment) -> String {
-    match Moment::of(value) {
+    match Moment::from_json(value) {
         Some(moment) => human_duration(now.seconds_since(moment)),
         None => "<unknown>".to_owned(),
     }

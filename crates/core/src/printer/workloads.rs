@@ -115,7 +115,7 @@ fn jobs(object: Json<'_>, now: Moment) -> PrintedRow {
         (None, parallelism @ 2..) => format!("{succeeded}/1 of {parallelism}"),
         (None, _) => format!("{succeeded}/1"),
     };
-    let moment = |member: &str| Moment::of(status.at(member));
+    let moment = |member: &str| Moment::from_json(status.at(member));
     let duration =
         moment("startTime").map(|start| human_duration(moment("completionTime").unwrap_or(now).seconds_since(start)));
     let state = if has_condition(object, "Complete") {

@@ -175,7 +175,7 @@ impl MessageTable {
     ///
     /// # Errors
     /// [`NoTable`] when there is none.
-    pub fn of(minor: u32) -> Result<&'static MessageTable, NoTable> {
+    pub fn for_minor(minor: u32) -> Result<&'static MessageTable, NoTable> {
         static TABLES: [OnceLock<Result<MessageTable, NoTable>>; (NEWEST - OLDEST + 1) as usize] =
             [const { OnceLock::new() }; _];
         let place = minor.checked_sub(OLDEST).and_then(|place| TABLES.get(place as usize));
@@ -247,7 +247,7 @@ const FACTORS: u32 = 256;
 
 impl Names {
     /// A hash table of the field names, with as few collisions as possible.
-    fn of(fields: &[MessageField]) -> Names {
+    fn from_fields(fields: &[MessageField]) -> Names {
         let named: Vec<usize> = (0..fields.len()).filter(|field| !fields[*field].name.is_empty()).collect();
         let size = (named.len() * 4).next_power_of_two().max(2);
         let mut best = (usize::MAX, Names::default());
@@ -431,7 +431,7 @@ impl Builder<'_, '_> {
         }
         let parts = message.parts.iter().map(|part| Slot { place: 0, length: part.base });
         message.empty = parts.chain(message.fields.iter().map(|_| Slot::ABSENT)).collect();
-        message.names = Names::of(&message.fields);
+        message.names = Names::from_fields(&message.fields);
         message.followers = (0..=message.fields.len()).map(|_| AtomicU16::new(NOBODY)).collect();
         Ok(message)
     }

@@ -68,7 +68,7 @@ enum Numeral {
 
 impl Numeral {
     /// The number of a value.
-    fn of(value: &Value) -> Option<Numeral> {
+    fn from_json(value: &Value) -> Option<Numeral> {
         let Value::Number(number) = value else { return None };
         Some(number.as_i64().map_or_else(|| Numeral::Float(number.as_f64().unwrap_or_default()), Numeral::Integer))
     }
@@ -136,7 +136,7 @@ impl Validator {
                 }
             }
             Value::Number(_) => {
-                if let Some(numeral) = Numeral::of(value) {
+                if let Some(numeral) = Numeral::from_json(value) {
                     outcome.merge(number(numeral, schema, path));
                 }
                 outcome.matches += 1;
@@ -322,7 +322,7 @@ fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),
         value @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-            Numeral::of(value).map_or_else(|| json::to_text(value), Numeral::text)
+            Numeral::from_json(value).map_or_else(|| json::to_text(value), Numeral::text)
         }
     }
 }
@@ -402,7 +402,7 @@ fn type_check(value: &Value, schema: SchemaNode<'_>, path: &str) -> Outcome {
             failed(wrong_type(path, &types.join(","), Some("null")))
         };
     }
-    let numeral = Numeral::of(value);
+    let numeral = Numeral::from_json(value);
     let (found, found_format) = match (value, numeral) {
         (Value::Bool(_), _) => ("boolean", ""),
         (Value::String(_), _) => ("string", ""),
@@ -439,7 +439,7 @@ fn is_json_integer(float: f64) -> bool {
 /// An error if the value is not in `enum`.
 fn enumeration(value: &Value, schema: SchemaNode<'_>, path: &str) -> Option<FieldError> {
     let allowed = schema.get("enum")?.as_array().filter(|allowed| !allowed.is_empty())?;
-    let equals = |one: &Value| match (Numeral::of(one), Numeral::of(value)) {
+    let equals = |one: &Value| match (Numeral::from_json(one), Numeral::from_json(value)) {
         // Upstream converts the value to the type of the allowed one, which cuts a fraction off.
         (Some(Numeral::Integer(one)), Some(value)) => one as f64 == value.float().trunc(),
         (Some(one), Some(value)) => one.float() == value.float(),

@@ -24,7 +24,7 @@ pub enum LabelSelection {
 
 impl LabelSelection {
     /// The selection by these requirements; none selects everything.
-    fn of(requirements: Vec<LabelRequirement>) -> LabelSelection {
+    fn from_requirements(requirements: Vec<LabelRequirement>) -> LabelSelection {
         if requirements.is_empty() {
             LabelSelection::Everything
         } else {
@@ -84,7 +84,7 @@ pub fn label_selector(value: &Value, path: &str, most: usize) -> Result<LabelSel
             requirements.push(LabelRequirement { key: expression.key, operator });
         }
     }
-    if problems.is_empty() { Ok(LabelSelection::of(requirements)) } else { Err(problems) }
+    if problems.is_empty() { Ok(LabelSelection::from_requirements(requirements)) } else { Err(problems) }
 }
 
 /// Reads a field selector `{matchExpressions: [{key, operator, values}]}` at `path`. Null, absent and empty mean no

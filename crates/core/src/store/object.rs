@@ -189,7 +189,7 @@ impl Object {
                 let index = keys.binary_search_by(|held| (**held).cmp(key)).ok()?;
                 Texts(self.texts()).nth(index)
             }
-            LabelKeys::Own => Table::of(self.texts()).label(key),
+            LabelKeys::Own => Table::parse(self.texts()).label(key),
         }
     }
 
@@ -197,7 +197,7 @@ impl Object {
     pub(super) fn label_count(&self) -> usize {
         match &self.head().layout.label_keys {
             LabelKeys::Shared(keys) => keys.len(),
-            LabelKeys::Own => Table::of(self.texts()).labels,
+            LabelKeys::Own => Table::parse(self.texts()).labels,
         }
     }
 
@@ -206,7 +206,7 @@ impl Object {
         match &self.head().layout.label_keys {
             LabelKeys::Shared(keys) => Labels { keys: keys.iter(), own: 0, texts: Texts(self.texts()) },
             LabelKeys::Own => {
-                let table = Table::of(self.texts());
+                let table = Table::parse(self.texts());
                 Labels { keys: [].iter(), own: table.labels, texts: Texts(table.entries) }
             }
         }
@@ -217,7 +217,7 @@ impl Object {
         let fields = match &self.head().layout.label_keys {
             LabelKeys::Shared(_) => self.fields(),
             LabelKeys::Own => {
-                let table = Table::of(self.texts());
+                let table = Table::parse(self.texts());
                 table.from(table.first_at_or_above(field, ""))
             }
         };
@@ -237,7 +237,7 @@ impl Object {
         match &self.head().layout.label_keys {
             LabelKeys::Shared(_) => self.values(field).any(|held| held == value),
             LabelKeys::Own => {
-                let table = Table::of(self.texts());
+                let table = Table::parse(self.texts());
                 table.from(table.first_at_or_above(field, value)).next() == Some((field, value))
             }
         }
@@ -253,7 +253,7 @@ impl Object {
         match &self.head().layout.label_keys {
             LabelKeys::Shared(_) => self.fields().any(|(field, _)| field.of_unknown().is_some()),
             LabelKeys::Own => {
-                let table = Table::of(self.texts());
+                let table = Table::parse(self.texts());
                 table.from(table.first_at_or_above(FieldIndex(0).unknown(), "")).next().is_some()
             }
         }
@@ -270,7 +270,7 @@ impl Object {
                 Fields(texts.0)
             }
             LabelKeys::Own => {
-                let table = Table::of(self.texts());
+                let table = Table::parse(self.texts());
                 table.from(table.labels)
             }
         }
@@ -495,7 +495,7 @@ impl<'o> Table<'o> {
     }
 
     /// The table of an object with many labels or values.
-    fn of(texts: &'o [u8]) -> Table<'o> {
+    fn parse(texts: &'o [u8]) -> Table<'o> {
         let numbers = texts.as_chunks::<4>().0;
         let number = |index: usize| numbers.get(index).map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize);
         let (labels, count) = (number(0), number(1));

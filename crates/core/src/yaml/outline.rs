@@ -38,7 +38,7 @@ pub(super) struct Outline(pub(super) Vec<OutlineNode>);
 
 impl Outline {
     /// Finds the nodes in one pass.
-    pub(super) fn of(json: &[u8], style: Style) -> Result<Outline, SyntaxError> {
+    pub(super) fn parse(json: &[u8], style: Style) -> Result<Outline, SyntaxError> {
         let mut cursor = Cursor::new(json);
         let mut nodes: Vec<OutlineNode> = Vec::new();
         // The containers that are open: their nodes.

@@ -34,7 +34,7 @@ impl YamlWriter {
     }
 
     pub(super) fn in_style(json: Vec<u8>, indent: usize, style: Style) -> YamlWriter {
-        let outline = Outline::of(&json, style).ok();
+        let outline = Outline::parse(&json, style).ok();
         YamlWriter { json, outline, indent, style, is_begun: false, stack: Vec::new() }
     }
 

@@ -207,7 +207,7 @@ pub(crate) fn headers_of(headers: &HeaderMap, body: &[u8]) -> Value {
 /// What an entity tag is: a hash of the body, or its shape.
 fn tag(tag: &str, body: &[u8]) -> String {
     match tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')) {
-        Some(hash) if hash == fieldcache::openapi::hash::of(body) => "the SHA-512 of the body".to_owned(),
+        Some(hash) if hash == fieldcache::openapi::hash::sha512(body) => "the SHA-512 of the body".to_owned(),
         Some(hash) if is_hash(hash) => "a hash".to_owned(),
         _ => tag.to_owned(),
     }

@@ -30,7 +30,7 @@ const OF_EACH_KIND: usize = 60;
 /// The table of the version that the judge is built of.
 fn table() -> Result<&'static MessageTable> {
     let minor = KUBERNETES_VERSION.split('.').nth(1).context("a version must have a minor")?;
-    Ok(MessageTable::of(minor.parse()?)?)
+    Ok(MessageTable::for_minor(minor.parse()?)?)
 }
 
 /// An object's whole answer.

@@ -1,8 +1,9 @@
 //! The rows of all built-in kinds that can be listed, for Kubernetes 1.32 to 1.37.
 //!
-//! Groups are in the order of kube-apiserver's `/apis`, [`core`] first, then the [`groups`] with a name, and kinds of a group are in the
-//! order of their plural names. Groups that are served only with `--runtime-config` are at the end. [`BuiltinKind`] says where each
-//! fact is from. k8s-openapi's types state the same names again, and a test compares them.
+//! Groups are in the order of kube-apiserver's `/apis`: [`core`] first, then the [`groups`] with a name. Kinds of a
+//! group are in the order of their plural names. Groups that are served only with `--runtime-config` are at the end.
+//! [`BuiltinKind`] names the upstream source of each fact. k8s-openapi's types state the same names again, and a test
+//! compares them.
 
 mod core;
 mod groups;

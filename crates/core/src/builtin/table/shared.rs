@@ -5,7 +5,7 @@ pub(super) const API_EXTENSIONS: &[&str] = &["api-extensions"];
 
 /// The versions that folder mode serves, as types of k8s-openapi, the preferred one first.
 macro_rules! served {
-    ($($version:path),+) => { &[$(ServedVersion::of::<$version>()),+] };
+    ($($version:path),+) => { &[$(ServedVersion::for_type::<$version>()),+] };
 }
 
 pub(super) use served;

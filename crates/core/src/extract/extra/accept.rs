@@ -25,7 +25,7 @@ pub struct FieldRequest {
     pub printer_column: Option<String>,
 }
 
-/// What is known of one version of the resource.
+/// One version of the resource, as the rules need it.
 #[derive(Clone, Copy, Debug)]
 pub struct TargetResource<'a> {
     /// Its extractor without extra fields, with the labels that it has already.

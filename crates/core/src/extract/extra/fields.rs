@@ -26,7 +26,7 @@ impl ExtraFields {
         ExtraFields(Some(Arc::new(Extended { fields, own, whole })))
     }
 
-    /// An extractor with these fields.
+    /// Adds these fields to an extractor of the resource.
     ///
     /// A field is left out if the resource itself has a field of its name by now: the resource's own field takes precedence.
     ///

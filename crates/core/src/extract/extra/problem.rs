@@ -11,7 +11,7 @@ pub const MAX_NAME: usize = 63;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
 pub struct ExtraFieldError {
-    /// Where, such as `spec.selectableFields[0].jsonPath`.
+    /// The entry's field, such as `spec.selectableFields[0].jsonPath`.
     pub place: String,
     /// The path, the column or, failing both, the name as it is written.
     pub written: String,
@@ -30,7 +30,7 @@ pub enum ExtraFieldReason {
     InvalidName,
     /// An earlier field has the same name.
     DuplicateName,
-    /// The API server knows a field label of that name.
+    /// The API server has a field label of that name.
     NameTaken,
     /// There is no path, or there are two.
     PathAmbiguous,
@@ -40,9 +40,9 @@ pub enum ExtraFieldReason {
     UnsupportedPath,
     /// The schema has no such path.
     PathNotFound,
-    /// What the path leads to is no string, boolean or integer.
+    /// The value at the path is no string, boolean or integer.
     TypeNotSelectable,
-    /// What the path leads to can be selected by already, or is the same in all objects.
+    /// The value at the path is selectable already, or is the same in all objects.
     Pointless,
     /// The definition has no such column.
     ColumnNotFound,
@@ -70,7 +70,7 @@ impl ExtraFieldReason {
     }
 }
 
-/// A violated rule, before the field is known.
+/// A violated rule, without the field that violates it.
 pub(super) struct Violation {
     pub(super) reason: ExtraFieldReason,
     pub(super) message: String,

@@ -1,7 +1,8 @@
-//! A path's steps over a structural schema: does it lead anywhere, and to what type.
+//! Follows the steps of a path over a structural schema: whether the path exists, and the type of its value.
 //!
-//! A wildcard goes all ways at once. What a schema leaves open (preserved unknown fields, `additionalProperties: true`) is taken as it comes. A definition's
-//! schema does not describe metadata, so this file has the schema that all objects share.
+//! A wildcard follows all its ways together. Where a schema is open (preserved unknown fields,
+//! `additionalProperties: true`), every path is accepted. A definition's schema does not describe metadata, so this
+//! file has the schema that all objects share.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,7 +13,7 @@ use crate::extract::trie::PathStep;
 use crate::extract::value;
 use crate::model::quote;
 
-/// What a path leads to.
+/// The schema of the value at the end of a path.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Leaf {
     /// `string`, `integer` or `boolean`; empty where the schema leaves it open.
@@ -23,7 +24,7 @@ pub(super) struct Leaf {
     pub(super) format: String,
 }
 
-/// Characters of a format: those that mean something are words such as `date-time`.
+/// Most characters of a format: the defined ones are words such as `date-time`.
 const LONGEST_FORMAT: usize = 63;
 
 /// More ways than this at once are not followed.
@@ -38,8 +39,8 @@ struct Place<'s> {
     way: usize,
 }
 
-/// How places were reached: each from which other one, and by which step. Only messages say it in words: a wildcard can go a thousand
-/// ways, each of which may begin with a name of a megabyte.
+/// How places were reached: each from which other one, and by which step. Only messages need the way as text: a
+/// wildcard can go a thousand ways, each of which may begin with a name of a megabyte.
 struct Ways<'s>(Vec<(Option<usize>, Taken<'s>)>);
 
 /// A step that was taken.
@@ -208,7 +209,7 @@ fn unknown(name: &str, way: &str, properties: Option<&Map<String, Value>>) -> St
     let wanted = name.to_lowercase();
     let compared = properties.keys().take(MOST_COMPARED);
     let nearest = compared.map(|known| (distance(&known.to_lowercase(), &wanted), known)).min();
-    // A name with half of its letters wrong is no typing error.
+    // A name of which half the letters differ is no typing error.
     match nearest.filter(|(distance, known)| distance * 2 <= known.chars().count().max(name.chars().count())) {
         Some((_, known)) => {
             let meant = written(Taken::Key(known));

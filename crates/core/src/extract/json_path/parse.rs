@@ -1,7 +1,7 @@
-//! Text -> template, as client-go's `parser.go` reads it, character by character, with what is odd in it:
+//! Parses a template as client-go's `parser.go` does, character by character, with its oddities:
 //!
-//! - A bracket ends at the first `]`, and a union is split at each comma, whatever quotes say. A filter ends at the first `)` that is not
-//!   in its first pair of quotes.
+//! - A bracket ends at the first `]`, and a union is split at each comma, even within quotes. A filter ends at the
+//!   first `)` that is not in its first pair of quotes.
 //! - `['a.b']` is `.a.b`, and `["a"]` is an error. Backslashes in names disappear, also doubled ones.
 //! - `[]` is `[0]`.
 

@@ -1,17 +1,17 @@
-//! Whether a template reads what is pruned.
+//! Decides whether a template reads pruned parts of an object.
 
 use super::template::{JsonPath, PathNode, Steps, Test};
 use crate::extract::prune::{Prune, PrunedPart};
 
 impl JsonPath {
-    /// Whether a template reads what is pruned, or may.
+    /// Whether a template reads a pruned part of an object, or may read one.
     pub fn looks_at(&self, prune: &Prune) -> bool {
         !prune.is_empty() && self.actions.iter().any(|action| looks(action, &mut vec![prune]))
     }
 }
 
-/// Whether a list looks at what is left out. `places` are those in the pruned paths to which the values may belong; elements of a list
-/// belong to the place of the list.
+/// Whether these steps read a pruned part. `places` are the positions in the pruned paths to which the values may
+/// belong; elements of a list belong to the place of the list.
 fn looks(list: &Steps, places: &mut Vec<&Prune>) -> bool {
     for node in list {
         match node {
@@ -25,7 +25,7 @@ fn looks(list: &Steps, places: &mut Vec<&Prune>) -> bool {
                 let Some(inside) = insides(parts) else { return true };
                 places.extend(inside);
             }
-            // Something left out is somewhere below.
+            // Some part below is pruned.
             PathNode::Recursive if !places.is_empty() => return true,
             PathNode::Recursive | PathNode::Slice(_) | PathNode::Range | PathNode::Word(_) => {}
             PathNode::Filter(filter) => {

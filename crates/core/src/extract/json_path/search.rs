@@ -1,16 +1,16 @@
-//! A template followed in an object, as client-go's `jsonpath.go` does it.
+//! Evaluates a template on an object, as client-go's `jsonpath.go` does.
 //!
-//! All values of a step are found before the next step, because an error at any of them is an error of the whole template, and because
-//! a filter that only tests whether there are values uses the input of the step that failed.
+//! All values of a step are found before the next step, for two reasons. An error at any of them is an error of the
+//! whole template. A filter that only tests whether there are values uses the input of the step that failed.
 
 use super::compare::{Scalar, compares};
 use super::template::{Filter, JsonPath, Literal, PathNode, Slice, SliceEnd, Steps, Test, Word};
 use crate::json::tree::{NodeId, NodeKind, Tree};
 
-/// Searches in one object, and how many values they may visit together.
+/// Searches in one object, with a bound on the values that they visit together.
 ///
-/// A template can visit a value once for each step and each way that leads to it, which is quadratic in the object for two descents, and
-/// upstream has no bound. The bounds grow with the object, so that many small objects do not add up.
+/// A template can visit a value once for each step and each way that leads to it. With two descents this is quadratic
+/// in the object, and upstream has no bound. The bounds grow with the object, so that many small objects do not add up.
 pub struct Search<'t, 'b> {
     tree: &'t Tree<'b>,
     left: usize,
@@ -46,7 +46,7 @@ enum Fault {
     Unfit,
     /// Two values cannot be compared; the elements before them are the result.
     Incomparable,
-    /// Too much work, or nothing that can be reproduced: no filter may hide it.
+    /// Too much work, or a result that upstream does not reproduce: no filter may hide it.
     Final,
 }
 
@@ -98,7 +98,8 @@ impl<'t, 'b> Search<'t, 'b> {
         found.reserve(count.min(self.left).min(self.most_held.saturating_sub(found.len())));
     }
 
-    /// From the values that come into a list to those that come out of it; with an error, to those that client-go returns with it.
+    /// Replaces the input values of a list of steps by its results; on an error, by the values that client-go returns
+    /// with it.
     fn follow<'p>(&mut self, list: &'p Steps, found: &mut Vec<FoundValue<'p>>) -> Result<(), Fault> {
         for node in list {
             self.visit(1 + found.len())?;

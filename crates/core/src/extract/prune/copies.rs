@@ -1,8 +1,9 @@
 //! Copies of an object's data inside the object itself, which are pruned with the data.
 //!
-//! Tools that apply objects store the applied object in an annotation, and metadata.managedFields names each field that a manager set, with
-//! the values of list keys and of set members. As soon as anything is pruned, these copies are pruned too. The list of annotations is
-//! bounded and known tools only: a View that must not show copies of other tools has to prune `.metadata.annotations`.
+//! Tools that apply objects store the applied object in an annotation. metadata.managedFields names each field that a
+//! manager set, with the values of list keys and of set members. As soon as anything is pruned, these copies are pruned
+//! too. The list of annotations is bounded and known tools only: a View that must not show copies of other tools has to
+//! prune `.metadata.annotations`.
 
 use std::sync::LazyLock;
 
@@ -31,7 +32,7 @@ pub const ANNOTATIONS: [&str; 11] = [
     "openshift.io/encoded-deployment-config",
 ];
 
-/// The members of an entry of managedFields that hold no data of the object. Members that are not known are pruned.
+/// The members of an entry of managedFields that hold no data of the object. All others are pruned.
 const OF_ENTRY: [&str; 6] = ["manager", "operation", "apiVersion", "time", "fieldsType", "subresource"];
 
 /// Where the names of fields are, as a path.
@@ -80,8 +81,9 @@ impl<'p> DataCopy<'p> {
     }
 }
 
-/// What a member of a set of fields holds. Its name is `.` for the value itself, `f:` and the name of a member, `k:` and the keys of an
-/// element as JSON, `v:` and an element as JSON, or `i:` and a position.
+/// The kind of copy that a member of a set of fields is; `None`: the member is pruned, because it is a copy of pruned
+/// data or may be one. Names of members are `.` for the value itself, `f:` with a member's name, `k:` with the keys of
+/// an element as JSON, `v:` with an element as JSON, or `i:` with a position.
 fn of_field<'p>(prune: &'p Prune, name: &str) -> Option<DataCopy<'p>> {
     let inside = Some(DataCopy::Fields(prune));
     if name == "." {

@@ -1,7 +1,8 @@
 //! The grammar of pruned paths: `.spec.secret`, `.metadata.annotations['example.com/key']`.
 //!
-//! A path has one name for each level: after a dot, or in brackets and quotes where the name has a dot, a bracket or a quote itself.
-//! There is no escape, so a name cannot have both kinds of quotes. Lists have no step: a path continues in each of their elements.
+//! A path has one name for each level. The name follows a dot, or is in brackets and quotes if it has a dot, a bracket
+//! or a quote itself. There is no escape, so a name cannot have both kinds of quotes. Lists have no step: a path
+//! continues in each of their elements.
 
 /// A path that names nothing which can be pruned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

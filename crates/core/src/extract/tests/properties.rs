@@ -85,7 +85,8 @@ fn scanned(bytes: &[u8], paths: &[Vec<PathStep>]) -> Vec<Vec<String>> {
             true => found.values(slot).collect(),
             false => found.slots.get(slot).copied().into_iter().filter(|span| !span.is_absent()).collect(),
         };
-        let mut texts: Vec<String> = spans.into_iter().map(|span| text(span.of(bytes)).unwrap().into_owned()).collect();
+        let mut texts: Vec<String> =
+            spans.into_iter().map(|span| text(span.slice(bytes)).unwrap().into_owned()).collect();
         texts.sort();
         texts
     };
@@ -172,7 +173,7 @@ proptest! {
         let found = found.unwrap();
         prop_assert!(bytes <= object.len(), "{} of {}", bytes, object.len());
         for span in found.slots.iter().chain(found.many.iter().map(|(_, span)| span)).filter(|span| !span.is_absent()) {
-            prop_assert!(on_worker_stack(|| super::super::value::text(span.of(object.as_bytes())).is_some()));
+            prop_assert!(on_worker_stack(|| super::super::value::text(span.slice(object.as_bytes())).is_some()));
         }
         let plan = crate::builtin::extractor("", "v1", "ConfigMap");
         let bytes = Bytes::from(object);
@@ -219,7 +220,7 @@ proptest! {
         let found = locate(&trie, &bytes);
         if let Ok(found) = &found {
             for span in found.slots.iter().chain(found.many.iter().map(|(_, span)| span)) {
-                let _ = text(span.of(&bytes));
+                let _ = text(span.slice(&bytes));
             }
         }
         if serde_json::from_slice::<Value>(&bytes).is_ok_and(|value| value.is_object()) {

@@ -405,14 +405,14 @@ fn a_definition_is_judged_once_for_each_state() {
     let of = |paths: &[&str]| Arc::new(crd("Namespaced", schema(), paths));
     let (first, second) = (of(&[".spec.color", ".spec.nope"]), of(&[".spec.color"]));
     let validations = CrdValidationCache::default();
-    let validated = validations.of(&first);
+    let validated = validations.get_or_validate(&first);
     assert_eq!(validated.versions[0].rejected, validate(&first, None).versions[0].rejected);
     assert_eq!(validated.warnings, validate(&first, None).warnings);
     assert_eq!(validated.versions[0].accepted, [], "a plan has them");
-    assert!(Arc::ptr_eq(&validations.of(&first), &validated));
-    let other = validations.of(&second);
+    assert!(Arc::ptr_eq(&validations.get_or_validate(&first), &validated));
+    let other = validations.get_or_validate(&second);
     assert!(other.versions[0].rejected.is_empty() && !Arc::ptr_eq(&other, &validated));
-    assert!(Arc::ptr_eq(&validations.of(&second), &other));
+    assert!(Arc::ptr_eq(&validations.get_or_validate(&second), &other));
     let held = Arc::downgrade(&other);
     drop(other);
     validations.retain(|_| false);

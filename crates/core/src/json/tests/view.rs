@@ -34,8 +34,8 @@ proptest! {
     fn a_value_in_place_equals_a_parsed_one(document in written()) {
         let tree = Tree::read(document.as_bytes()).unwrap();
         let value: Value = serde_json::from_str(&document).unwrap();
-        compare(Json::of(Some(&tree)), &value);
-        prop_assert_eq!(Json::of(Some(&tree)).at("absent key").at("x").count(), 0);
+        compare(Json::root(Some(&tree)), &value);
+        prop_assert_eq!(Json::root(Some(&tree)).at("absent key").at("x").count(), 0);
     }
 }
 
@@ -56,7 +56,7 @@ fn members_are_found_by_their_keys_however_these_are_written() {
         r#""quoted":"x\":\"y","a\"":11,"a\":\"":12}"#
     );
     let tree = Tree::read(json.as_bytes()).unwrap();
-    let found = |key: &str| Json::of(Some(&tree)).at(key).as_i64();
+    let found = |key: &str| Json::root(Some(&tree)).at(key).as_i64();
     let keys = ["a", "ab", "ac", "a\"b", "a\\", "", "é", "éé", "abc", "twice", "a\"", "a\":\""];
     for (key, expected) in keys.into_iter().zip([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]) {
         assert_eq!(found(key), Some(expected), "{key:?}");
@@ -70,9 +70,9 @@ fn members_are_found_by_their_keys_however_these_are_written() {
 #[test]
 fn what_is_not_there_is_nothing() {
     let tree = Tree::read(b"[1, \"a\", null, {\"b\": [true]}]").unwrap();
-    let root = Json::of(Some(&tree));
+    let root = Json::root(Some(&tree));
     assert!(root.at("b").is_null() && Json::NOTHING.at("b").is_null() && root.items().nth(2).unwrap().is_null());
-    assert_eq!((root.count(), root.members().count(), Json::of(None).count()), (4, 0, 0));
+    assert_eq!((root.count(), root.members().count(), Json::root(None).count()), (4, 0, 0));
     assert_eq!(root.items().nth(3).unwrap().at("b").items().next().unwrap().as_bool(), Some(true));
     compare(root, &json!([1, "a", null, { "b": [true] }]));
 }

@@ -180,12 +180,12 @@ proptest! {
             prop_assert_eq!((turns.places(), turns.bytes()), (in_flight.len() as u64, bytes));
             prop_assert_eq!(turns.waiting(), naive.waiting(None).len());
             // What is promised, apart from how it is done.
-            let users = (0..4).filter(|who| turns.of(&user(*who)).0 > 0).count();
+            let users = (0..4).filter(|who| turns.usage_of(&user(*who)).0 > 0).count();
             let beyond = BOUNDS.first_places.min(users as u64);
             prop_assert!(turns.places() <= BOUNDS.places + beyond, "at most one beyond the bound for each user");
             let is_full = turns.places() == BOUNDS.places + BOUNDS.first_places;
             for who in 0..4 {
-                let (lists, waiting) = turns.of(&user(who));
+                let (lists, waiting) = turns.usage_of(&user(who));
                 prop_assert!(lists > 0 || waiting == 0 || is_full, "whoever waits with none in flight waits for a first place");
                 prop_assert!(waiting <= BOUNDS.waiting);
                 let of_user: Vec<Ticket> = naive.waiting(Some(who)).iter().map(|entry| entry.ticket).collect();
@@ -401,7 +401,7 @@ proptest! {
         for _ in 0..rounds {
             for (number, cost) in costs.iter().enumerate() {
                 // The first user floods, the others have what one round needs.
-                while queue.of(&name(number)).1 < if number == 0 { 500 } else { 10 } {
+                while queue.usage_of(&name(number)).1 < if number == 0 { 500 } else { 10 } {
                     queue.wait(&name(number), ticket * 8 + number as u64, Cost { places: *cost, bytes: 0 });
                     ticket += 1;
                 }

@@ -45,7 +45,7 @@ proptest! {
                 *users.entry(*who).or_default() += amount;
             }
             prop_assert_eq!(shares.total(), users.values().sum::<u64>());
-            prop_assert!(users.iter().all(|(who, amount)| shares.of(&who.to_string()) == *amount));
+            prop_assert!(users.iter().all(|(who, amount)| shares.amount_of(&who.to_string()) == *amount));
             prop_assert!(shares.total() < MOST || users.len() > 1, "alone a user leaves a part");
         }
     }

@@ -14,8 +14,8 @@ pub struct SkippedValue {
     pub reason: &'static str,
 }
 
-/// Encodes a document as the message `shape`, and reports what could not be encoded. kube-apiserver fails as a whole in
-/// that case; clients are better served with the rest.
+/// Encodes a document as the message `shape`, and reports the values that could not be encoded. kube-apiserver fails as
+/// a whole in that case; clients are better served with the rest.
 pub fn encode(shape: &'static ValueType, document: &Value) -> (Vec<u8>, Vec<SkippedValue>) {
     written(shape, document, Some(Vec::new()))
 }
@@ -37,12 +37,12 @@ pub(super) fn written(
 /// Each byte is written once, however deep its message is.
 struct Writer {
     path: Vec<String>,
-    /// What could not be encoded, the last one first; `None` when the caller does not need it.
+    /// The values that could not be encoded, the last one first; `None` when the caller does not need them.
     skipped: Option<Vec<SkippedValue>>,
     out: Backward,
 }
 
-/// What has a place among the fields of a record.
+/// A field, named member or extension of a record.
 enum Part<'v> {
     Field(&'static str, &'static ValueType, &'v Value),
     Named(fn(&str) -> bool, &'static ValueType),

@@ -1,7 +1,7 @@
 //! The messages of `openapi.v2.Document` as data: field numbers of gnostic-models `openapiv2/OpenAPIv2.proto`.
 //!
-//! Security definitions other than API keys and basic authentication, and file schemas, have no user in a Kubernetes
-//! document and are not described: they are reported as skipped.
+//! Kubernetes documents do not use file schemas, or security definitions other than API keys and basic authentication.
+//! These are not described here and are reported as skipped.
 
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! The messages of `openapi.v3.Document` as data: field numbers of gnostic-models `openapiv3/OpenAPIv3.proto`.
 //!
-//! Callbacks, links, OAuth flows and header encodings have no user in a Kubernetes document and are not described: they
+//! Kubernetes documents do not use callbacks, links, OAuth flows and header encodings. These are not described here and
 //! are reported as skipped.
 
 use serde_json::Value;

@@ -115,7 +115,7 @@ fn check(cluster: &ClusterIndex, world: &World, pod: &Pod, options: &Options) ->
     // Releases before 1.34 name taints in messages, which are then not shared.
     for target_minor in [options.target_minor, 33] {
         let answer = cluster.review(pod, &Options { target_minor, ..options.clone() });
-        let (text, document) = text::of(&answer, &[]);
+        let (text, document) = text::written(&answer, &[]);
         prop_assert_eq!(text, document);
     }
     Ok(())

@@ -12,7 +12,7 @@ fn review() -> PlacementReview {
 }
 
 /// What is written at once, and what comes from the document, for the nodes that are named.
-pub(super) fn of(answer: &PlacementResult, names: &[&str]) -> (String, String) {
+pub(super) fn written(answer: &PlacementResult, names: &[&str]) -> (String, String) {
     let node_names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut asked = review();
     asked.spec.node_names = node_names.clone();
@@ -63,13 +63,13 @@ fn every_kind_of_rejection_is_written_as_its_document_is() {
             for target_minor in [33, 36] {
                 let answer = cluster.review(&pod, &Options { target_minor, ..Options::default() });
                 for names in [&[][..], &["plain", "nowhere"], &["nowhere"]] {
-                    let (text, document) = of(&answer, names);
+                    let (text, document) = written(&answer, names);
                     assert_eq!(text, document, "{message}, 1.{target_minor}, {names:?}");
                 }
             }
         }
     }
-    let (text, _) = of(&cluster.review(&asked(json!({})), &Options::default()), &[]);
+    let (text, _) = written(&cluster.review(&asked(json!({})), &Options::default()), &[]);
     assert!(text.contains(r#"{"name":"with \"quotes\" and \\","fits":true,"scores":["#), "{text}");
 }
 

@@ -7,7 +7,7 @@ use crate::placement::admission::admit;
 use crate::placement::pod::Pod;
 use crate::placement::workload::{NEW_REVISION, Workload, add_daemon_tolerations};
 
-fn of(kind: &str, extra: Value) -> Workload {
+fn workload(kind: &str, extra: Value) -> Workload {
     let mut spec = json!({"template": {"metadata": {"labels": {"app": "x"}}, "spec": {"nodeSelector": {"a": "1"}}}});
     for (key, value) in extra.as_object().unwrap() {
         spec[key] = value.clone();
@@ -48,7 +48,7 @@ fn controllers_add_their_labels() {
         ("ReplicationController", json!({}), &[]),
     ];
     for (kind, extra, added) in rows {
-        let workload = of(kind, extra);
+        let workload = workload(kind, extra);
         let mut expected = std::collections::BTreeMap::from([("app".to_owned(), "x".to_owned())]);
         expected.extend(added.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
         assert_eq!(workload.pod.metadata.labels, expected, "{kind}");
@@ -57,11 +57,11 @@ fn controllers_add_their_labels() {
         assert_eq!(workload.template_path, "spec.template");
     }
     assert_eq!(
-        of("StatefulSet", json!({})).pod.metadata.name,
+        workload("StatefulSet", json!({})).pod.metadata.name,
         "w-0",
         "only pods of a StatefulSet have names of their own"
     );
-    assert_eq!(of("Deployment", json!({})).pod.metadata.name, "");
+    assert_eq!(workload("Deployment", json!({})).pod.metadata.name, "");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn pods_of_a_daemon_set_tolerate_what_nodes_suffer() {
     assert_eq!(found.len(), 6);
     let other = json!({"tolerations": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute", "tolerationSeconds": 5}]});
     assert_eq!(listed(other).len(), 7, "another operator is another toleration");
-    let admitted = admit(of("DaemonSet", json!({})).pod, None, &Options::default()).unwrap();
+    let admitted = admit(workload("DaemonSet", json!({})).pod, None, &Options::default()).unwrap();
     assert_eq!(admitted.spec.tolerations.len(), 6, "so that no default is added");
 }
 
@@ -142,7 +142,7 @@ fn a_daemon_set_runs_where_its_template_fits_and_its_pods_name_their_node() {
     let mut closed = super::tainted("closed", &["own:NoSchedule"]);
     closed.metadata.labels.insert("a".to_owned(), "1".to_owned());
     let nodes = [cordoned, sick, closed, super::node("other", &[])];
-    let pod = admit(of("DaemonSet", json!({})).pod, None, &Options::default()).unwrap();
+    let pod = admit(workload("DaemonSet", json!({})).pod, None, &Options::default()).unwrap();
     let answer = super::review(&nodes, &[], &pod);
     assert_eq!(super::fitting(&answer), ["cordoned", "sick"]);
     // As the controller writes the Pod of one node.

@@ -69,7 +69,7 @@ fn fields_belong_to_minor_versions() {
 
 #[test]
 fn texts_that_are_no_utf8_are_replaced_as_go_does() {
-    let kind = MessageTable::of(36).unwrap().kind("v1", "ConfigMap").unwrap();
+    let kind = MessageTable::for_minor(36).unwrap().kind("v1", "ConfigMap").unwrap();
     let mut encoder = Encoder::default();
     let mut out = Vec::new();
     encoder.read(kind, b"{\"data\":{\"a\":\"x\xffy\"}}").unwrap().write(&mut out);
@@ -99,7 +99,7 @@ fn memory_has_an_end() {
 
 #[test]
 fn an_excerpt_is_the_metadata_of_anything() {
-    let kind = MessageTable::of(36).unwrap().partial().unwrap();
+    let kind = MessageTable::for_minor(36).unwrap().partial().unwrap();
     let mut encoder = Encoder::default();
     let (mut partial_store, mut whole) = (Vec::new(), Vec::new());
     let json = br#"{"spec":[{"a":1}],"metadata":{"name":"n"},"any":null}"#;
@@ -157,7 +157,7 @@ fn objects_have_no_influence_on_the_next_ones() {
         "{}",
     ];
     let mut encoder = Encoder::default();
-    let kind = MessageTable::of(36).unwrap().kind("v1", "Pod").unwrap();
+    let kind = MessageTable::for_minor(36).unwrap().kind("v1", "Pod").unwrap();
     for (place, raw) in raws.iter().enumerate() {
         let others: Vec<_> =
             raws.iter().cycle().skip(place).take(place % 7).map(|raw| format!(r#"{{"fieldsV1":{raw}}}"#)).collect();

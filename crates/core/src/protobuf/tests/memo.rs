@@ -46,7 +46,7 @@ fn pods() -> impl Strategy<Value = Vec<String>> {
 proptest! {
     #[test]
     fn neighbours_are_written_as_if_alone(pods in pods()) {
-        let kind = MessageTable::of(36).unwrap().kind("v1", "Pod").unwrap();
+        let kind = MessageTable::for_minor(36).unwrap().kind("v1", "Pod").unwrap();
         let mut encoder = Encoder::default();
         for pod in &pods {
             let mut out = Vec::new();
@@ -85,7 +85,7 @@ fn only_the_same_field_of_the_same_version_is_known() {
 
 #[test]
 fn texts_that_never_come_again_are_bounded() {
-    let kind = MessageTable::of(36).unwrap().kind("v1", "Pod").unwrap();
+    let kind = MessageTable::for_minor(36).unwrap().kind("v1", "Pod").unwrap();
     let mut encoder = Encoder::default();
     for number in 0..2_000 {
         // Each text comes twice, so that it is encoded too.

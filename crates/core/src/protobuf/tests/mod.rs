@@ -15,7 +15,7 @@ fn written(api_version: &str, kind: &str, json: &str) -> Result<Vec<u8>, Unencod
 }
 
 fn written_in(minor: u32, api_version: &str, kind: &str, json: &str) -> Result<Vec<u8>, Unencodable> {
-    let kind = MessageTable::of(minor).unwrap().kind(api_version, kind).unwrap();
+    let kind = MessageTable::for_minor(minor).unwrap().kind(api_version, kind).unwrap();
     let mut encoder = Encoder::default();
     let message = encoder.read(kind, json.as_bytes())?;
     let mut out = b"before".to_vec();

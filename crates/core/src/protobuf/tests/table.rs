@@ -8,7 +8,7 @@ use crate::protobuf::{MessageTable, NoTable};
 #[test]
 fn every_minor_version_has_a_table() {
     for minor in OLDEST..=NEWEST {
-        let table = MessageTable::of(minor).unwrap();
+        let table = MessageTable::for_minor(minor).unwrap();
         assert!(table.kinds().count() > 300, "1.{minor} has {} kinds", table.kinds().count());
         assert!(table.partial().is_some() && table.list_meta().is_some(), "1.{minor}");
         for kind in ["Pod", "PodList", "Status", "APIVersions", "APIGroupList", "APIResourceList"] {
@@ -17,15 +17,15 @@ fn every_minor_version_has_a_table() {
     }
     let head = MessageTable::text().lines().next();
     assert_eq!(head, Some(&*format!("minors {OLDEST}-{NEWEST}")));
-    assert_eq!(MessageTable::of(NEWEST + 1).err(), Some(NoTable::UnknownMinor(NEWEST + 1)));
-    assert_eq!(MessageTable::of(OLDEST - 1).err(), Some(NoTable::UnknownMinor(OLDEST - 1)));
+    assert_eq!(MessageTable::for_minor(NEWEST + 1).err(), Some(NoTable::UnknownMinor(NEWEST + 1)));
+    assert_eq!(MessageTable::for_minor(OLDEST - 1).err(), Some(NoTable::UnknownMinor(OLDEST - 1)));
 }
 
 /// Lists are written around their items without looking at the table.
 #[test]
 fn lists_have_their_metadata_first_and_their_items_second() {
     for minor in OLDEST..=NEWEST {
-        let table = MessageTable::of(minor).unwrap();
+        let table = MessageTable::for_minor(minor).unwrap();
         let lists: Vec<_> = table.kinds().filter(|(_, kind)| kind.ends_with("List")).collect();
         assert!(lists.len() > 80, "1.{minor} has {} lists", lists.len());
         for (version, kind) in lists {
@@ -42,7 +42,7 @@ fn lists_have_their_metadata_first_and_their_items_second() {
 
 #[test]
 fn every_name_is_found_and_no_other() {
-    let table = MessageTable::of(NEWEST).unwrap();
+    let table = MessageTable::for_minor(NEWEST).unwrap();
     for message in &table.messages {
         let mut seen = HashSet::new();
         for (place, field) in message.fields.iter().enumerate().filter(|(_, field)| !field.name.is_empty()) {
@@ -58,7 +58,7 @@ fn every_name_is_found_and_no_other() {
 /// A field of an inner message stands behind what opens it, and counts in its length.
 #[test]
 fn inner_messages_are_parts() {
-    let table = MessageTable::of(36).unwrap();
+    let table = MessageTable::for_minor(36).unwrap();
     let pod = &table.messages[table.kind("v1", "Pod").unwrap().message as usize];
     let Value::Message(spec) = pod.fields[pod.find(b"spec").unwrap()].value else { panic!("a spec is a message") };
     let spec = &table.messages[spec as usize];
