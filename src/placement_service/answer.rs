@@ -124,7 +124,7 @@ pub fn answer(
 ) -> Result<ReviewOutcome, Unanswered> {
     let outer = spec.document_path().unwrap_or_default();
     // Before all else, because their paths may lie outside of the Pod.
-    let misshapen = spec.misfits().misshapen;
+    let misshapen = spec.shape_errors().misshapen;
     if !misshapen.is_empty() {
         let placed = |problem: FieldError| match problem.field.is_empty() {
             true => FieldError { field: outer.to_owned(), ..problem },

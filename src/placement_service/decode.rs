@@ -133,7 +133,7 @@ pub fn of_file(document: Value) -> Result<PlacementReview, String> {
 /// Warnings about fields that do not exist, with paths in the review.
 fn unknown_within(spec: &PlacementReviewSpec) -> Vec<Warning> {
     let outer = spec.document_path().unwrap_or_default();
-    spec.misfits().unknown.iter().map(|warning| warning.within(outer)).collect()
+    spec.shape_errors().unknown.iter().map(|warning| warning.within(outer)).collect()
 }
 
 /// The error for a body that does not parse.

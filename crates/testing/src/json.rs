@@ -44,7 +44,7 @@ pub fn objects() -> impl Strategy<Value = WrittenJson> {
     prop::collection::vec((keys(), documents()), 0..6).prop_map(WrittenJson::Object)
 }
 
-/// Where white space stands and which keys are escaped.
+/// Where white space occurs and which keys are escaped.
 struct Style {
     choices: Vec<u8>,
     next: usize,
@@ -120,7 +120,7 @@ pub fn any_value() -> impl Strategy<Value = Value> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
-        // Exact in both notations: serde_json reads long fractions only nearly right.
+        // Exact in both notations: serde_json does not read long fractions exactly.
         any::<i32>().prop_map(|number| Value::from(f64::from(number) / 64.0)),
         any::<String>().prop_map(Value::from),
     ];

@@ -40,7 +40,7 @@ impl ReviewRequest {
             format!("\n  {}: {message}", within.unwrap_or(&field))
         });
         // A misspelt field can be the reason.
-        let unknown = spec.misfits().unknown.into_iter().map(|warning| format!("\n  {warning}"));
+        let unknown = spec.shape_errors().unknown.into_iter().map(|warning| format!("\n  {warning}"));
         anyhow!("{place}{subject} is invalid:{}", lines.chain(unknown).collect::<String>())
     }
 }

@@ -69,7 +69,7 @@ impl Prune {
 
     /// The index of a member, or where it would be inserted.
     fn place(&self, name: &str) -> Result<usize, usize> {
-        self.0.binary_search_by(|(held, _)| (**held).cmp(name))
+        self.0.binary_search_by(|(member, _)| (**member).cmp(name))
     }
 
     /// Whether nothing is pruned.

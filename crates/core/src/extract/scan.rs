@@ -70,8 +70,8 @@ impl Replaced {
 impl FoundSpans {
     /// The values of a slot that can have several, in the order of the object.
     pub(super) fn values(&self, slot: usize) -> impl Iterator<Item = Span> {
-        let start = self.many.partition_point(|(held, _)| *held < slot);
-        self.many[start..].iter().take_while(move |(held, _)| *held == slot).map(|(_, span)| *span)
+        let start = self.many.partition_point(|(of_slot, _)| *of_slot < slot);
+        self.many[start..].iter().take_while(move |(of_slot, _)| *of_slot == slot).map(|(_, span)| *span)
     }
 
     /// Stores a span in each of these slots.

@@ -73,11 +73,11 @@ impl Paths {
     }
 
     /// The slot of a path, which is added if it is new.
-    fn slot(&mut self, steps: &[PathStep], held: impl FnOnce() -> Arc<[PathStep]>) -> usize {
+    fn slot(&mut self, steps: &[PathStep], share: impl FnOnce() -> Arc<[PathStep]>) -> usize {
         if let Some(slot) = self.0.iter().position(|known| **known == *steps) {
             return slot;
         }
-        self.0.push(held());
+        self.0.push(share());
         self.0.len() - 1
     }
 
@@ -173,7 +173,7 @@ impl Trie {
     /// The child at a place of a list.
     pub(super) fn element(&self, node: TrieNodeId, place: usize) -> Option<TrieNodeId> {
         let node = &self.nodes[node];
-        node.elements.iter().find(|(held, _)| *held == place).map(|&(_, child)| child).or(node.any)
+        node.elements.iter().find(|(element, _)| *element == place).map(|&(_, child)| child).or(node.any)
     }
 
     /// Whether a path leads to an element at this index of a list or after it.

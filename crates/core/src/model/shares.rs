@@ -16,14 +16,14 @@ pub struct Shares<User: Eq + Hash> {
     most: u64,
     /// The maximum for a user out of the reserve.
     first: u64,
-    held: Mutex<Held<User>>,
+    in_use: Mutex<SharesInUse<User>>,
 }
 
 /// The reserve is this part of the maximum.
 const RESERVE: u64 = 4;
 
 #[derive(Debug)]
-struct Held<User> {
+struct SharesInUse<User> {
     total: u64,
     /// Only users who hold something.
     users: HashMap<User, u64>,
@@ -40,7 +40,7 @@ pub struct Share<User: Clone + Eq + Hash> {
 impl<User: Clone + Eq + Hash> Shares<User> {
     /// Nothing is in use. `first`: the amount that a user may take even if the others hold everything else.
     pub fn new(most: u64, first: u64) -> Shares<User> {
-        Shares { most, first, held: Mutex::new(Held { total: 0, users: HashMap::new() }) }
+        Shares { most, first, in_use: Mutex::new(SharesInUse { total: 0, users: HashMap::new() }) }
     }
 
     /// The maximum of all users together, without the reserve.
@@ -60,10 +60,10 @@ impl<User: Clone + Eq + Hash> Shares<User> {
 
     /// The amounts that all users and this user hold.
     pub fn total_and_amount_of(&self, user: &User) -> (u64, u64) {
-        let held = self.lock();
+        let in_use = self.lock();
         // Most of the time no user holds anything.
-        let of_user = if held.total == 0 { 0 } else { held.users.get(user).copied().unwrap_or_default() };
-        (held.total, of_user)
+        let of_user = if in_use.total == 0 { 0 } else { in_use.users.get(user).copied().unwrap_or_default() };
+        (in_use.total, of_user)
     }
 
     /// The amount that the user with the most holds.
@@ -78,8 +78,8 @@ impl<User: Clone + Eq + Hash> Shares<User> {
     }
 
     /// Every change is complete before the lock is released, so a panic elsewhere leaves it as it was.
-    fn lock(&self) -> MutexGuard<'_, Held<User>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, SharesInUse<User>> {
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -91,17 +91,17 @@ impl<User: Clone + Eq + Hash> Share<User> {
 
     /// Takes more; false, and nothing is taken, if it is more than the user may hold.
     pub fn grow(&mut self, amount: u64) -> bool {
-        let mut held = self.shares.lock();
-        let free = self.shares.most.saturating_sub(held.total);
-        let before = held.users.get(&self.user).copied().unwrap_or_default();
+        let mut in_use = self.shares.lock();
+        let free = self.shares.most.saturating_sub(in_use.total);
+        let before = in_use.users.get(&self.user).copied().unwrap_or_default();
         let after = before.saturating_add(amount);
         let most = self.shares.most.saturating_add(self.shares.most / RESERVE);
-        if after > free && (after > self.shares.first || held.total.saturating_add(amount) > most) {
+        if after > free && (after > self.shares.first || in_use.total.saturating_add(amount) > most) {
             return false;
         }
         if amount > 0 {
-            held.total += amount;
-            held.users.insert(self.user.clone(), before + amount);
+            in_use.total += amount;
+            in_use.users.insert(self.user.clone(), before + amount);
             self.amount += amount;
         }
         true
@@ -110,12 +110,12 @@ impl<User: Clone + Eq + Hash> Share<User> {
 
 impl<User: Clone + Eq + Hash> Drop for Share<User> {
     fn drop(&mut self) {
-        let mut held = self.shares.lock();
-        held.total -= self.amount;
-        if let Some(of_user) = held.users.get_mut(&self.user) {
+        let mut in_use = self.shares.lock();
+        in_use.total -= self.amount;
+        if let Some(of_user) = in_use.users.get_mut(&self.user) {
             *of_user -= self.amount;
             if *of_user == 0 {
-                held.users.remove(&self.user);
+                in_use.users.remove(&self.user);
             }
         }
     }

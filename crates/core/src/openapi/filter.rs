@@ -159,7 +159,7 @@ fn leave_out(schema: &mut Value, prune: &Prune) {
             PrunedPart::Whole => {
                 properties.remove(name);
                 if let Some(Value::Array(required)) = schema.get_mut("required") {
-                    required.retain(|held| held != name);
+                    required.retain(|key| key != name);
                 }
             }
             PrunedPart::Inside(inside) => {

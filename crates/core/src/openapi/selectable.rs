@@ -58,9 +58,9 @@ pub fn append(document: &mut Value, lookup: &Lookup<'_>) -> usize {
         for definition in definitions.values_mut() {
             let Value::Object(definition) = definition else { continue };
             let Some(entries) = entries_of(definition, lookup) else { continue };
-            let held = definition.entry(SELECTABLE_FIELDS).or_insert_with(|| json!([]));
-            if let (Value::Array(held), Value::Array(added)) = (held, extension(&entries)) {
-                held.extend(added);
+            let published = definition.entry(SELECTABLE_FIELDS).or_insert_with(|| json!([]));
+            if let (Value::Array(published), Value::Array(added)) = (published, extension(&entries)) {
+                published.extend(added);
                 changed += 1;
             }
         }

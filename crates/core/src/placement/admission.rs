@@ -1,9 +1,11 @@
-//! What an API server does to a Pod before the scheduler sees it: defaults, RuntimeClass, merged label keys, rejections.
+//! An API server's changes to a Pod before the scheduler gets it: defaults, RuntimeClass, merged label keys,
+//! rejections.
 //!
-//! For pods that do not exist yet. A stored Pod has been admitted once and must not be again: its labels may have changed since,
-//! and nothing is derived a second time. Sources: the admission plugins DefaultTolerationSeconds, RuntimeClass and
-//! LimitPodHardAntiAffinityTopology, `pkg/registry/core/pod/strategy.go`; KEP-3633. Webhooks and the plugins that are off by
-//! default (PodNodeSelector, PodTolerationRestriction, ExtendedResourceToleration) are not known here.
+//! For pods that do not exist yet. A stored Pod has been admitted once and must not be again: its labels may have
+//! changed since, and nothing is derived a second time. Sources: the admission plugins DefaultTolerationSeconds,
+//! RuntimeClass and LimitPodHardAntiAffinityTopology, `pkg/registry/core/pod/strategy.go`; KEP-3633. Webhooks and the
+//! plugins that are off by default (PodNodeSelector, PodTolerationRestriction, ExtendedResourceToleration) are not
+//! evaluated.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +25,7 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RuntimeScheduling {
-    /// Labels of the nodes that support it.
+    /// Labels of the nodes that support the RuntimeClass.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub node_selector: BTreeMap<String, String>,
     /// Tolerations that its pods get.

@@ -1,8 +1,8 @@
 //! The result for users and programs: counts, the message of the scheduler's event, and a report for each node.
 //!
-//! A [`PlacementResult`] holds the state that it was computed from and writes reports of the requested nodes only: as documents of
-//! [`super::review`] here, as JSON text in [`super::text`]. [`super::evaluate`] made all decisions
-//! about the rules.
+//! A [`PlacementResult`] holds the state that it was computed from, and writes reports of the requested nodes only. It
+//! writes documents of [`super::review`] here, and JSON text in [`super::text`]. [`super::evaluate`] makes all
+//! decisions about the rules.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use super::cluster::{ClusterIndex, NodeFacts};
 use super::condition;
 use super::domains::selected;
 use super::evaluate::{Cause, Evaluation, NodeRejection, NodeVerdict, evaluate};
-use super::explain::{self, Behind, Reporter};
+use super::explain::{self, RejectionDetails, Reporter};
 use super::options::{Options, Plugin};
 use super::pod::Pod;
 use super::reason::{ENFORCED_MESSAGE, RejectionReason};
@@ -21,7 +21,7 @@ use super::review::{
 };
 use super::term::{PodTerm, TermList};
 
-/// Plugins of the scheduler that decide on placement and are not evaluated; listed in every answer.
+/// Plugins of the scheduler that decide on placement and are not evaluated; listed in every result.
 pub const NOT_EVALUATED: [&str; 9] = [
     "NodeResourcesFit (free CPU, memory and other resources)",
     "NodePorts (host ports)",
@@ -37,7 +37,7 @@ pub const NOT_EVALUATED: [&str; 9] = [
 /// Most pods that are named for a term.
 const SAMPLES: usize = 5;
 
-/// Where a pod may run, and why not elsewhere.
+/// The nodes where a pod may run, and why not the others.
 #[derive(Debug)]
 pub struct PlacementResult {
     pub(super) cluster: ClusterIndex,
@@ -46,8 +46,8 @@ pub struct PlacementResult {
 }
 
 impl ClusterIndex {
-    /// Where a pod may run. It is taken as it is: see [`super::admission`] for what the API server adds to one that does not
-    /// exist yet. If it is in the cluster itself, it does not count.
+    /// Evaluates on which nodes a pod may run. The pod is evaluated as it is: [`super::admission`] adds what the API
+    /// server adds to a new one. A pod that is in the cluster does not count as an existing pod.
     pub fn review(&self, pod: &Pod, options: &Options) -> PlacementResult {
         let cluster = self.without(pod);
         let evaluation = evaluate(&cluster, pod, options, None);
@@ -96,8 +96,8 @@ impl PlacementResult {
         counted
     }
 
-    /// The message of the scheduler's event, without its part about preemption. Where nodes fit there is no event: then
-    /// how many, with the reasons of the others in the same form.
+    /// The message of the scheduler's event, without its part about preemption. If nodes fit, there is no event: then
+    /// the message has their number, with the reasons of the others in the same form.
     pub fn message(&self) -> String {
         self.message_with(&self.reasons())
     }
@@ -130,7 +130,7 @@ impl PlacementResult {
             .then(|| format!("{}: [{}]", RejectionReason::SchedulingGated.message(), names.join(" ")))
     }
 
-    /// Whether the scheduler stops before it looks at any node, so that its event counts nothing.
+    /// Whether the scheduler stops before it evaluates any node, so that its event counts nothing.
     fn ends_cycle(&self) -> bool {
         let verdict = self.evaluation.verdicts.first();
         let first = verdict.and_then(|verdict| self.evaluation.rejections(verdict).first());
@@ -152,7 +152,7 @@ impl PlacementResult {
         };
         match (&rejection.cause, taint) {
             (Cause::Enforced, _) => ENFORCED_MESSAGE.into(),
-            // Until 1.33 the taint was named; 1.34 stopped within its patch releases.
+            // Until 1.33 the message named the taint; 1.34 stopped within its patch releases.
             (_, Some(taint)) if self.options.target_minor < 34 => {
                 format!("node(s) had untolerated taint {{{}: {}}}", taint.key, taint.value).into()
             }
@@ -166,14 +166,17 @@ impl PlacementResult {
 
     /// The verdicts in the order of a report: nodes that fit, best first; then those that fail the fewest rules; then
     /// by name.
-    fn ordered<'answer>(&'answer self, asked: impl Iterator<Item = &'answer NodeVerdict>) -> Vec<&'answer NodeVerdict> {
+    fn ordered<'answer>(
+        &'answer self,
+        selected: impl Iterator<Item = &'answer NodeVerdict>,
+    ) -> Vec<&'answer NodeVerdict> {
         let rank = |verdict| {
             let rejections = self.evaluation.rejections(verdict);
             let repeated = rejections.windows(2).filter(|pair| pair[0].reason == pair[1].reason).count();
             let total: i64 = self.evaluation.scores(verdict).map(|score| score.weight * score.normalized).sum();
             (rejections.len() - repeated, rejections.len(), -total, self.cluster.name_rank(verdict.node))
         };
-        let mut ordered: Vec<(_, &NodeVerdict)> = asked.map(|verdict| (rank(verdict), verdict)).collect();
+        let mut ordered: Vec<(_, &NodeVerdict)> = selected.map(|verdict| (rank(verdict), verdict)).collect();
         ordered.sort_unstable_by_key(|(rank, _)| *rank);
         ordered.into_iter().map(|(_, verdict)| verdict).collect()
     }
@@ -225,7 +228,7 @@ impl PlacementResult {
     ) -> Vec<RejectionReport> {
         let report = |rejection: &NodeRejection| {
             let reason = rejection.reason;
-            let behind = self.behind(verdict, rejection, reporter);
+            let behind = self.details(verdict, rejection, reporter);
             RejectionReport {
                 plugin: reason.plugin().as_str().into(),
                 kind: reason.kind().as_str().into(),
@@ -240,17 +243,17 @@ impl PlacementResult {
         self.evaluation.rejections(verdict).iter().map(report).collect()
     }
 
-    /// What causes a rejection: a term, a label or another Pod.
-    pub(super) fn behind<'answer>(
+    /// The cause of a rejection: a term, a label or another Pod.
+    pub(super) fn details<'answer>(
         &'answer self,
         verdict: &NodeVerdict,
         rejection: &NodeRejection,
         reporter: &mut Reporter<'answer>,
-    ) -> Behind<'answer> {
+    ) -> RejectionDetails<'answer> {
         let place = self.cluster.nodes.get(verdict.node as usize);
         match place.and_then(|place| Some((place, place.facts.as_deref()?))) {
-            Some((place, facts)) => reporter.behind(rejection.cause, &place.name, facts),
-            None => Behind::default(),
+            Some((place, facts)) => reporter.details(rejection.cause, &place.name, facts),
+            None => RejectionDetails::default(),
         }
     }
 

@@ -1,8 +1,9 @@
 //! Pod affinity terms of existing pods, each stored once: an incoming pod is tested against them.
 //!
-//! Pods of one template carry the same terms, so that symmetry (others' anti-affinity) and the scores that others' terms
-//! give cost the different terms that match, not the pods. A term is found by one label it demands, its anchor; terms
-//! that demand none are tested each. The groups that carry a term are stored with it; [`super::groups`] has their nodes.
+//! Pods of one template carry the same terms. So the cost of symmetry (others' anti-affinity) and of scores from
+//! others' terms depends on the different terms that match, not on the pods. A term is found by one label that it
+//! requires, its anchor; terms that require none are all tested. The groups that carry a term are stored with it;
+//! [`super::groups`] has their nodes.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use super::pod::Pod;
 use super::term::{PodTerm, TermList, selects};
 use crate::selector::{LabelSelection, TestedValues};
 
-/// What a carried term does to an incoming pod that it matches.
+/// The effect of a carried term on an incoming pod that it matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Effect {
     /// Required affinity: adds the scheduler's hardPodAffinityWeight.
@@ -24,7 +25,7 @@ pub(super) enum Effect {
     Preferred(i64),
 }
 
-/// A term and what it does.
+/// A term and its effect.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CarriedTerm {
     pub(super) effect: Effect,
@@ -146,7 +147,7 @@ impl CarriedTerms {
     /// Changes the list of terms that have this anchor.
     fn list(&mut self, carried: &CarriedTerm, anchor: Option<usize>, change: impl Fn(&mut Vec<u32>)) {
         let Some(position) = anchor else {
-            // What selects nothing never matches: it needs no place.
+            // A term that selects nothing never matches, so it is not listed.
             if carried.term.selection != LabelSelection::Nothing {
                 change(Arc::make_mut(&mut self.unanchored));
             }
@@ -186,11 +187,11 @@ impl CarriedTerms {
         let Some(entry) = self.entries.set(number as usize, None) else { return };
         self.numbers.remove(&*entry.carried);
         self.free.push_back(number);
-        self.list(&entry.carried, entry.anchor, |numbers| numbers.retain(|held| *held != number));
+        self.list(&entry.carried, entry.anchor, |numbers| numbers.retain(|other| *other != number));
     }
 
-    /// The terms that match a pod; `namespace_labels` are those of its namespace, none standing for a namespace without
-    /// an object, which counts as one without labels.
+    /// The terms that match a pod. `namespace_labels` are those of its namespace; a namespace without an object counts
+    /// as one without labels.
     pub(super) fn matching(&self, namespace: &str, namespace_labels: &PackedLabels, labels: &PackedLabels) -> Vec<u32> {
         let found = labels.iter().filter_map(|(key, value)| self.anchored.get(&*anchor_text(key, value)));
         let candidates = found.chain(std::iter::once(&self.unanchored)).flat_map(|numbers| numbers.iter().copied());

@@ -1,8 +1,8 @@
 //! The indexed snapshot that placement is computed from: nodes, pods by node and by group, carried terms, namespaces.
 //!
-//! One writer changes a [`ClusterIndex`]; readers hold a clone, which shares everything that did not change since. A review
-//! with other premises (a taint, a label, a missing pod) is evaluated on a clone that was changed accordingly, and
-//! so is one about a pod that is itself in the index. Every object may come in any order: pods of an unknown node
+//! One writer changes a [`ClusterIndex`]; readers hold a clone, which shares everything that did not change since. A
+//! review with other premises (a taint, a label, a missing pod) is evaluated on a clone that was changed accordingly.
+//! So is a review of a pod that is itself in the index. Every object may come in any order: pods of an unknown node
 //! wait for it. [`super::evaluate`] has the rules; [`super::pod`] and [`super::node`] describe the objects.
 
 use std::collections::BTreeMap;
@@ -32,23 +32,23 @@ pub(super) struct NodeFacts {
 #[derive(Clone, Debug)]
 pub(super) struct NodeSlot {
     pub(super) name: Arc<str>,
-    /// None while pods are bound to a node that is not known.
+    /// None while pods are bound to a node without a Node object.
     pub(super) facts: Option<Arc<NodeFacts>>,
     /// The pods bound to it, sorted by slot.
     pub(super) pods: Arc<Vec<Bound>>,
 }
 
-/// A pod on a node, with its group, so that a pod of a group is found without a look at each.
+/// A pod on a node, with its group, so that a pod of a group is found without reading every pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bound {
     pub(super) pod: u32,
-    /// None for a pod that is over.
+    /// None for a terminated pod.
     group: Option<u32>,
 }
 
 /// The node requirements of a pod, without its labels and tolerations: shared by the pods of a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Wishes {
+pub(super) struct PodRequirements {
     pub(super) node_selector: Vec<(String, String)>,
     pub(super) affinity: Option<Affinity>,
 }
@@ -60,10 +60,10 @@ pub(super) struct PodEntry {
     pub(super) key: Arc<str>,
     uid: Box<str>,
     labels: Arc<PackedLabels>,
-    wishes: Arc<Wishes>,
+    requirements: Arc<PodRequirements>,
     tolerations: Arc<Vec<Toleration>>,
     /// Succeeded or Failed: it counts no more, but may still be evicted.
-    is_over: bool,
+    has_terminated: bool,
     /// The slot of the node that it is bound to.
     pub(super) node: Option<u32>,
     /// The group of a Pod that is bound and has not terminated.
@@ -81,28 +81,28 @@ impl PodEntry {
     }
 
     pub(super) fn affinity(&self) -> Option<&Affinity> {
-        self.wishes.affinity.as_ref()
+        self.requirements.affinity.as_ref()
     }
 
     /// Whether the entry describes this Pod already.
     fn is_as(&self, pod: &Pod, node: Option<u32>) -> bool {
         *self.uid == *pod.metadata.uid
             && self.node == node
-            && self.is_over == is_over(pod)
+            && self.has_terminated == has_terminated(pod)
             && *self.labels == PackedLabels::new(&pod.metadata.labels)
             && *self.tolerations == pod.spec.tolerations
-            && *self.wishes == wishes(pod)
+            && *self.requirements == requirements(pod)
     }
 }
 
 /// Whether the Pod has terminated.
-fn is_over(pod: &Pod) -> bool {
+fn has_terminated(pod: &Pod) -> bool {
     matches!(&*pod.status.phase, "Succeeded" | "Failed")
 }
 
-/// What a Pod requires of nodes and of other Pods.
-fn wishes(pod: &Pod) -> Wishes {
-    Wishes {
+/// The requirements of a Pod on nodes and on other Pods.
+fn requirements(pod: &Pod) -> PodRequirements {
+    PodRequirements {
         node_selector: pod.spec.node_selector.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
         affinity: pod.spec.affinity.clone(),
     }
@@ -118,7 +118,7 @@ pub struct ClusterIndex {
     pods: Vector<Option<Arc<PodEntry>>>,
     pod_slots: HashMap<Arc<str>, u32>,
     free_pods: Vector<u32>,
-    wishes: Pool<Wishes>,
+    requirements: Pool<PodRequirements>,
     tolerations: Pool<Vec<Toleration>>,
     labels: Pool<PackedLabels>,
     pub(super) groups: PodGroups,
@@ -128,16 +128,16 @@ pub struct ClusterIndex {
     topologies: Arc<Topologies>,
 }
 
-/// How much is indexed, and as what.
+/// The numbers of indexed objects and of the entries of the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClusterCounts {
-    /// Nodes that are known.
+    /// Node objects.
     pub nodes: usize,
     /// Pods, whether they count or not.
     pub pods: usize,
-    /// Namespaces that are known.
+    /// Namespace objects.
     pub namespaces: usize,
-    /// Groups of pods that look alike.
+    /// Groups of pods that are equal to every rule.
     pub groups: usize,
     /// Different terms that pods carry.
     pub terms: usize,
@@ -178,7 +178,7 @@ impl ClusterIndex {
             return false;
         }
         self.known_nodes += usize::from(place.facts.is_none());
-        if place.facts.as_ref().is_none_or(|held| held.labels != facts.labels) {
+        if place.facts.as_ref().is_none_or(|current| current.labels != facts.labels) {
             self.topologies = Arc::default();
         }
         let changed = NodeSlot { facts: Some(Arc::new(facts)), ..place.clone() };
@@ -216,10 +216,10 @@ impl ClusterIndex {
     /// Adds or replaces a Pod; false if nothing that matters for placement changed.
     pub fn upsert_pod(&mut self, pod: &Pod) -> bool {
         let key = pod.key();
-        let held = self.pod_slots.get(&*key).copied();
-        if let Some(held) = held.and_then(|slot| self.pod(slot)) {
+        let existing = self.pod_slots.get(&*key).copied();
+        if let Some(existing) = existing.and_then(|slot| self.pod(slot)) {
             let node = self.node_slots.get(&*pod.spec.node_name).copied().filter(|_| !pod.spec.node_name.is_empty());
-            if (node.is_some() || pod.spec.node_name.is_empty()) && held.is_as(pod, node) {
+            if (node.is_some() || pod.spec.node_name.is_empty()) && existing.is_as(pod, node) {
                 return false;
             }
         }
@@ -230,19 +230,19 @@ impl ClusterIndex {
         });
         let labels = self.labels.share(PackedLabels::new(&pod.metadata.labels));
         let node = (!pod.spec.node_name.is_empty()).then(|| self.node_slot(&pod.spec.node_name));
-        let group = node.filter(|_| !is_over(pod)).map(|node| self.join(pod, &labels, node));
+        let group = node.filter(|_| !has_terminated(pod)).map(|node| self.join(pod, &labels, node));
         if let Some(place) = node.and_then(|node| self.nodes.get_mut(node as usize)) {
             let pods = Arc::make_mut(&mut place.pods);
-            let position = pods.partition_point(|held| held.pod < slot);
+            let position = pods.partition_point(|bound| bound.pod < slot);
             pods.insert(position, Bound { pod: slot, group });
         }
         let entry = PodEntry {
             key: key.into(),
             uid: pod.metadata.uid.as_str().into(),
             labels,
-            wishes: self.wishes.share(wishes(pod)),
+            requirements: self.requirements.share(requirements(pod)),
             tolerations: self.tolerations.share(pod.spec.tolerations.clone()),
-            is_over: is_over(pod),
+            has_terminated: has_terminated(pod),
             node,
             group,
         };
@@ -287,11 +287,11 @@ impl ClusterIndex {
         }
         if let Some(node) = entry.node {
             if let Some(place) = self.nodes.get_mut(node as usize) {
-                Arc::make_mut(&mut place.pods).retain(|held| held.pod != slot);
+                Arc::make_mut(&mut place.pods).retain(|bound| bound.pod != slot);
             }
             self.forget_node_if_bare(node);
         }
-        self.wishes.release(&entry.wishes);
+        self.requirements.release(&entry.requirements);
         self.tolerations.release(&entry.tolerations);
         self.labels.release(&entry.labels);
     }
@@ -305,7 +305,7 @@ impl ClusterIndex {
         if let Some(slot) = named {
             cluster.remove_pod_in(slot);
         }
-        // Who has a uid is known by its name, unless it was copied and renamed: rare enough for a scan.
+        // The Pod with this uid is found by its name, unless it was copied and renamed: rare enough for a scan.
         if !metadata.uid.is_empty() && !named.is_some_and(has_uid) {
             let mut slots = (0u32..).take(self.pods.len());
             if let Some(slot) = slots.find(|slot| has_uid(*slot)) {
@@ -399,8 +399,8 @@ impl ClusterIndex {
             },
             spec: PodSpec {
                 node_name: node.map(|node| node.name.to_string()).unwrap_or_default(),
-                node_selector: entry.wishes.node_selector.iter().cloned().collect(),
-                affinity: entry.wishes.affinity.clone(),
+                node_selector: entry.requirements.node_selector.iter().cloned().collect(),
+                affinity: entry.requirements.affinity.clone(),
                 tolerations: entry.tolerations.to_vec(),
                 ..PodSpec::default()
             },
@@ -432,10 +432,10 @@ impl ClusterIndex {
     /// The number of slots for nodes, Pods, groups and terms, and of values in the pools.
     #[cfg(test)]
     pub(super) fn slots(&self) -> [usize; 7] {
-        let pools = [self.wishes.len(), self.tolerations.len(), self.labels.len()];
-        let [wishes, tolerations, labels] = pools;
+        let pools = [self.requirements.len(), self.tolerations.len(), self.labels.len()];
+        let [requirements, tolerations, labels] = pools;
         let (groups, terms) = (self.groups.slots(), self.carried.slots());
-        [self.nodes.len(), self.pods.len(), groups, terms, wishes, tolerations, labels]
+        [self.nodes.len(), self.pods.len(), groups, terms, requirements, tolerations, labels]
     }
 
     /// The labels of a namespace; empty without an object.

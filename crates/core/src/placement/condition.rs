@@ -7,7 +7,7 @@ use super::pod::Toleration;
 
 /// The taint of a node that is not ready.
 pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
-/// The taint of a node that is not heard of.
+/// The taint of a node that does not report its status.
 pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 /// The taint of a node that runs out of disk.
 pub const DISK_PRESSURE: &str = "node.kubernetes.io/disk-pressure";
@@ -37,7 +37,7 @@ pub fn origin(key: &str) -> Option<&'static str> {
     })
 }
 
-/// The present name of a key that Kubernetes 1.6 used and nothing sets any more.
+/// The current name of a key that Kubernetes 1.6 used and nothing sets any more.
 pub fn renamed(key: &str) -> Option<&'static str> {
     Some(match key {
         "node.alpha.kubernetes.io/notReady" | "node.alpha.kubernetes.io/not-ready" => NOT_READY,

@@ -19,9 +19,9 @@ pub enum ConfigError {
     /// The document is of another kind.
     #[error("expected a KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1, got {apiVersion:?} {kind:?}", apiVersion = .api_version)]
     OtherKind {
-        /// As the document has it.
+        /// The apiVersion of the document.
         api_version: String,
-        /// As the document has it.
+        /// The kind of the document.
         kind: String,
     },
     /// No profile has that scheduler's name.
@@ -37,7 +37,7 @@ pub enum ConfigError {
     Invalid {
         /// The path of the argument.
         path: String,
-        /// What.
+        /// The error.
         message: String,
     },
 }
@@ -89,22 +89,22 @@ pub fn apply(document: &Value, scheduler_name: Option<&str>, mut options: Option
 
 /// The state of one plugin in a set: its weight if enabled, or that it is disabled.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Said {
+enum PluginSetting {
     Nothing,
     Disabled,
     Enabled(Option<i64>),
 }
 
-/// How a profile configures a plugin at an extension point.
-fn setting_of(plugins: &Value, point: &str, name: &str) -> Said {
-    let Some(set) = plugins.get(point) else { return Said::Nothing };
+/// The setting of a plugin in a profile, at an extension point.
+fn setting_of(plugins: &Value, point: &str, name: &str) -> PluginSetting {
+    let Some(set) = plugins.get(point) else { return PluginSetting::Nothing };
     // Enabling wins over disabling, so that a plugin can be disabled and enabled again with another weight.
     if let Some(entry) = list(set, "enabled").iter().find(|entry| text(entry, "name") == name) {
         let weight = entry.get("weight").and_then(Value::as_i64).filter(|weight| *weight != 0);
-        return Said::Enabled(weight);
+        return PluginSetting::Enabled(weight);
     }
     let is_disabled = |entry: &Value| matches!(text(entry, "name"), "*") || text(entry, "name") == name;
-    if list(set, "disabled").iter().any(is_disabled) { Said::Disabled } else { Said::Nothing }
+    if list(set, "disabled").iter().any(is_disabled) { PluginSetting::Disabled } else { PluginSetting::Nothing }
 }
 
 /// Reads which plugins are enabled, and their weights.
@@ -114,8 +114,9 @@ fn plugins(plugins: &Value, options: &mut Options) {
         // Gates are checked before a pod enters the queue, all others for each node.
         let point = if plugin == Plugin::SchedulingGates { "preEnqueue" } else { "filter" };
         let runs = |point: &str| match (setting_of(plugins, point, plugin.as_str()), multi_point) {
-            (Said::Enabled(_), _) | (Said::Nothing, Said::Enabled(_) | Said::Nothing) => true,
-            (Said::Disabled, _) | (Said::Nothing, Said::Disabled) => false,
+            (PluginSetting::Enabled(_), _)
+            | (PluginSetting::Nothing, PluginSetting::Enabled(_) | PluginSetting::Nothing) => true,
+            (PluginSetting::Disabled, _) | (PluginSetting::Nothing, PluginSetting::Disabled) => false,
         };
         if !runs(point) && !options.disabled.contains(&plugin) {
             options.disabled.push(plugin);
@@ -128,10 +129,10 @@ fn plugins(plugins: &Value, options: &mut Options) {
         };
         *weight = match (setting_of(plugins, "score", plugin.as_str()), multi_point) {
             // A plugin that is enabled without a weight counts once.
-            (Said::Enabled(given), _) => given.unwrap_or(1),
-            (Said::Disabled, _) | (Said::Nothing, Said::Disabled) => 0,
-            (Said::Nothing, Said::Enabled(given)) => given.unwrap_or(1),
-            (Said::Nothing, Said::Nothing) => *weight,
+            (PluginSetting::Enabled(given), _) => given.unwrap_or(1),
+            (PluginSetting::Disabled, _) | (PluginSetting::Nothing, PluginSetting::Disabled) => 0,
+            (PluginSetting::Nothing, PluginSetting::Enabled(given)) => given.unwrap_or(1),
+            (PluginSetting::Nothing, PluginSetting::Nothing) => *weight,
         };
     }
 }

@@ -1,8 +1,9 @@
 //! Matches of the incoming pod in each topology domain: counted once, then looked up for every node.
 //!
-//! A topology key cuts the nodes into domains by the value of that label; nodes without it are in none. For each key that a
-//! term names there is one table: where all required affinity terms are met, where anti-affinity (own or others') closes
-//! the domain and by whom, and what preferred terms add. Sources: `interpodaffinity/filtering.go` and `scoring.go`.
+//! A topology key cuts the nodes into domains by the value of that label; nodes without it are in none. For each key
+//! that a term names there is one table. It marks the domains that meet all required affinity terms, and those that
+//! anti-affinity (own or others') closes, with the pods that close them. It also has the scores from preferred terms.
+//! Sources: `interpodaffinity/filtering.go` and `scoring.go`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ pub(super) struct Witness {
     pub(super) node: u32,
 }
 
-/// What a review finds in the domains of one topology key.
+/// The matches of a review in the domains of one topology key.
 #[derive(Debug)]
 pub(super) struct DomainTable {
     pub(super) key: String,
@@ -36,7 +37,7 @@ pub(super) struct DomainTable {
     anti_affinity: Vec<Option<Witness>>,
     existing: Vec<Option<Witness>>,
     score: Vec<i64>,
-    /// Whether any term added to the scores, be it nothing in the end.
+    /// Whether any term added to the scores, even if the sum is zero.
     is_scored: bool,
 }
 
@@ -108,7 +109,7 @@ pub(super) struct Domains {
     /// in all.
     pub(super) selected: BTreeMap<(TermList, usize), Vec<u32>>,
     /// The number of groups in `selected`.
-    held: usize,
+    selected_groups: usize,
 }
 
 impl Domains {
@@ -130,8 +131,8 @@ impl Domains {
 
     /// Caches the groups that a term selects, up to a bound.
     fn remember(&mut self, term: (TermList, usize), groups: &[u32]) {
-        if self.held + groups.len() <= MOST_SELECTED {
-            self.held += groups.len();
+        if self.selected_groups + groups.len() <= MOST_SELECTED {
+            self.selected_groups += groups.len();
             self.selected.insert(term, groups.to_vec());
         }
     }
@@ -237,7 +238,7 @@ impl Domains {
                 Effect::RequiredAffinity => continue,
                 Effect::Preferred(weight) => Some(weight),
             };
-            // Keys that no node has as a label close and score nothing, and any Pod can name such a key.
+            // Keys that no node has as a label close no domain and add no score. Any Pod can name such a key.
             if !cluster.has_topology(&entry.carried.term.topology_key) {
                 continue;
             }

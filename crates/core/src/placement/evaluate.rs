@@ -1,4 +1,5 @@
-//! The scheduler's rules over an indexed cluster: for every node whether the pod fits, every reason why not, and scores.
+//! The scheduler's rules over an indexed cluster: for every node, whether the pod fits, every reason why not, and the
+//! scores.
 //!
 //! Order and wording are kube-scheduler's; unlike it, this code evaluates all nodes, collects all reasons, and computes
 //! scores also when only one node fits. [`super::answer`] presents the result. Sources: the plugins nodeunschedulable,
@@ -14,7 +15,7 @@ use super::options::{Options, Plugin};
 use super::pod::Pod;
 use super::reason::RejectionReason;
 use super::term::{Narrowing, NodeTerm, TermList};
-use super::toleration::{NO_SCHEDULE, PREFER_NO_SCHEDULE, is_tolerated, keeps_away};
+use super::toleration::{NO_SCHEDULE, PREFER_NO_SCHEDULE, is_tolerated, rejects_new_pods};
 
 /// The taint that a cordoned node implies, whether it has it or not.
 const UNSCHEDULABLE_KEY: &str = "node.kubernetes.io/unschedulable";
@@ -55,8 +56,8 @@ const MOST_LISTED: usize = 100_000;
 const FEWEST_OF_A_KIND: usize = 8;
 const MOST_OF_A_KIND: usize = 64;
 
-/// The rejections of all nodes. The client decides how many terms a pod has, and each node may fail all of them: of each kind of reason
-/// a node lists only the first ones.
+/// The rejections of all nodes. The client decides how many terms a pod has, and each node may fail all of them. So a
+/// node lists only the first rejections of each reason.
 #[derive(Debug)]
 struct Listed {
     rejections: Vec<NodeRejection>,
@@ -127,8 +128,8 @@ pub(super) struct Score {
     pub(super) weight: i64,
 }
 
-/// The result for all nodes. Rejections and scores are contiguous: a list of its own for every one of thousands of
-/// nodes costs more than the rules do.
+/// The result for all nodes. Rejections and scores are contiguous, because a separate list for each of thousands of
+/// nodes would cost more than the rules.
 #[derive(Debug)]
 pub(super) struct Evaluation {
     pub(super) incoming: Incoming,
@@ -198,7 +199,7 @@ struct Rules<'review> {
     incoming: &'review Incoming,
     domains: &'review Domains,
     options: &'review Options,
-    /// Whether required affinity needs topology keys only.
+    /// Whether the pod may be the first of its group: then required affinity needs the topology keys only.
     may_be_first: bool,
     tolerates_cordon: bool,
 }
@@ -244,7 +245,7 @@ impl<'review> Rules<'review> {
         }
         if self.runs(Plugin::TaintToleration) {
             for (taint, index) in facts.taints.iter().zip(0..) {
-                if keeps_away(taint) && !is_tolerated(&spec.tolerations, taint, comparison) {
+                if rejects_new_pods(taint) && !is_tolerated(&spec.tolerations, taint, comparison) {
                     reject(RejectionReason::UntoleratedTaint, Cause::Taint(index));
                 }
             }
@@ -351,16 +352,16 @@ fn preferred_pods(rules: &Rules<'_>, node: u32, _: &str, _: &NodeFacts) -> i64 {
 }
 
 /// Reports the terms of required node affinity if none of them matches. Each term is a reason of its own.
-fn unmatched(terms: Option<&[NodeTerm]>, name: &str, facts: &NodeFacts, mut tell: impl FnMut(Option<u32>)) {
+fn unmatched(terms: Option<&[NodeTerm]>, name: &str, facts: &NodeFacts, mut report: impl FnMut(Option<u32>)) {
     let Some(terms) = terms else { return };
     if terms.iter().any(|term| term.matches(name, &facts.labels)) {
         return;
     }
     if terms.is_empty() {
-        tell(None);
+        report(None);
     }
     for (_, index) in terms.iter().zip(0..) {
-        tell(Some(index));
+        report(Some(index));
     }
 }
 
@@ -392,7 +393,7 @@ pub(super) fn fewest_is_best(raws: &[i64]) -> Vec<i64> {
 }
 
 /// Normalizes raw scores to their position between the lowest and the highest. The order of the operations is
-/// upstream's: 29 of 100 is 28, because 0.29 times 100 is a little less than 29 and the rest is cut off.
+/// upstream's: 29 of 100 is 28. 0.29 times 100 is a little less than 29, and the fraction is cut off.
 pub(super) fn least_to_most(raws: &[i64]) -> Vec<i64> {
     let least = raws.iter().copied().min().unwrap_or_default();
     let most = raws.iter().copied().max().unwrap_or_default();

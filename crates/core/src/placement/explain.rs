@@ -13,7 +13,7 @@ use super::node::Taint;
 use super::options::Options;
 use super::pod::PodAffinityTerm;
 use super::review::TermReference;
-use super::term::{NAME_FIELD, NodeTerm, PodTerm, TermFault, TermList};
+use super::term::{NAME_FIELD, NodeTerm, PodTerm, TermList, TermMismatch};
 use crate::selector::LabelSelection;
 
 /// A label selector as text; none when it selects nothing.
@@ -25,7 +25,7 @@ pub(super) fn selection_text(selection: &LabelSelection) -> Option<String> {
     }
 }
 
-/// A label as a node has it, or lacks it.
+/// A label of a node, or its absence.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LabelFound<'answer> {
     key: &'answer str,
@@ -46,9 +46,9 @@ impl<'answer> LabelFound<'answer> {
     }
 }
 
-/// What is behind a rejection. Nothing is copied for it: what is made of it may be about thousands of nodes.
+/// The cause of a rejection. It borrows all its parts, because there may be thousands of nodes.
 #[derive(Debug, Default)]
-pub(super) struct Behind<'answer> {
+pub(super) struct RejectionDetails<'answer> {
     pub(super) term: Option<Arc<TermReference>>,
     pub(super) taint: Option<&'answer Taint>,
     pub(super) label: Option<LabelFound<'answer>>,
@@ -104,8 +104,8 @@ pub(super) struct Reporter<'answer> {
     pairs: Vec<(Arc<TermReference>, &'answer str)>,
     /// The explanation of a list without terms.
     no_term: Option<Arc<TermReference>>,
-    node_terms: HashMap<(usize, TermFault), Arc<TermReference>>,
-    enforced: HashMap<Vec<TermFault>, Arc<TermReference>>,
+    node_terms: HashMap<(usize, TermMismatch), Arc<TermReference>>,
+    enforced: HashMap<Vec<TermMismatch>, Arc<TermReference>>,
     /// By number of a carried term and group.
     existing: HashMap<(u32, u32), Arc<TermReference>>,
 }
@@ -129,17 +129,24 @@ impl<'answer> Reporter<'answer> {
         }
     }
 
-    /// What caused the rejection of a node.
-    pub(super) fn behind(&mut self, cause: Cause, name: &'answer str, facts: &'answer NodeFacts) -> Behind<'answer> {
+    /// The cause of the rejection of a node.
+    pub(super) fn details(
+        &mut self,
+        cause: Cause,
+        name: &'answer str,
+        facts: &'answer NodeFacts,
+    ) -> RejectionDetails<'answer> {
         match cause {
-            Cause::Rule => Behind::default(),
-            Cause::Taint(index) => Behind { taint: facts.taints.get(index as usize), ..Behind::default() },
+            Cause::Rule => RejectionDetails::default(),
+            Cause::Taint(index) => {
+                RejectionDetails { taint: facts.taints.get(index as usize), ..RejectionDetails::default() }
+            }
             Cause::Selector(index) => match self.pairs.get(index as usize) {
                 Some((term, key)) => {
                     let label = Some(LabelFound::on_node(facts, key));
-                    Behind { term: Some(Arc::clone(term)), label, ..Behind::default() }
+                    RejectionDetails { term: Some(Arc::clone(term)), label, ..RejectionDetails::default() }
                 }
-                None => Behind::default(),
+                None => RejectionDetails::default(),
             },
             Cause::NodeTerm(index) => self.node_term(index, name, facts),
             Cause::Enforced => self.enforced(name, facts),
@@ -147,52 +154,64 @@ impl<'answer> Reporter<'answer> {
             Cause::AntiAffinity(witness) => {
                 let found = own(&self.anti_affinity, &self.incoming.required_anti_affinity, witness.term, facts);
                 let pod = self.cluster.witness(witness.group, witness.node).map(|entry| &entry.key);
-                Behind { pod, ..found }
+                RejectionDetails { pod, ..found }
             }
             Cause::Existing(witness) => self.existing(witness, facts),
         }
     }
 
-    /// What rejected the node in a required term of node affinity.
-    fn node_term(&mut self, index: Option<u32>, name: &'answer str, facts: &'answer NodeFacts) -> Behind<'answer> {
+    /// The requirement that rejected the node in a required term of node affinity.
+    fn node_term(
+        &mut self,
+        index: Option<u32>,
+        name: &'answer str,
+        facts: &'answer NodeFacts,
+    ) -> RejectionDetails<'answer> {
         let terms = self.incoming.required.as_deref().unwrap_or_default();
         let found = index.and_then(|index| {
             let term = terms.get(index as usize)?;
-            Some((index as usize, term, term.fault(name, &facts.labels)?))
+            Some((index as usize, term, term.mismatch(name, &facts.labels)?))
         });
-        let Some((index, term, fault)) = found else {
+        let Some((index, term, mismatch)) = found else {
             let write = || {
                 let field_path = required_term_path(0).trim_end_matches("[0]").to_owned();
                 reference(field_path, "no term, so no node".to_owned())
             };
-            return Behind { term: Some(Arc::clone(self.no_term.get_or_insert_with(write))), ..Behind::default() };
+            return RejectionDetails {
+                term: Some(Arc::clone(self.no_term.get_or_insert_with(write))),
+                ..RejectionDetails::default()
+            };
         };
-        let write = || reference(required_term_path(index), term.text(fault));
-        let written = self.node_terms.entry((index, fault)).or_insert_with(write);
-        let label = fault_label(term, fault, name, facts);
-        Behind { term: Some(Arc::clone(written)), label, ..Behind::default() }
+        let write = || reference(required_term_path(index), term.text(mismatch));
+        let written = self.node_terms.entry((index, mismatch)).or_insert_with(write);
+        let label = mismatched_label(term, mismatch, name, facts);
+        RejectionDetails { term: Some(Arc::clone(written)), label, ..RejectionDetails::default() }
     }
 
-    /// What rejected the node in the affinity that the configuration adds.
-    fn enforced(&mut self, name: &'answer str, facts: &'answer NodeFacts) -> Behind<'answer> {
+    /// The requirement that rejected the node in the affinity that the scheduler's configuration adds.
+    fn enforced(&mut self, name: &'answer str, facts: &'answer NodeFacts) -> RejectionDetails<'answer> {
         let terms = self.incoming.enforced.as_deref().unwrap_or_default();
-        let faults: Vec<TermFault> = terms.iter().filter_map(|term| term.fault(name, &facts.labels)).collect();
-        let first = terms.first().zip(faults.first());
-        let label = first.and_then(|(term, fault)| fault_label(term, *fault, name, facts));
-        let write = |faults: &Vec<TermFault>| {
-            let texts: Vec<String> = terms.iter().zip(faults).map(|(term, fault)| term.text(*fault)).collect();
+        let mismatches: Vec<TermMismatch> =
+            terms.iter().filter_map(|term| term.mismatch(name, &facts.labels)).collect();
+        let first = terms.first().zip(mismatches.first());
+        let label = first.and_then(|(term, mismatch)| mismatched_label(term, *mismatch, name, facts));
+        let write = |mismatches: &Vec<TermMismatch>| {
+            let texts: Vec<String> =
+                terms.iter().zip(mismatches).map(|(term, mismatch)| term.text(*mismatch)).collect();
             let field_path = "NodeAffinityArgs.addedAffinity".to_owned();
             reference(field_path, texts.join(" or "))
         };
-        let written = self.enforced.entry(faults).or_insert_with_key(write);
-        Behind { term: Some(Arc::clone(written)), label, ..Behind::default() }
+        let written = self.enforced.entry(mismatches).or_insert_with_key(write);
+        RejectionDetails { term: Some(Arc::clone(written)), label, ..RejectionDetails::default() }
     }
 
     /// The existing Pod and its term that reject the incoming Pod.
-    fn existing(&mut self, witness: Witness, facts: &'answer NodeFacts) -> Behind<'answer> {
+    fn existing(&mut self, witness: Witness, facts: &'answer NodeFacts) -> RejectionDetails<'answer> {
         let entry = self.cluster.witness(witness.group, witness.node);
         let pod = entry.map(|entry| &entry.key);
-        let Some(carried) = self.cluster.carried.get(witness.term) else { return Behind { pod, ..Behind::default() } };
+        let Some(carried) = self.cluster.carried.get(witness.term) else {
+            return RejectionDetails { pod, ..RejectionDetails::default() };
+        };
         let term = &carried.carried.term;
         let write = || {
             let list = TermList::RequiredAntiAffinity;
@@ -203,7 +222,7 @@ impl<'answer> Reporter<'answer> {
         };
         let written = self.existing.entry((witness.term, witness.group)).or_insert_with(write);
         let label = Some(LabelFound::on_node(facts, &term.topology_key));
-        Behind { term: Some(Arc::clone(written)), label, pod, ..Behind::default() }
+        RejectionDetails { term: Some(Arc::clone(written)), label, pod, ..RejectionDetails::default() }
     }
 }
 
@@ -213,27 +232,27 @@ fn own<'answer>(
     terms: &'answer [(PodTerm, i32)],
     index: u32,
     facts: &'answer NodeFacts,
-) -> Behind<'answer> {
+) -> RejectionDetails<'answer> {
     let label = terms.get(index as usize).map(|(term, _)| LabelFound::on_node(facts, &term.topology_key));
-    Behind { term: written.get(index as usize).cloned(), label, ..Behind::default() }
+    RejectionDetails { term: written.get(index as usize).cloned(), label, ..RejectionDetails::default() }
 }
 
-/// The label or field that a term did not find on the node.
-fn fault_label<'answer>(
+/// The label that a term did not find on the node.
+fn mismatched_label<'answer>(
     term: &'answer NodeTerm,
-    fault: TermFault,
+    mismatch: TermMismatch,
     name: &'answer str,
     facts: &'answer NodeFacts,
 ) -> Option<LabelFound<'answer>> {
-    match fault {
-        TermFault::Label(_) => term.label_key(fault).map(|key| LabelFound::on_node(facts, key)),
-        TermFault::Field(_) => Some(LabelFound { key: NAME_FIELD, value: Some(name) }),
-        TermFault::Empty | TermFault::Unparsable => None,
+    match mismatch {
+        TermMismatch::Label(_) => term.label_key(mismatch).map(|key| LabelFound::on_node(facts, key)),
+        TermMismatch::Field(_) => Some(LabelFound { key: NAME_FIELD, value: Some(name) }),
+        TermMismatch::Empty | TermMismatch::Unparsable => None,
     }
 }
 
-/// The requirements of a term that come from matchLabelKeys or mismatchLabelKeys, as far as a stored term shows: the key
-/// is in a list, the operator is that list's, and there is one value.
+/// The requirements of a term that were probably merged from matchLabelKeys or mismatchLabelKeys. A stored term shows
+/// only this: the key is in a list, the operator is that list's, and there is one value.
 pub fn derived(term: &PodAffinityTerm) -> Vec<String> {
     let expressions = term.label_selector.iter().flat_map(|selector| &selector.match_expressions);
     let is_derived = |requirement: &&super::pod::Requirement| {
@@ -251,8 +270,8 @@ pub fn derived(term: &PodAffinityTerm) -> Vec<String> {
     expressions.filter(is_derived).map(text).collect()
 }
 
-/// Terms about which kube-scheduler 1.34 to 1.36 decides differently: there a namespaceSelector of the incoming Pod
-/// that only excludes also covers the namespaces that it excludes.
+/// Terms about which kube-scheduler 1.34 to 1.36 decides differently. In those versions, a namespaceSelector of the
+/// incoming Pod that only excludes also covers the namespaces that it excludes.
 pub(super) fn negative_namespace_selectors(incoming: &Incoming, options: &Options) -> Vec<String> {
     if !(34..=36).contains(&options.target_minor) {
         return Vec::new();

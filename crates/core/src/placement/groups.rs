@@ -1,10 +1,11 @@
 //! Groups of pods that are equal to every rule about pods, counted by node. The index counts groups instead of pods.
 //!
-//! A group is a namespace, a set of labels and the pod affinity terms that its pods carry. A hundred and fifty thousand pods
-//! of a few hundred templates are a few thousand groups, so that a selector is tested against groups, and what it
-//! finds is counted from arrays of (node, number of pods). In the worst case (pods that carry their own name as a
-//! label) a group is one pod, and a review costs the pods it matches. Posting lists by label and namespace find candidates.
-//! Nothing is counted by topology domain here: a node's label may change, its slot does not. Terms are [`super::carried`].
+//! A group is a namespace, a set of labels and the pod affinity terms that its pods carry. A hundred and fifty thousand
+//! pods of a few hundred templates are a few thousand groups. A selector is tested against the groups, and its matches
+//! are counted from arrays of (node, number of pods). In the worst case, pods carry their own name as a label. Then a
+//! group is one pod, and a review costs the pods that it matches. Posting lists by label and namespace find candidates.
+//! Nothing is counted by topology domain here: a node's label may change, its slot does not. Terms are
+//! [`super::carried`].
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use super::labels::PackedLabels;
 use super::term::PodTerm;
 use crate::selector::{LabelSelection, TestedValues};
 
-/// What the pods of a group have in common.
+/// The properties that the pods of a group share.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PodGroupKey {
     pub(super) namespace: Arc<str>,
@@ -29,8 +30,8 @@ pub(super) struct PodGroupKey {
 /// A slot of a node, and how many pods of a group run there.
 pub(super) type NodePodCount = (u32, u32);
 
-/// The places of a group, sorted by slot. Thousands of groups are one pod, as those of StatefulSets: it is stored inline, so that a
-/// term which selects all of them reads one piece of memory and not three for each.
+/// The places of a group, sorted by slot. Thousands of groups are a single pod, as those of StatefulSets. A single pod
+/// is stored inline: a term that selects all such groups then reads one piece of memory for each, not three.
 #[derive(Clone, Debug)]
 enum NodePodCounts {
     One(NodePodCount),
@@ -61,7 +62,7 @@ struct LabelPostings {
     values: HashMap<Arc<str>, Arc<RoaringBitmap>>,
 }
 
-/// Where the pods of groups run: finds the neighbour of what it found last without going through the tree again.
+/// Reads the nodes of groups. It finds the group next to the last one without another walk through the tree.
 pub(super) struct PodCountReader<'groups> {
     entries: Focus<'groups, Option<PodGroup>, DefaultSharedPtr>,
 }
@@ -101,7 +102,7 @@ impl Coverage {
     }
 }
 
-/// What became of a group when a pod left or joined it.
+/// The change of a group when a pod leaves or joins it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Membership {
     /// The group existed before and exists now.
@@ -210,7 +211,7 @@ impl PodGroups {
         }
         for (label, value) in key.labels.iter() {
             let label: Arc<str> =
-                self.labels.get_key_value(label).map_or_else(|| label.into(), |(held, _)| Arc::clone(held));
+                self.labels.get_key_value(label).map_or_else(|| label.into(), |(key, _)| Arc::clone(key));
             let postings = self.labels.entry(Arc::clone(&label)).or_default();
             change(Arc::make_mut(&mut postings.present));
             let set = postings.values.entry(value.into()).or_default();
@@ -226,8 +227,8 @@ impl PodGroups {
 
     /// The groups whose pods a term selects, in the order of their numbers.
     ///
-    /// Sets are cut with sets, so that a selector that finds nearly everything costs what its answer costs and no look at each group's
-    /// labels.
+    /// Whole sets are intersected. A selector that matches nearly all groups therefore costs its result, not a test of
+    /// each group's labels.
     pub(super) fn matching(&self, term: &PodTerm, coverage: &Coverage) -> Vec<u32> {
         let requirements = match &term.selection {
             LabelSelection::Nothing => return Vec::new(),

@@ -24,13 +24,13 @@ pub(super) struct Incoming {
     pub(super) required: Option<Vec<NodeTerm>>,
     /// Required by the scheduler's configuration.
     pub(super) enforced: Option<Vec<NodeTerm>>,
-    /// Weights and terms; those that add nothing are left out.
+    /// Weights and terms, without those that add nothing.
     pub(super) preferred: Vec<(i64, NodeTerm)>,
     /// The preferences that the scheduler's configuration adds.
     pub(super) added_preferred: Vec<(i64, NodeTerm)>,
     /// Whether there is a list of preferences at all: without it the plugin gives no scores.
     pub(super) prefers_nodes: bool,
-    /// With it the scheduler's cycle fails when it comes to scores.
+    /// A preference that cannot be parsed: the scheduler's cycle fails when it computes scores.
     pub(super) unparsable_preference: Option<Unparsable>,
     pub(super) required_affinity: Vec<(PodTerm, i32)>,
     pub(super) required_anti_affinity: Vec<(PodTerm, i32)>,

@@ -1,7 +1,7 @@
 //! Running pods: those that could not be placed on their nodes now, evictions and their times, and users of label keys.
 //!
 //! Node affinity and pod affinity never evict ("IgnoredDuringExecution"); only NoExecute taints do. A Pod that could
-//! not be placed again continues to run, and that is worth knowing before it restarts.
+//! not be placed again continues to run; users should learn this before it restarts.
 
 use super::answer::PlacementResult;
 use super::cluster::ClusterIndex;
@@ -16,9 +16,9 @@ use super::toleration::{Eviction, NO_EXECUTE, eviction};
 pub struct Resident {
     /// The Pod.
     pub pod: PodReference,
-    /// Why it could not be placed there now; empty if it could, or if it is over and is placed no more.
+    /// Why it could not be placed there now; empty if it could, or if it has terminated.
     pub rejections: Vec<RejectionReport>,
-    /// What the node's NoExecute taints do to it.
+    /// The eviction that the node's NoExecute taints cause.
     pub eviction: Eviction,
     /// For an eviction after some time: when the taints that limit it were added, if they have a time, RFC 3339. The
     /// controller's clock starts when it first sees the Pod and the taint, so this is an estimate.

@@ -1,16 +1,18 @@
-//! Where a Pod may run, and why not elsewhere: kube-scheduler's rules over an index of nodes and Pods.
+//! The nodes where a Pod may run, and why not the others: kube-scheduler's rules over an index of nodes and Pods.
 //!
-//! Map: [`pod`] and [`node`] are the objects as far as they matter; [`cluster`] is the indexed snapshot, made of `groups`
-//! (pods that look alike, counted by node), `carried` (terms of existing pods), `topology` and `pool`; `incoming` is the pod to
-//! place, `domains` its matches in each topology domain, `evaluate` the rules in the scheduler's order; [`answer`]
-//! is the result, [`reason`] its codes and messages, `explain` their explanations, [`review`] the documents, `text` their JSON.
-//! [`toleration`] is taints against tolerations and evictions, [`condition`] where taints come from, [`options`] what
-//! differs between clusters, read by [`config`] from the scheduler's own configuration. A Pod that does not exist yet comes
-//! from a [`workload`] or a manifest and goes through [`admission`] and [`validate`] first ([`unknown`] are fields that the API
-//! does not have, [`warning`] the warnings about them); [`question`] combines all of that for one review. [`misplaced`] is about running pods.
+//! Map: [`pod`] and [`node`] have the fields of the objects that the rules use. [`cluster`] is the indexed snapshot,
+//! made of `groups` (equal pods, counted by node), `carried` (terms of existing pods), `topology` and `pool`.
+//! `incoming` is the pod to place, `domains` its matches in each topology domain, and `evaluate` the rules in the
+//! scheduler's order. [`answer`] is the result, [`reason`] its codes and messages, `explain` their explanations,
+//! [`review`] the documents, and `text` their JSON. [`toleration`] matches taints with tolerations and computes
+//! evictions; [`condition`] has the origins of taints. [`options`] are the settings that differ between clusters;
+//! [`config`] reads them from the scheduler's own configuration. A Pod that does not exist yet comes from a
+//! [`workload`] or a manifest, and goes through [`admission`] and [`validate`] first. [`unknown`] finds fields that the
+//! API does not have, and [`warning`] has the warnings. [`question`] combines all of this for one review. [`misplaced`]
+//! is about running pods.
 //!
-//! Resources, ports, volumes, topology spread, resource claims and preemption are other plugins: every answer states that they were not
-//! evaluated. This module takes bytes and documents; it knows no store, no HTTP and no clock.
+//! Resources, ports, volumes, topology spread, resource claims and preemption are other plugins: every result states
+//! that they were not evaluated. This module takes bytes and documents; it does not depend on stores, HTTP or a clock.
 
 pub mod admission;
 pub mod answer;

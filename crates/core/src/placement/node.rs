@@ -37,7 +37,7 @@ pub struct NodeSpec {
     pub taints: Vec<Taint>,
 }
 
-/// What repels pods from a Node.
+/// A taint of a Node: it repels pods that do not tolerate it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Taint {

@@ -45,7 +45,7 @@ impl Plugin {
     }
 }
 
-/// What a node's total score counts a plugin's normalized score with; 0 leaves it out.
+/// The factors of the plugins' normalized scores in a node's total score; 0 leaves a plugin out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weights {
     /// The weight of TaintToleration.
@@ -56,7 +56,7 @@ pub struct Weights {
     pub inter_pod_affinity: i64,
 }
 
-/// What differs between clusters.
+/// The settings that differ between clusters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Plugins whose filters the scheduler does not run.
@@ -75,7 +75,7 @@ pub struct Options {
     pub toleration_comparison: bool,
     /// The admission plugin LimitPodHardAntiAffinityTopology: required anti-affinity only by hostname.
     pub limit_hard_anti_affinity_topology: bool,
-    /// The minor version of Kubernetes 1.x whose behaviour is meant.
+    /// The minor version of Kubernetes 1.x whose behaviour is computed.
     pub target_minor: u32,
     /// kube-apiserver's --default-not-ready-toleration-seconds.
     pub default_not_ready_toleration_seconds: i64,

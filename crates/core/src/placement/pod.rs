@@ -1,14 +1,14 @@
 //! Pods as far as placement reads them: the fields of the Kubernetes API that decide where a Pod may run.
 //!
-//! These are documents, not decisions: operators and effects stay texts, because an unknown one has a meaning of its own
-//! (a term with it matches nothing) and a rejection quotes it. Null reads as absent, as Go decodes it, and everything
-//! else in a Pod is skipped. [`super::term`] matches selectors, [`super::validate`] validates a Pod.
+//! These are documents, not decisions. Operators and effects stay texts, because an unknown one has a meaning of its
+//! own (a term with it matches nothing), and a rejection quotes it. Null reads as absent, as Go decodes it, and
+//! everything else in a Pod is skipped. [`super::term`] matches selectors, [`super::validate`] validates a Pod.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What cannot be read as the object it should be.
+/// An object that cannot be read as its kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot read the {kind}: {message}")]
 pub struct ReadError {
@@ -55,7 +55,7 @@ pub struct Metadata {
     /// Empty for Nodes and Namespaces.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Empty for what does not exist yet.
+    /// Empty for an object that does not exist yet.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "String::is_empty")]
     pub uid: String,
     /// The labels.
@@ -76,7 +76,7 @@ pub struct PodSpec {
     /// Affinity to nodes and pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub affinity: Option<Affinity>,
-    /// Taints that do not count.
+    /// The taints that the Pod tolerates.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<Toleration>,
     /// While there is one the scheduler does not try the Pod.
@@ -99,7 +99,7 @@ pub struct PodStatus {
     pub phase: String,
 }
 
-/// Something that must go before a Pod is tried.
+/// A gate that must be removed before the scheduler tries the Pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SchedulingGate {
@@ -118,7 +118,7 @@ pub struct Toleration {
     /// `Equal` (also when empty), `Exists`, `Gt` or `Lt`.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "String::is_empty")]
     pub operator: String,
-    /// What the taint's value is compared with.
+    /// The value that the taint's value is compared with.
     #[serde(deserialize_with = "null_as_default", skip_serializing_if = "String::is_empty")]
     pub value: String,
     /// Empty for every effect.
@@ -200,7 +200,7 @@ pub struct Requirement {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PreferredSchedulingTerm {
-    /// What a matching node gains, 1 to 100.
+    /// The weight that a matching node gains, 1 to 100.
     #[serde(deserialize_with = "null_as_default")]
     pub weight: i32,
     /// The preferred nodes.
@@ -256,7 +256,7 @@ pub struct PodAffinityTerm {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WeightedPodAffinityTerm {
-    /// What each matching pod in the domain of a node adds or takes, 1 to 100.
+    /// The weight that each matching pod in the domain of a node adds or subtracts, 1 to 100.
     #[serde(deserialize_with = "null_as_default")]
     pub weight: i32,
     /// The preferred Pods and domains.

@@ -1,4 +1,4 @@
-//! Values that many pods have in common, each stored once: labels, tolerations, affinity.
+//! Values that many pods share, each stored once: labels, tolerations, affinity.
 //!
 //! A value stays as long as a pod uses it. The pool counts its users itself, because clones of the index hold references too.
 
@@ -10,39 +10,39 @@ use imbl::HashMap;
 /// The values, each with how many share it.
 #[derive(Clone, Debug)]
 pub(super) struct Pool<T: Eq + Hash> {
-    held: HashMap<Arc<T>, u32>,
+    values: HashMap<Arc<T>, u32>,
 }
 
 impl<T: Eq + Hash> Default for Pool<T> {
     fn default() -> Pool<T> {
-        Pool { held: HashMap::new() }
+        Pool { values: HashMap::new() }
     }
 }
 
 impl<T: Eq + Hash> Pool<T> {
     /// The shared copy of a value, which is added if it is new.
     pub(super) fn share(&mut self, value: T) -> Arc<T> {
-        if let Some((held, _)) = self.held.get_key_value(&value) {
-            let held = Arc::clone(held);
-            self.held.entry(Arc::clone(&held)).and_modify(|count| *count += 1);
-            return held;
+        if let Some((shared, _)) = self.values.get_key_value(&value) {
+            let shared = Arc::clone(shared);
+            self.values.entry(Arc::clone(&shared)).and_modify(|count| *count += 1);
+            return shared;
         }
         let value = Arc::new(value);
-        self.held.insert(Arc::clone(&value), 1);
+        self.values.insert(Arc::clone(&value), 1);
         value
     }
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.held.len()
+        self.values.len()
     }
 
-    /// Gives up one use of a shared value.
+    /// Releases one use of a shared value, and removes the value after its last use.
     pub(super) fn release(&mut self, value: &Arc<T>) {
-        match self.held.get_mut(&**value) {
+        match self.values.get_mut(&**value) {
             Some(count) if *count > 1 => *count -= 1,
             _ => {
-                self.held.remove(&**value);
+                self.values.remove(&**value);
             }
         }
     }

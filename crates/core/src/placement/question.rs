@@ -21,7 +21,7 @@ use crate::selector::{FieldError, FieldErrorType};
 /// Most premises of each kind, and most names of nodes: a review is one request.
 pub const MAX_PREMISES: usize = 1_000;
 
-/// The input of a review besides itself.
+/// The objects that a review refers to, fetched by the caller.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fetched<'caller> {
     /// The Pod of the `podRef`.
@@ -30,10 +30,10 @@ pub struct Fetched<'caller> {
     pub runtime: Option<&'caller RuntimeScheduling>,
 }
 
-/// An answer and what an API server would have warned about.
+/// A result, and the warnings that an API server would have returned.
 #[derive(Debug)]
 pub struct Reviewed {
-    /// The answer.
+    /// The result.
     pub answer: PlacementResult,
     /// Warnings about the Pod or the workload as it was sent, with paths in it: unknown fields, deprecated labels, null selectors.
     pub warnings: Vec<Warning>,
@@ -59,7 +59,7 @@ impl PlacementReviewSpec {
         let mut warnings = Vec::new();
         let pod = match (&self.pod, &self.template) {
             (Some(document), _) => {
-                warnings.extend(checked(self.misfits())?);
+                warnings.extend(checked(self.shape_errors())?);
                 let pod = read_pod(document)?;
                 warnings.extend(validate::warnings(&pod.spec, "spec"));
                 let missing = validate::containers(document.pointer("/spec/containers"), "spec.containers");
@@ -72,7 +72,7 @@ impl PlacementReviewSpec {
                 }
             }
             (None, Some(document)) => {
-                warnings.extend(checked(self.misfits())?);
+                warnings.extend(checked(self.shape_errors())?);
                 let workload = Workload::read(document)
                     .map_err(|error| AdmissionError::Invalid(vec![invalid("spec.template", &error.to_string())]))?;
                 let path = workload.template_path;
@@ -106,8 +106,8 @@ impl PlacementReviewSpec {
     }
 
     /// Compares the Pod or the workload with its shape; paths are within it. [`PlacementReviewSpec::answer`] rejects it
-    /// or warns of it too; this function reports it whether or not there is a result.
-    pub fn misfits(&self) -> PodShapeErrors {
+    /// or warns of it too; this function reports it even if there is no result.
+    pub fn shape_errors(&self) -> PodShapeErrors {
         match (&self.pod, &self.template) {
             (Some(pod), _) => of_pod(pod),
             (None, Some(workload)) => of_workload(workload),
@@ -188,8 +188,12 @@ impl PlacementReviewSpec {
 }
 
 /// The warnings about fields that do not exist; an error for values of another shape.
-fn checked(misfits: PodShapeErrors) -> Result<Vec<Warning>, AdmissionError> {
-    if misfits.misshapen.is_empty() { Ok(misfits.unknown) } else { Err(AdmissionError::Invalid(misfits.misshapen)) }
+fn checked(shape_errors: PodShapeErrors) -> Result<Vec<Warning>, AdmissionError> {
+    if shape_errors.misshapen.is_empty() {
+        Ok(shape_errors.unknown)
+    } else {
+        Err(AdmissionError::Invalid(shape_errors.misshapen))
+    }
 }
 
 /// Sorts errors: those of metadata first, then those of containers, then the others of the spec.
@@ -222,7 +226,7 @@ fn apply(cluster: &ClusterIndex, what_if: &WhatIf) -> ClusterIndex {
     for premise in &what_if.taints {
         let taint = taint_of(premise);
         cluster.change_node(&premise.node, |_, taints| {
-            taints.retain(|held| held.key != taint.key || held.effect != taint.effect);
+            taints.retain(|existing| existing.key != taint.key || existing.effect != taint.effect);
             taints.push(taint);
         });
     }

@@ -21,7 +21,7 @@ impl RejectionKind {
     }
 }
 
-/// A rule that rejected a node, in the order in which the scheduler comes upon them.
+/// A rule that rejected a node, in the order in which the scheduler applies them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RejectionReason {
     /// The pod has scheduling gates and is not tried at all.

@@ -1,9 +1,9 @@
 //! PlacementReview as a document: request and result, in `view.fieldcache.dev/v1alpha1`.
 //!
-//! Created and answered in one request like a SubjectAccessReview, never stored. The Pod and the template stay as the client
-//! sent them, so that the response has them whole. [`super::answer`] fills the fields; [`super::question`] makes
-//! a Pod and a cluster of a request. The server writes many of these documents and a client reads one at a time:
-//! constants are borrowed for writing and owned after reading, and missing members are empty.
+//! Created and answered in one request like a SubjectAccessReview, never stored. The Pod and the template stay as the
+//! client sent them, so that the response has them whole. [`super::answer`] fills the fields; [`super::question`]
+//! derives a Pod and a cluster from a request. The server writes many of these documents, and a client reads one at a
+//! time. Constants are therefore borrowed for writing and owned after reading; missing members are empty.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub const API_VERSION: &str = "view.fieldcache.dev/v1alpha1";
 /// The kind.
 pub const KIND: &str = "PlacementReview";
 
-/// A question and, once answered, its answer.
+/// A request and, in the response, its result.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementReview {
@@ -27,30 +27,30 @@ pub struct PlacementReview {
     /// The metadata of the request.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub metadata: Value,
-    /// The question.
+    /// The Pod to evaluate, and the premises.
     pub spec: PlacementReviewSpec,
     /// The result. It is ignored in a request, because the response has a new one, and read in a response.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub status: Option<PlacementReviewStatus>,
 }
 
-/// The question: exactly one of `pod`, `template`, `podRef`.
+/// The Pod to evaluate: exactly one of `pod`, `template`, `podRef`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementReviewSpec {
     /// A Pod that does not exist yet: it goes through the API server's defaulting and admission first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod: Option<Value>,
-    /// A Deployment, ReplicaSet, StatefulSet, DaemonSet or Job with its metadata and spec: the next pod of it is meant.
+    /// A Deployment, ReplicaSet, StatefulSet, DaemonSet or Job with its metadata and spec: its next pod is evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<Value>,
-    /// A Pod that is stored: it is taken as it is.
+    /// A stored Pod, evaluated as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_ref: Option<PodReference>,
     /// The nodes that the result lists; empty: all. The counts are about all nodes in any case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_names: Vec<String>,
-    /// What should be different from what is.
+    /// Assumed differences from the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what_if: Option<WhatIf>,
 }
@@ -64,7 +64,7 @@ pub struct PodReference {
     pub name: String,
 }
 
-/// Premises that do not hold.
+/// Assumed differences from the cluster: the review is evaluated as if they were true.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WhatIf {
@@ -74,7 +74,7 @@ pub struct WhatIf {
     /// Labels that nodes would have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<NodeLabel>,
-    /// Pods that would not be there.
+    /// Pods that would not exist.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub without_pods: Vec<PodReference>,
 }
@@ -105,13 +105,13 @@ pub struct NodeLabel {
     pub value: String,
 }
 
-/// The answer.
+/// The result of the review.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PlacementReviewStatus {
     /// The versions of the stores.
     pub resource_versions: ResourceVersions,
-    /// How long ago it was known to be current, in seconds; absent where that is not known.
+    /// The time since the state was known to be current, in seconds; absent where that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub age_seconds: Option<i64>,
     /// How many nodes the pod fits.
@@ -167,7 +167,8 @@ pub struct TermReport {
     /// The label selector that was evaluated, merged keys included; absent when it is null and selects nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<String>,
-    /// Requirements that come from matchLabelKeys and mismatchLabelKeys, as far as known.
+    /// Requirements that were probably merged from matchLabelKeys and mismatchLabelKeys; a stored Pod does not show
+    /// this with certainty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub derived: Vec<String>,
     /// The namespaces that it covers by name.
@@ -178,7 +179,7 @@ pub struct TermReport {
     pub namespace_selector: Option<String>,
     /// The node label that makes the domains.
     pub topology_key: String,
-    /// How many pods on known nodes it selects.
+    /// The number of pods that it selects on nodes that exist.
     pub matching_pods: u64,
     /// Some of them, as namespace/name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -247,6 +248,6 @@ pub struct ScoreReport {
     pub raw: i64,
     /// 0 to 100, over the nodes that fit.
     pub normalized: i64,
-    /// What it counts with in the total.
+    /// Its factor in the total.
     pub weight: i64,
 }

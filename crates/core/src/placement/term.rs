@@ -1,8 +1,8 @@
 //! Terms ready to be matched: label selectors, node selector terms, pod affinity terms.
 //!
-//! Reading a term may fail even in a stored Pod, and what that means differs: a node selector term that cannot be parsed
-//! matches no node while the others still count, one such pod affinity term makes its whole list void. [`super::evaluate`]
-//! applies the terms to pods and nodes; [`super::validate`] has the messages of validation.
+//! Parsing a term may fail even in a stored Pod, and the consequence differs. A node selector term that cannot be
+//! parsed matches no node, while the others still count. One such pod affinity term makes its whole list void.
+//! [`super::evaluate`] applies the terms to pods and nodes; [`super::validate`] has the messages of validation.
 //! Sources: component-helpers `scheduling/corev1/nodeaffinity`, kube-scheduler `framework/types.go`, apimachinery
 //! `labels.NewRequirement`.
 
@@ -132,9 +132,9 @@ pub(super) enum NodeTerm {
     Parsed { labels: Vec<LabelRequirement>, fields: Vec<NodeFieldRequirement> },
 }
 
-/// Why a node selector term does not match a node.
+/// The requirement of a node selector term that a node does not satisfy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum TermFault {
+pub(super) enum TermMismatch {
     Empty,
     Unparsable,
     /// The requirement on a label, by its position.
@@ -193,36 +193,36 @@ impl NodeTerm {
     }
 
     /// The first requirement that does not match; `None` if all match.
-    pub(super) fn fault(&self, name: &str, node_labels: &PackedLabels) -> Option<TermFault> {
+    pub(super) fn mismatch(&self, name: &str, node_labels: &PackedLabels) -> Option<TermMismatch> {
         match self {
-            NodeTerm::Empty => Some(TermFault::Empty),
-            NodeTerm::Unparsable(_) => Some(TermFault::Unparsable),
+            NodeTerm::Empty => Some(TermMismatch::Empty),
+            NodeTerm::Unparsable(_) => Some(TermMismatch::Unparsable),
             NodeTerm::Parsed { labels, fields } => {
                 let label = labels.iter().position(|label| !label.matches(node_labels.get(&label.key)));
-                let field = || fields.iter().position(|field| !field.holds(name)).map(TermFault::Field);
-                label.map(TermFault::Label).or_else(field)
+                let field = || fields.iter().position(|field| !field.holds(name)).map(TermMismatch::Field);
+                label.map(TermMismatch::Label).or_else(field)
             }
         }
     }
 
-    /// The consequence of an error in this term, for users.
-    pub(super) fn text(&self, fault: TermFault) -> String {
-        match (self, fault) {
+    /// A requirement of this term as text, for users.
+    pub(super) fn text(&self, mismatch: TermMismatch) -> String {
+        match (self, mismatch) {
             (NodeTerm::Unparsable(fault), _) => format!("a term that cannot be parsed matches no node: {fault}"),
-            (NodeTerm::Parsed { labels, .. }, TermFault::Label(position)) => {
+            (NodeTerm::Parsed { labels, .. }, TermMismatch::Label(position)) => {
                 labels.get(position).map(ToString::to_string).unwrap_or_default()
             }
-            (NodeTerm::Parsed { fields, .. }, TermFault::Field(position)) => {
+            (NodeTerm::Parsed { fields, .. }, TermMismatch::Field(position)) => {
                 fields.get(position).map(ToString::to_string).unwrap_or_default()
             }
             _ => "an empty term matches no node".to_owned(),
         }
     }
 
-    /// The key of the label that a fault is about.
-    pub(super) fn label_key(&self, fault: TermFault) -> Option<&str> {
-        match (self, fault) {
-            (NodeTerm::Parsed { labels, .. }, TermFault::Label(position)) => {
+    /// The key of the label that did not match; `None` for a field.
+    pub(super) fn label_key(&self, mismatch: TermMismatch) -> Option<&str> {
+        match (self, mismatch) {
+            (NodeTerm::Parsed { labels, .. }, TermMismatch::Label(position)) => {
                 labels.get(position).map(|label| label.key.as_str())
             }
             _ => None,
@@ -242,7 +242,7 @@ impl fmt::Display for NodeFieldRequirement {
 pub(super) enum Narrowing {
     /// Some term names no node: all are candidates.
     All,
-    /// Only these, known or not.
+    /// Only these, whether or not the nodes exist.
     Names(BTreeSet<String>),
     /// The names contradict each other: the cycle ends.
     Conflict,
@@ -296,8 +296,9 @@ impl PodTerm {
         })
     }
 
-    /// Whether a term of an existing pod covers a namespace with these labels. One that has no object counts as one without
-    /// labels here; what a term of the incoming pod covers is looked up among the namespaces that there are.
+    /// Whether a term of an existing pod covers a namespace with these labels. A namespace without an object counts as
+    /// one without labels here. The namespaces that a term of the incoming pod covers are looked up among existing
+    /// ones.
     pub(super) fn covers(&self, namespace: &str, labels: &PackedLabels) -> bool {
         let by_label = || selects(&self.namespace_selection, labels);
         self.namespaces.binary_search_by(|candidate| candidate.as_str().cmp(namespace)).is_ok() || by_label()
@@ -321,7 +322,7 @@ pub enum TermList {
 /// object, some 8,500 terms; each is compared with all groups of Pods or all nodes. Pods in clusters have a handful.
 pub const MOST_TERMS: usize = 256;
 
-/// The error for a Pod with too many terms; `None`: it has few enough.
+/// The error for a Pod with more than [`MOST_TERMS`] terms; `None` if it has fewer.
 pub fn too_many_terms(spec: &pod::PodSpec) -> Option<String> {
     let of_nodes = spec.required_node_affinity().map_or(0, |required| required.node_selector_terms.len());
     let of_pods: usize = TermList::ALL.iter().map(|list| list.written(spec).len()).sum();
@@ -369,8 +370,7 @@ impl TermList {
 
     /// Parses the terms of a Pod, with their weights.
     ///
-    /// # Errors
-    /// The first that cannot be parsed: the scheduler then knows none of the list.
+    /// # Errors The first term that cannot be parsed: the scheduler then ignores the whole list.
     pub(super) fn parse(self, pod: &pod::Pod) -> Result<Vec<(PodTerm, i32)>, Unparsable> {
         let written = self.written(&pod.spec).into_iter().enumerate();
         written

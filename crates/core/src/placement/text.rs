@@ -1,9 +1,9 @@
 //! A review with its reports of nodes as JSON text, written without building the reports first.
 //!
-//! The text equals that of the documents, byte by byte; a property test checks it. It has its own code because a list of
-//! five thousand nodes is megabytes of text with few different parts: the common part of rejections
-//! (plugin, reason, message and term) is written once and copied, without values in between. Reports for
-//! tables come from [`super::answer`].
+//! The text equals that of the documents, byte by byte; a property test checks it. It has its own code because a list
+//! of five thousand nodes is megabytes of text with few different parts. The common part of rejections (plugin, reason,
+//! message and term) is written once and copied, without values in between. Reports for tables come from
+//! [`super::answer`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,10 +15,10 @@ use super::explain::Reporter;
 use super::reason::RejectionReason;
 use super::review::{PlacementReview, TermReference};
 
-/// How the text of a review without reports ends: what follows `nodes` closes it, its status and the review.
+/// The end of the text of a review without reports. The brackets after `nodes` close it, the status and the review.
 const END: &[u8] = b"\"nodes\":[]}}";
 
-/// About what a node takes.
+/// The approximate length of a node's report, in bytes.
 const BYTES_OF_A_NODE: usize = 320;
 
 impl PlacementResult {
@@ -126,7 +126,7 @@ impl<'answer> Writer<'answer> {
 
     /// Writes a rejection.
     fn rejection(&mut self, verdict: &NodeVerdict, rejection: &NodeRejection) -> Result<(), serde_json::Error> {
-        let behind = self.answer.behind(verdict, rejection, &mut self.reporter);
+        let behind = self.answer.details(verdict, rejection, &mut self.reporter);
         self.beginning(verdict, rejection, behind.term)?;
         if let Some(taint) = behind.taint {
             self.raw(",\"taint\":");

@@ -50,7 +50,7 @@ pub fn is_tolerated(tolerations: &[Toleration], taint: &Taint, comparison: bool)
 }
 
 /// Whether a taint rejects a new pod that does not tolerate it.
-pub fn keeps_away(taint: &Taint) -> bool {
+pub fn rejects_new_pods(taint: &Taint) -> bool {
     taint.effect == NO_SCHEDULE || taint.effect == NO_EXECUTE
 }
 
@@ -66,7 +66,7 @@ pub enum Eviction {
     After(i64),
 }
 
-/// What the taints of its node do to a running pod.
+/// The eviction of a running pod by the taints of its node.
 ///
 /// For each taint the first toleration in the pod's order that covers it decides, also when a later one has no limit.
 pub fn eviction(taints: &[Taint], tolerations: &[Toleration], comparison: bool) -> Eviction {

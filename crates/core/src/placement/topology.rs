@@ -50,24 +50,25 @@ impl Topology {
 /// Most keys that are cached: few are in use, and a made-up key of a client must not take memory.
 const MAX_KEYS: usize = 64;
 
-/// What was made for one state of the nodes.
+/// Caches for one state of the nodes: domains by key, keys of labels, and ranks of names.
 #[derive(Debug, Default)]
 pub(super) struct Topologies {
     made: Mutex<HashMap<Box<str>, Arc<Topology>>>,
     /// Keys of all labels of nodes.
     keys: OnceLock<HashSet<Box<str>>>,
-    /// By slot of a node: how many nodes have a lesser name. Thousands of names are long to sort for every report.
+    /// By slot of a node: how many nodes have a lesser name. Sorting thousands of names for every report would take
+    /// long.
     name_ranks: OnceLock<Vec<u32>>,
 }
 
 impl Topologies {
     /// The topology of a key, which is created if needed.
     pub(super) fn get(&self, key: &str, make: impl FnOnce() -> Topology) -> Arc<Topology> {
-        // Nothing can be half-done in the map, so that a poisoned lock is as good as another.
+        // Every change of the map is complete, so a poisoned lock can be used.
         if let Some(topology) = self.made.lock().unwrap_or_else(PoisonError::into_inner).get(key) {
             return Arc::clone(topology);
         }
-        // Made outside of the lock: two readers may make the same, which is better than that one waits.
+        // Computed outside of the lock: two readers may compute the same, which is better than that one waits.
         let topology = Arc::new(make());
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if made.len() < MAX_KEYS {

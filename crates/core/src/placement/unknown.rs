@@ -2,11 +2,11 @@
 //!
 //! Users misspell fields, and copy them from proposals: requiredDuringSchedulingRequiredDuringExecution was never
 //! built, matchLabelSelector became matchLabelKeys. A dropped field changes where a Pod may run, so ignoring it
-//! silently would answer another question. The members are those of `core/v1`, `apps/v1`, `batch/v1` and ObjectMeta
-//! from Kubernetes 1.31 to 1.37 together: whether a cluster is too old for a valid field is not checked here.
+//! silently would evaluate another Pod. The members are those of `core/v1`, `apps/v1`, `batch/v1` and ObjectMeta from
+//! Kubernetes 1.31 to 1.37 together. Whether a cluster is too old for a valid field is not checked here.
 //!
-//! The check descends into fields that decide on placement. Of all others (containers, volumes, update strategies,
-//! the status) only the name is known: they decide on no result, and a real create validates them.
+//! The check descends into fields that decide on placement. Of all others (containers, volumes, update strategies, the
+//! status), only the name is checked: they affect no result, and a real create validates them.
 
 use serde_json::Value;
 
@@ -21,11 +21,11 @@ const MOST: usize = 100;
 /// The shape of a document: which members an object may have, and what they are.
 #[derive(Clone, Copy)]
 enum Shape {
-    /// Anything: not looked into.
+    /// Any value; its content is not checked.
     Any,
     /// A list of these.
     List(&'static Shape),
-    /// An object with these members; those that are only named are not looked into.
+    /// An object with these members; the content of those that are only named is not checked.
     Object(&'static [(&'static str, Shape)], &'static [&'static str]),
 }
 
@@ -90,7 +90,7 @@ const POD_SPEC: Shape = Shape::Object(
         ("containers", Shape::List(&Shape::Any)),
     ],
     &[
-        // Labels and their values: any name is right.
+        // Labels and their values: any name is valid.
         "nodeSelector",
         "activeDeadlineSeconds",
         "automountServiceAccountToken",
@@ -209,7 +209,7 @@ macro_rules! workload {
     };
 }
 
-/// What does not have the shape of its kind.
+/// The parts of a document that do not have the shape of its kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodShapeErrors {
     /// Fields that do not exist, with paths in the document.
@@ -221,10 +221,10 @@ pub struct PodShapeErrors {
 
 /// Checks the shape of a Pod.
 pub(super) fn of_pod(document: &Value) -> PodShapeErrors {
-    misfits(document, POD)
+    shape_errors(document, POD)
 }
 
-/// Checks the shape of a workload. A kind without Pod template has no known shape.
+/// Checks the shape of a workload. A kind without a Pod template has no shape here.
 pub(super) fn of_workload(document: &Value) -> PodShapeErrors {
     let shape = match document.get("kind").and_then(Value::as_str).unwrap_or_default() {
         "Deployment" => workload!(DEPLOYMENT_SPEC),
@@ -237,11 +237,11 @@ pub(super) fn of_workload(document: &Value) -> PodShapeErrors {
         "PodTemplate" => Shape::Object(&[("metadata", METADATA), ("template", TEMPLATE)], &["apiVersion", "kind"]),
         _ => Shape::Any,
     };
-    misfits(document, shape)
+    shape_errors(document, shape)
 }
 
 /// Compares a document with a shape.
-fn misfits(document: &Value, shape: Shape) -> PodShapeErrors {
+fn shape_errors(document: &Value, shape: Shape) -> PodShapeErrors {
     let mut found = PodShapeErrors::default();
     walk(document, shape, "", &mut found);
     found
@@ -280,7 +280,7 @@ fn walk(value: &Value, shape: Shape, path: &str, found: &mut PodShapeErrors) {
     }
 }
 
-/// What a field of the KEP's proposal is called now.
+/// The current name of a field from the KEP's proposal, in brackets; empty for other names.
 fn hint(name: &str) -> &'static str {
     match name {
         "requiredDuringSchedulingRequiredDuringExecution" => {

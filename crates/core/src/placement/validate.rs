@@ -1,9 +1,10 @@
 //! An API server's validation of the parts of a Pod that matter for placement, with its messages and warnings.
 //!
-//! After `ValidatePodSpec` and `ValidatePodCreate` of `pkg/apis/core/validation`, in their order, for new objects. Fields that
-//! have nothing to do with placement are not validated, except that there are containers, with names and images ([`containers`]): a document
-//! without them is not yet a Pod, or its `containers` are misspelt. A Pod is validated with its label keys merged ([`super::admission`]), a pod
-//! template as it is: that is why an API server accepts a Deployment whose pods it rejects.
+//! After `ValidatePodSpec` and `ValidatePodCreate` of `pkg/apis/core/validation`, in their order, for new objects.
+//! Fields without influence on placement are not validated, with one exception: there must be containers, with names
+//! and images ([`containers`]). A document without them is not yet a Pod, or its `containers` are misspelt. A Pod is
+//! validated with its label keys merged ([`super::admission`]), a pod template as it is. That is why an API server
+//! accepts a Deployment whose pods it rejects.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -23,7 +24,8 @@ use crate::selector::syntax::{dns_label_faults, dns_subdomain_faults, label_key_
 use crate::selector::wire::label_selector;
 use crate::selector::{FieldError, FieldErrorType};
 
-/// Most problems of one document, and about the most warnings. The text of a problem takes hundreds of times the bytes of its subject, and more help no user.
+/// Most problems of one document, and about the most warnings. The text of a problem takes hundreds of times the bytes
+/// of its subject, and more problems do not help users.
 pub const MOST_PROBLEMS: usize = 100;
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
@@ -55,7 +57,7 @@ fn invalid(field: impl Into<String>, value: &str, detail: impl std::fmt::Display
     FieldError::with_text(FieldErrorType::Invalid, field, &quote(value), detail)
 }
 
-/// An error about a value that is none of a list.
+/// An error about a value that is not in a list of supported ones.
 fn unsupported(field: impl Into<String>, value: &str, supported: &[&str]) -> FieldError {
     let supported: Vec<String> = supported.iter().map(|one| quote(one)).collect();
     let detail = format!("supported values: {}", supported.join(", "));
@@ -221,12 +223,12 @@ fn weight(weight: i32, path: &str, problems: &mut Problems) {
 }
 
 /// Validates a term of a node selector.
-fn node_term(term: &NodeSelectorTerm, judges_values: bool, path: &str, problems: &mut Problems) {
+fn node_term(term: &NodeSelectorTerm, checks_values: bool, path: &str, problems: &mut Problems) {
     for (index, requirement) in term.match_expressions.iter().enumerate() {
         if problems.left() == 0 {
             break;
         }
-        node_requirement(requirement, judges_values, &format!("{path}.matchExpressions[{index}]"), problems);
+        node_requirement(requirement, checks_values, &format!("{path}.matchExpressions[{index}]"), problems);
     }
     for (index, requirement) in term.match_fields.iter().enumerate() {
         if problems.left() == 0 {
@@ -237,7 +239,7 @@ fn node_term(term: &NodeSelectorTerm, judges_values: bool, path: &str, problems:
 }
 
 /// Validates a requirement on a node's labels.
-fn node_requirement(requirement: &Requirement, judges_values: bool, path: &str, problems: &mut Problems) {
+fn node_requirement(requirement: &Requirement, checks_values: bool, path: &str, problems: &mut Problems) {
     let Requirement { key, operator, values } = requirement;
     let wrong_values =
         |reason: FieldErrorType, detail: &str| FieldError::without_value(reason, format!("{path}.values"), detail);
@@ -259,7 +261,7 @@ fn node_requirement(requirement: &Requirement, judges_values: bool, path: &str, 
         unknown => problems.push(invalid(format!("{path}.operator"), unknown, "not a valid selector operator")),
     }
     problems.extend(key_problems(&format!("{path}.key"), key));
-    for (index, value) in values.iter().enumerate().filter(|_| judges_values) {
+    for (index, value) in values.iter().enumerate().filter(|_| checks_values) {
         if problems.left() == 0 {
             break;
         }
@@ -338,8 +340,8 @@ fn pod_term(term: &PodAffinityTerm, path: &str, problems: &mut Problems) {
     problems.extend(key_problems(&topology_path, &term.topology_key));
 }
 
-/// Validates matchLabelKeys and mismatchLabelKeys. A key that is also in the selector is seen as its second occurrence,
-/// because the first one is what was merged.
+/// Validates matchLabelKeys and mismatchLabelKeys. A key that is also in the selector is only recognized by its second
+/// occurrence, because the first one is the merged requirement.
 fn label_keys(term: &PodAffinityTerm, path: &str, problems: &mut Problems) {
     let lists = [("matchLabelKeys", &term.match_label_keys), ("mismatchLabelKeys", &term.mismatch_label_keys)];
     for (member, keys) in lists.into_iter().filter(|(_, keys)| !keys.is_empty()) {
@@ -486,7 +488,7 @@ pub fn deprecated_node_label(key: &str) -> Option<&'static str> {
     })
 }
 
-/// The warnings of an API server about a Pod whose spec is at `path`.
+/// The warnings that an API server returns about a Pod with its spec at `path`.
 pub fn warnings(spec: &PodSpec, path: &str) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for key in spec.node_selector.keys() {
@@ -516,7 +518,7 @@ pub fn warnings(spec: &PodSpec, path: &str) -> Vec<Warning> {
 }
 
 /// Warns of values that no label can have.
-fn warn_of_node_term(term: &NodeSelectorTerm, judges_values: bool, path: &str, warnings: &mut Vec<Warning>) {
+fn warn_of_node_term(term: &NodeSelectorTerm, checks_values: bool, path: &str, warnings: &mut Vec<Warning>) {
     for (index, Requirement { key, values, .. }) in term.match_expressions.iter().enumerate() {
         if warnings.len() >= MOST_PROBLEMS {
             break;
@@ -524,7 +526,7 @@ fn warn_of_node_term(term: &NodeSelectorTerm, judges_values: bool, path: &str, w
         if let Some(message) = deprecated_node_label(key) {
             warnings.push(warning(format!("{path}.matchExpressions[{index}].key"), format!("{key} is {message}")));
         }
-        for (position, value) in values.iter().enumerate().filter(|_| judges_values) {
+        for (position, value) in values.iter().enumerate().filter(|_| checks_values) {
             if warnings.len() >= MOST_PROBLEMS {
                 break;
             }

@@ -1,7 +1,7 @@
 //! Warnings about a Pod or a workload that do not prevent a result.
 //!
-//! A warning has its field apart from its message, because the path is that in the Pod for the owner of the manifest, and that in the review
-//! for its sender. [`super::unknown`] reports fields that do not exist, [`super::validate`] the others.
+//! A warning has its field apart from its message. The owner of a manifest needs the path in the Pod, the sender of a
+//! review the path in the review. [`super::unknown`] reports fields that do not exist, [`super::validate`] the others.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub enum Warning {
     UnknownField {
         /// Its path.
         field: String,
-        /// What a proposal's field became, in brackets; mostly empty.
+        /// The current name of a proposal's field, in brackets; mostly empty.
         hint: &'static str,
     },
     /// A warning of an API server about a field when it creates the object.
@@ -24,7 +24,7 @@ pub enum Warning {
         /// Its message.
         message: String,
     },
-    /// Our own: no API server has this warning.
+    /// A warning of fieldcache that no API server has.
     Note(String),
 }
 

@@ -1,8 +1,9 @@
-//! The next pod of a workload: a pod template, and what its controller adds before the API server sees the Pod.
+//! The next pod of a workload: a pod template with the controller's additions, before the API server gets the Pod.
 //!
-//! Values that only a controller knows (the hash of a template, the revision) cannot be computed here: the pod is of a new
-//! revision, and [`NEW_REVISION`] represents a value that no pod has yet. [`super::admission`] adds what the API server adds.
-//! Sources: the controllers under `pkg/controller` of each kind, for DaemonSets `daemon/util/daemonset_util.go`.
+//! Values that only a controller has (the hash of a template, the revision) cannot be computed here. The pod is
+//! therefore of a new revision, and [`NEW_REVISION`] represents a value that no pod has yet. [`super::admission`] adds
+//! what the API server adds. Sources: the controllers under `pkg/controller` of each kind, for DaemonSets
+//! `daemon/util/daemonset_util.go`.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,13 +14,13 @@ use super::condition::{
 use super::pod::{Metadata, Pod, PodSpec, Toleration, null_as_default};
 use super::toleration::{NO_EXECUTE, NO_SCHEDULE};
 
-/// Represents the hash of a template that does not run yet. Hashes of Kubernetes have no vowels, so that none is equal.
+/// Represents the hash of a template without running pods. Hashes of Kubernetes have no vowels, so none is equal.
 pub const NEW_REVISION: &str = "new";
 
 /// Why a document is no workload whose pods can be placed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
-    /// Its kind has no pod template that is known.
+    /// The kind is unknown or has no pod template.
     #[error(
         "{kind:?} is no workload that is known: give a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob, \
          ReplicationController or PodTemplate"
@@ -73,8 +74,7 @@ fn template_path(kind: &str) -> Option<&'static str> {
 impl Workload {
     /// Reads `{kind, metadata, spec}`.
     ///
-    /// # Errors
-    /// The kind is not known, or the document cannot be read.
+    /// # Errors The kind is unknown, or the document cannot be read.
     pub fn read(document: &Value) -> Result<Workload, WorkloadError> {
         let kind = document.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
         let template_path = template_path(&kind).ok_or_else(|| WorkloadError::UnknownKind { kind: kind.clone() })?;
@@ -97,7 +97,7 @@ impl Workload {
     }
 }
 
-/// Adds what the controller adds to a Pod.
+/// Makes the controller's additions to a Pod: name, labels, owner and tolerations.
 fn complete(pod: &mut Pod, kind: &str, owner: &Metadata, document: &Value) {
     let labels = &mut pod.metadata.labels;
     let mut set = |key: &str, value: &str| labels.insert(key.to_owned(), value.to_owned());
@@ -111,7 +111,7 @@ fn complete(pod: &mut Pod, kind: &str, owner: &Metadata, document: &Value) {
             set("controller-revision-hash", NEW_REVISION);
             set("statefulset.kubernetes.io/pod-name", &name);
             set("apps.kubernetes.io/pod-index", &ordinal.to_string());
-            // The Pod of that name may exist: then the question is where it would run if it were created again.
+            // The Pod of that name may exist: then the result is where it would run if it were created again.
             pod.metadata.name = name;
         }
         "DaemonSet" => {

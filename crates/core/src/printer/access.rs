@@ -1,4 +1,4 @@
-//! Who may do what: RBAC and certificates.
+//! Printers of RBAC and certificates.
 
 use std::borrow::Cow;
 

@@ -1,9 +1,10 @@
 //! HorizontalPodAutoscaler: its metrics in one cell.
 //!
-//! autoscaling/v1 is an older view of the same object: one CPU target as a member, all else in annotations that the API server
-//! makes while it converts (kubernetes `pkg/apis/autoscaling/v1/conversion.go`). It is read back here. Where the CPU target stood
-//! among the metrics is not told by that view; the statuses, which keep their order, give it away once a controller has written
-//! them. Before that it is printed first.
+//! autoscaling/v1 is an older view of the same object. It has one CPU target as a member, and all other metrics in
+//! annotations that the API server writes when it converts (kubernetes `pkg/apis/autoscaling/v1/conversion.go`). This
+//! module reads them back. That view does not contain the position of the CPU target among the metrics. The statuses
+//! keep their order, so they show the position once a controller has written them. Before that, the CPU target is
+//! printed first.
 
 use std::borrow::Cow;
 
@@ -47,7 +48,7 @@ fn horizontal_pod_autoscalers(object: Json<'_>, now: Moment) -> PrintedRow {
     ])
 }
 
-/// What a metric of this type is called as a member; `None` for no type.
+/// The name of the member for a metric of this type; `None` for an unknown type.
 fn member_of(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "External" => "external",
@@ -59,7 +60,7 @@ fn member_of(kind: &str) -> Option<&'static str> {
     })
 }
 
-/// What is wanted of a metric, or measured.
+/// The target or the current value of a metric.
 struct Amount<'a> {
     name: Cow<'a, str>,
     value: Json<'a>,

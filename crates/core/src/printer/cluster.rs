@@ -1,4 +1,4 @@
-//! What a cluster is furnished with: nodes, namespaces, configuration, quotas, classes, leases, other API servers.
+//! Printers of a cluster's own objects: nodes, namespaces, configuration, quotas, classes, leases, other API servers.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -67,9 +67,9 @@ fn resource_pool_status_requests(object: Json<'_>, now: Moment) -> PrintedRow {
     } else {
         kind.clone().into_owned()
     };
-    let are_told = is_set(status) && kind != "Failed";
-    let told = |number: i64| if are_told { json!(number.to_string()) } else { json!("-") };
-    let sum = |member: &str| told(pools.clone().map(|pool| integer(pool.at(member))).sum());
+    let are_known = is_set(status) && kind != "Failed";
+    let cell = |number: i64| if are_known { json!(number.to_string()) } else { json!("-") };
+    let sum = |member: &str| cell(pools.clone().map(|pool| integer(pool.at(member))).sum());
     let errors = pools.clone().filter(|pool| is_set(pool.at("validationError"))).count();
     PrintedRow::new(vec![
         name(object),
@@ -78,7 +78,7 @@ fn resource_pool_status_requests(object: Json<'_>, now: Moment) -> PrintedRow {
         sum("availableDevices"),
         sum("allocatedDevices"),
         sum("unavailableDevices"),
-        told(i64::try_from(errors).unwrap_or(i64::MAX)),
+        cell(i64::try_from(errors).unwrap_or(i64::MAX)),
         json!(pool_count),
         json!(state),
         json!(completed.unwrap_or_else(|| "<none>".to_owned())),

@@ -10,7 +10,7 @@ use super::read::{integer, is_set, name, text, text_or};
 use super::text::lower;
 use super::time::{Moment, since};
 
-/// What a group calls the members.
+/// The names of the members in one group.
 struct Names {
     first: &'static str,
     last: &'static str,

@@ -39,8 +39,8 @@ pub struct RowCondition {
 }
 
 impl Printer {
-    /// The row of an object, from its JSON text, with ages counted up to `now`. Never fails: what cannot be read is as if it were not
-    /// there.
+    /// The row of an object, from its JSON text, with ages counted up to `now`. Never fails: members that cannot be
+    /// read count as missing.
     pub fn print(&self, json: &[u8], now: Moment) -> PrintedRow {
         read_object(json, |object| (self.print)(object, now))
     }

@@ -1,11 +1,11 @@
 //! kube-apiserver's printers of the built-in kinds: the columns of their tables, and the cells of an object.
 //!
-//! Upstream prints Go structs after defaulting and conversion (kubernetes `pkg/printers/internalversion/printers.go`, called with
-//! `Wide` always on); here the same is read from an object's JSON, in which a missing member means Go's zero value. An object that
-//! an API server sent is defaulted already; one from a folder is printed as it is. Names, types and descriptions of columns
-//! are wire facts of 1.36, byte by byte; later and older servers word some descriptions otherwise. All functions are pure: time and bytes
-//! are arguments. Columns of custom resources are data of their definitions and are
-//! printed in `wire::column`. Which kind has which printer is in `builtin::table`.
+//! Upstream prints Go structs after defaulting and conversion (kubernetes `pkg/printers/internalversion/printers.go`,
+//! always called with `Wide`). Here the same is read from an object's JSON, in which a missing member means Go's zero
+//! value. An object that an API server sent is defaulted already; one from a folder is printed as it is. Names, types
+//! and descriptions of columns are wire facts of 1.36, byte by byte; some descriptions differ in later and older
+//! servers. All functions are pure: time and bytes are arguments. Columns of custom resources are data of their
+//! definitions and are printed in `wire::column`. `builtin::table` assigns the printers to kinds.
 //!
 //! Printers: one file for what belongs together. [`mod@read`] reads members, [`text`] holds the texts that several kinds share,
 //! [`time`] counts ages.

@@ -1,4 +1,4 @@
-//! How pods are reached: services and their endpoints, networking.k8s.io.
+//! Printers of services and their endpoints, and of networking.k8s.io.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -117,8 +117,8 @@ fn ingresses(object: Json<'_>, now: Moment) -> PrintedRow {
     ])
 }
 
-/// Three hosts. The count behind `+` has every rule after three, with or without a host, and is shown as soon as a
-/// rule follows the third host: upstream does.
+/// At most three hosts. As upstream, the count after `+` includes every rule after three, with or without a host. It is
+/// shown as soon as a rule follows the third host.
 fn hosts(rules: Json<'_>) -> String {
     const SHOWN: usize = 3;
     let mut listed: Vec<Cow<'_, str>> = Vec::new();

@@ -58,7 +58,7 @@ fn gates(pod: Json<'_>) -> String {
     format!("{open}/{all}")
 }
 
-/// What the containers of a pod add up to.
+/// The computed status of a pod from all its containers.
 struct State<'a> {
     reason: String,
     ready: usize,
@@ -171,7 +171,7 @@ impl<'a> State<'a> {
     }
 }
 
-/// What an init container means to its pod.
+/// The state of an init container, as it affects its pod.
 enum InitState {
     /// It has succeeded.
     Done,

@@ -1,4 +1,4 @@
-//! Members of an object as Go reads them into a struct: what is absent, null or of another type is the zero value.
+//! Members of an object as Go reads them into a struct: absent, null and other types are the zero value.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! The cells that are hard to get right, row by row. That they are what kube-apiserver says is tested end to end, on generated
-//! objects; here stands why.
+//! The cells that are easily mistaken, row by row. End-to-end tests compare them with kube-apiserver's, on generated
+//! objects; each row has its reason.
 
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ fn every_row_has_a_cell_for_each_column_whatever_the_object_is() {
     assert_eq!(printer("example.com", "shirts").columns, NAME_AND_AGE.columns);
 }
 
-/// A pod with these container statuses and whatever `more` says.
+/// A pod with these container statuses and the members of `more`.
 fn pod(containers: &[Value], more: &Value) -> Value {
     let names: Vec<Value> = (0..containers.len().max(1)).map(|index| json!({ "name": format!("c{index}") })).collect();
     let mut pod = json!({
@@ -216,7 +216,7 @@ fn restarts_are_those_of_the_containers_whose_turn_it_is() {
         (pod(&[restarted(3, early)], &none), "3 (90m ago)", "with the time of the last one"),
         (pod(&[restarted(3, early), restarted(1, late)], &none), "4 (5m ago)", "the latest counts"),
         (pod(&[restarted(1, late), restarted(3, early)], &none), "4 (5m ago)", "in any order"),
-        (pod(std::slice::from_ref(&quiet), &none), "4", "no time is told"),
+        (pod(std::slice::from_ref(&quiet), &none), "4", "no time is printed"),
         (pod(&[restarted(0, early)], &none), "0", "a time without a restart is not shown"),
         (pod(&[restarted(2, "2026-11-21T12:00:30Z")], &none), "2 (<invalid> ago)", "a time to come"),
         (starting(&[], &[restarted(5, early)], &none), "5 (90m ago)", "while it starts: the init containers'"),
@@ -248,7 +248,7 @@ fn what_has_run_to_its_end_carries_a_condition() {
 }
 
 #[test]
-fn services_tell_where_they_are_reached() {
+fn services_print_their_addresses() {
     let service =
         |spec: Value, ingress: Value| json!({ "spec": spec, "status": { "loadBalancer": { "ingress": ingress } } });
     let none = || Value::Null;
@@ -267,7 +267,7 @@ fn services_tell_where_they_are_reached() {
         (
             service(json!({ "type": "LoadBalancer" }), json!([{ "ip": "1", "hostname": "h" }, {}])),
             "1",
-            "an address is told before a name, nothing is left out",
+            "addresses come before names, and none is left out",
         ),
         (
             service(json!({ "type": "LoadBalancer", "externalIPs": ["0"] }), json!([{ "ip": "9" }])),
@@ -423,8 +423,12 @@ fn metrics_of_autoscalers_are_current_and_target() {
     ]);
     let rows = [
         (old(json!(80), Value::Null, Value::Null), "cpu: <unknown>/80%", "the old form, alone"),
-        (old(json!(80), pods.clone(), Value::Null), "cpu: <unknown>/80%, <unknown>/10", "its place is not told: first"),
-        (old(json!(80), pods, statuses), "3/10, cpu: 40%/80%", "the statuses tell its place"),
+        (
+            old(json!(80), pods.clone(), Value::Null),
+            "cpu: <unknown>/80%, <unknown>/10",
+            "its position is unknown: first",
+        ),
+        (old(json!(80), pods, statuses), "3/10, cpu: 40%/80%", "the statuses show its position"),
     ];
     check("autoscaling", "horizontalpodautoscalers", "Targets", &rows);
 }
@@ -475,7 +479,7 @@ fn labels_and_selectors_are_sorted_as_upstream_sorts_them() {
 }
 
 #[test]
-fn events_tell_when_from_what_they_have() {
+fn events_compute_times_from_the_members_that_they_have() {
     let (old, new) = ("2026-11-21T11:00:00Z", "2026-11-21T11:59:00Z");
     let fine = "2026-11-21T11:58:01.500000Z";
     let rows = [
@@ -489,7 +493,7 @@ fn events_tell_when_from_what_they_have() {
     check("", "events", "Last Seen", &rows);
     let counts = [
         (json!({}), 1, "once"),
-        (json!({ "count": 4 }), 4, "as told"),
+        (json!({ "count": 4 }), 4, "as stated"),
         (json!({ "count": 4, "series": { "count": 9 } }), 9, "a series knows best"),
     ];
     for (event, expected, why) in counts {
@@ -655,7 +659,7 @@ fn kinds_without_a_printer_upstream_show_when_they_were_made() {
 }
 
 #[test]
-fn what_is_used_of_a_quota_stands_beside_what_is_allowed() {
+fn quotas_print_used_and_allowed_amounts_side_by_side() {
     let quota = json!({ "status": {
         "hard": { "b": "2", "c": "3", "limits.cpu": "4", "d": 5, "\"": "6" },
         "used": { "a": "1", "c": "1", "limits.cpu": "2", "z": "1", "\"": "3" },
@@ -690,7 +694,7 @@ fn addresses_of_endpoints_are_counted_with_each_port() {
 }
 
 #[test]
-fn flow_schemas_stand_in_the_order_in_which_they_are_tried() {
+fn flow_schemas_are_in_the_order_in_which_they_are_tried() {
     let order = printer("flowcontrol.apiserver.k8s.io", "flowschemas").order().unwrap();
     let schema = |name: &str, precedence: u64| json!({ "metadata": { "name": name }, "spec": { "matchingPrecedence": precedence } });
     let mut schemas = [schema("a", 20), schema("c", 3), schema("b", 3)];
@@ -701,7 +705,7 @@ fn flow_schemas_stand_in_the_order_in_which_they_are_tried() {
 }
 
 #[test]
-fn durations_are_told_in_at_most_two_units() {
+fn durations_are_printed_in_at_most_two_units() {
     for (seconds, expected) in [
         (-2, "<invalid>"),
         (-1, "0s"),

@@ -109,7 +109,7 @@ pub(super) fn access_modes(modes: Json<'_>) -> String {
     let modes = texts(modes);
     [("ReadWriteOnce", "RWO"), ("ReadOnlyMany", "ROX"), ("ReadWriteMany", "RWX"), ("ReadWriteOncePod", "RWOP")]
         .into_iter()
-        .filter(|(mode, _)| modes.iter().any(|held| held == mode))
+        .filter(|(mode, _)| modes.iter().any(|other| other == mode))
         .map(|(_, short)| short)
         .collect::<Vec<_>>()
         .join(",")

@@ -1,4 +1,4 @@
-//! What makes pods: apps/v1, batch/v1, ReplicationController; and PodDisruptionBudget, which guards them.
+//! Printers of kinds that create pods (apps/v1, batch/v1, ReplicationController), and of PodDisruptionBudget.
 
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ fn ready_of_desired(object: Json<'_>) -> Value {
 fn deployments(object: Json<'_>, now: Moment) -> PrintedRow {
     let status = object.at("status");
     let [names, images] = containers(template(object));
-    // Alone among its like it shows an empty selector as an empty text, and an impossible one in another word.
+    // Unlike other workloads, it prints an empty selector as an empty text, and an invalid one as another word.
     let selector = bare_selector(object.at("spec").at("selector")).unwrap_or_else(|| "<invalid>".to_owned());
     PrintedRow::new(vec![
         name(object),

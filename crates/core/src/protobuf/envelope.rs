@@ -4,16 +4,16 @@
 
 use super::wire::{delimited_length, push_field, push_varint};
 
-/// What each answer begins with.
+/// The first bytes of each response.
 pub const MAGIC: [u8; 4] = *b"k8s\0";
 
-/// What each answer ends with: no content encoding, and no content type.
+/// The last bytes of each response: no content encoding, and no content type.
 pub const END: [u8; 4] = [0x1a, 0, 0x22, 0];
 
 const TYPE_META: u8 = 1 << 3 | 2;
 const RAW: u8 = 2 << 3 | 2;
 
-/// `runtime.Unknown` around a message, whose kind it names.
+/// `runtime.Unknown` around a message, with the message's kind.
 #[derive(Clone, Copy, Debug)]
 pub struct ProtobufEnvelope<'k> {
     /// As in `apps/v1`.
@@ -28,7 +28,7 @@ impl ProtobufEnvelope<'_> {
         MAGIC.len() + 1 + delimited_length(self.type_meta_length()) + 1 + delimited_length(message) + END.len()
     }
 
-    /// Appends what precedes a message of this length. [`END`] follows the message.
+    /// Appends the bytes before a message of this length. [`END`] follows the message.
     pub fn begin(&self, message: usize, out: &mut Vec<u8>) {
         out.extend_from_slice(&MAGIC);
         out.push(TYPE_META);
@@ -84,7 +84,7 @@ impl List<'_> {
         self.envelope.length(List::item_length(self.metadata.len()) + items)
     }
 
-    /// Appends what precedes the items.
+    /// Appends the bytes before the items.
     pub fn begin(&self, items: usize, out: &mut Vec<u8>) {
         self.envelope.begin(List::item_length(self.metadata.len()) + items, out);
         if self.fields.metadata < self.fields.items {
@@ -92,13 +92,13 @@ impl List<'_> {
         }
     }
 
-    /// Appends what precedes an item of this length.
+    /// Appends the bytes before an item of this length.
     pub fn begin_item(&self, message: usize, out: &mut Vec<u8>) {
         out.push(self.fields.items << 3 | 2);
         push_varint(message as u64, out);
     }
 
-    /// Appends what follows the items.
+    /// Appends the bytes after the items.
     pub fn end(&self, out: &mut Vec<u8>) {
         if self.fields.metadata > self.fields.items {
             push_field(u32::from(self.fields.metadata), self.metadata, out);

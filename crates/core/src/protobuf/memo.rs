@@ -1,11 +1,11 @@
 //! Caches fields of the last objects, each with its JSON and its encoding.
 //!
-//! Neighbours in a list have much in common: Pods of one owner have the same probes, mounts, tolerations and managed fields, which are a
-//! third of a Pod. A field whose JSON begins with the JSON of an entry is that entry, because brackets show where it ends. It is compared
-//! instead of read, and copied instead of written.
+//! Neighbours in a list share many fields. Pods of one owner have the same probes, mounts, tolerations and managed
+//! fields, which are a third of a Pod. A field whose JSON begins with the JSON of an entry is that entry, because
+//! brackets show where it ends. It is compared instead of read, and copied instead of written.
 //!
-//! The memo stores a text when it sees it and its encoding when it sees it again, so a field that differs in each object costs one copy. After
-//! [`Entry::MOST_MISSES`] such copies an entry is tried only now and then.
+//! The memo stores a text at its first occurrence and the encoding at the second one. A field that differs in each
+//! object therefore costs one copy. After [`Entry::MOST_MISSES`] such copies an entry is tried only now and then.
 
 use super::table::MessageId;
 
@@ -26,14 +26,14 @@ pub(super) struct Memo {
     /// The minor version of Kubernetes that the fields are of.
     minor: u32,
     /// How much the entries hold, in bytes.
-    held: usize,
+    bytes: usize,
 }
 
 #[derive(Default)]
 struct Entry {
     position: FieldPosition,
     json: Vec<u8>,
-    /// Empty until the same JSON was seen twice.
+    /// Empty until the same JSON has occurred twice.
     encoded: Vec<u8>,
     /// The last object that refers to the entry, which then must not change.
     used_by: u64,
@@ -45,20 +45,20 @@ impl Entry {
     /// The number of texts in a row that are stored in vain before an entry is tried less often.
     const MOST_MISSES: u8 = 4;
 
-    fn held(&self) -> usize {
+    fn held_bytes(&self) -> usize {
         self.json.capacity() + self.encoded.capacity()
     }
 }
 
-/// What the memo knows of a field.
+/// The entry of the memo for a field.
 pub(super) enum Known {
-    /// What is written of it is in this entry, and so long.
+    /// Its encoding is in this entry, with these lengths of the JSON and the encoding.
     Encoded { entry: usize, json: usize, length: usize },
-    /// Its JSON was seen before; what is written of it belongs in this entry.
+    /// Its JSON occurred before; its encoding belongs in this entry.
     Seen(usize),
     /// The field is new; its JSON belongs in this entry.
     New(usize),
-    /// The memo has no place for it.
+    /// The memo has no entry for the field.
     Nothing,
 }
 
@@ -81,10 +81,10 @@ impl Memo {
             *self = Memo { minor, ..Memo::default() };
         }
         self.objects += 1;
-        if self.objects == 2 || self.held > Memo::MOST_HELD {
+        if self.objects == 2 || self.bytes > Memo::MOST_HELD {
             self.entries.clear();
             self.entries.resize_with(Memo::ENTRIES, Entry::default);
-            self.held = 0;
+            self.bytes = 0;
         }
     }
 
@@ -115,21 +115,21 @@ impl Memo {
 
     /// Stores the JSON of a field.
     pub(super) fn insert(&mut self, entry: usize, position: FieldPosition, json: &[u8]) {
-        let is_full = self.held > Memo::MOST_HELD;
+        let is_full = self.bytes > Memo::MOST_HELD;
         // An inner field of the same object may have taken the entry meanwhile.
         let entry = self.entries.get_mut(entry).filter(|entry| entry.used_by != self.objects && !is_full);
         let Some(entry) = entry else { return };
-        let before = entry.held();
+        let before = entry.held_bytes();
         entry.position = position;
         entry.encoded.clear();
         entry.json.clear();
         if (Memo::SHORTEST..=Memo::LONGEST).contains(&json.len()) {
             entry.json.extend_from_slice(json);
         }
-        self.held += entry.held() - before;
+        self.bytes += entry.held_bytes() - before;
     }
 
-    /// Stores the encoding of a field that was seen before. It may contain fields of other entries.
+    /// Stores the encoding of a field that occurred before. It may contain fields of other entries.
     pub(super) fn encode(
         &mut self,
         place: usize,
@@ -143,15 +143,19 @@ impl Memo {
         }
         let mut encoded = Vec::new();
         write(self, &mut encoded);
-        self.held += encoded.capacity();
+        self.bytes += encoded.capacity();
         self.entries[place].encoded = encoded;
     }
 
     /// Memory of all entries, in bytes.
     #[cfg(test)]
-    pub(super) fn held(&self) -> usize {
-        assert_eq!(self.held, self.entries.iter().map(Entry::held).sum::<usize>(), "what is counted is what is held");
-        self.held
+    pub(super) fn held_bytes(&self) -> usize {
+        assert_eq!(
+            self.bytes,
+            self.entries.iter().map(Entry::held_bytes).sum::<usize>(),
+            "the count equals the memory of the entries"
+        );
+        self.bytes
     }
 
     /// The encoding of the field of an entry.

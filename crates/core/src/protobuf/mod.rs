@@ -1,9 +1,10 @@
 //! Kubernetes protobuf, written from an object's JSON bytes.
 //!
-//! Map: `messages.txt` describes upstream's types in each minor version, printed by `e2e/go/cmd/protobuf-table`; [`table`] reads
-//! it for one minor version; [`encode`] reads JSON once, which gives the length, and writes the message: `read` fills the `tape`, `write`
-//! follows it, and `memo` knows fields that neighbours share; [`envelope`] is what surrounds a message: `runtime.Unknown`, lists, frames of
-//! watches. `quantity` brings quantities into upstream's canonical form, and `wire` is varints and tags.
+//! Map: `messages.txt` describes upstream's types in each minor version; `e2e/go/cmd/protobuf-table` prints it, and
+//! [`table`] reads it for one minor version. [`encode`] reads JSON once, which gives the length, and writes the
+//! message. In it, `read` fills the `tape`, `write` follows it, and `memo` caches fields that neighbours share.
+//! [`envelope`] has the envelopes of messages: `runtime.Unknown`, lists, frames of watches. `quantity` brings
+//! quantities into upstream's canonical form, and `wire` is varints and tags.
 //!
 //! A field that the table does not have is an error and is never left out: a client must get the whole object. An object that cannot be
 //! encoded can still be sent as JSON. Bytes are those that upstream writes for the same JSON.

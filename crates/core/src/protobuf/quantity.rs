@@ -1,6 +1,7 @@
 //! Quantities in the text that upstream prints after reading them (apimachinery `pkg/api/resource`: quantity.go, amount.go, suffix.go).
 //!
-//! Upstream does not change a text that its fast reader takes for canonical, even `+1` or `1.500`; it prints other texts again.
+//! Upstream does not change a text that its fast reader accepts as canonical, even `+1` or `1.500`. It prints other
+//! texts again.
 
 use std::borrow::Cow;
 
@@ -24,10 +25,10 @@ const NANO: i32 = -9;
 /// The largest exponent that is computed with; more than any that is of use.
 const MOST_EXPONENT: i32 = 1_000_000;
 
-/// The text that upstream prints after it has read this one; nothing for what it does not read.
+/// The text that upstream prints after reading this one; `None` if upstream cannot read it.
 ///
-/// A number of more than 128 bits, or with a huge exponent, is not changed, because kube-apiserver has printed it already: it writes the same text in JSON and in
-/// protobuf.
+/// A number of more than 128 bits, or with a huge exponent, is not changed. kube-apiserver has printed it already, and
+/// writes the same text in JSON and in protobuf.
 pub(super) fn canonical(text: &str) -> Option<Cow<'_, str>> {
     let text = text.trim();
     if text.is_empty() {
@@ -76,7 +77,7 @@ pub(super) fn canonical(text: &str) -> Option<Cow<'_, str>> {
         return Some(Cow::Owned(print(amount, is_negative, scale, format)));
     }
     let (mut amount, mut scale) = (amount, if value == 0 { 0 } else { scale });
-    // What is smaller than a nano is rounded away from zero.
+    // Amounts below a nano are rounded away from zero.
     if scale < NANO {
         let places = u32::try_from(NANO - scale).ok()?;
         amount = 10u128.checked_pow(places).map_or(u128::from(amount > 0), |divisor| amount.div_ceil(divisor));

@@ -26,16 +26,16 @@ const MOST_NESTED: usize = 256;
 /// Most slots of an object: 64 MiB of them. An object of 1.5 MiB, which is what etcd stores, stays far below.
 const MOST_SLOTS: usize = 8 << 20;
 
-/// Most bytes of an object. What is written of them, such as a negative number, is at most four times as long.
+/// Most bytes of an object. Their encoding, such as that of a negative number, is at most four times as long.
 const MOST_JSON: usize = 256 << 20;
 
-/// An object that has no protobuf form, or not a known one.
+/// Why an object has no protobuf form, or none in this table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} has no protobuf form: {reason}", if path.is_empty() { "the object" } else { path })]
 pub struct Unencodable {
-    /// Where: names joined by dots, as in `spec.containers[0].image`.
+    /// The field: names joined by dots, as in `spec.containers[0].image`.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub reason: EncodeErrorReason,
 }
 
@@ -45,10 +45,10 @@ pub enum EncodeErrorReason {
     /// The message has no such field in this version.
     #[error("unknown field in this Kubernetes version")]
     UnknownField,
-    /// Another value than the field holds.
+    /// A value of another type than the field has.
     #[error("it must be {0}")]
     NotA(&'static str),
-    /// A member that came before.
+    /// A member that occurs twice.
     #[error("the field occurs more than once")]
     Repeated,
     /// Nested too deep.
@@ -123,7 +123,7 @@ fn read_boxed(buffers: &mut Buffers, memo: &mut Memo, kind: FieldKind<'_>, json:
         cursor: Cursor::new(json),
         // Most objects are ASCII, which is seen several times as fast.
         is_utf8: json.is_ascii() || std::str::from_utf8(json).is_ok(),
-        // What is used for each value is not behind a pointer.
+        // Data that is used for each value is not behind a pointer.
         buffers: std::mem::take(buffers),
         memo,
         depth: 0,
@@ -528,7 +528,8 @@ impl<'r> Reader<'r> {
             JsonForm::Time | JsonForm::MicroTime => {
                 let text = self.string("a time")?;
                 let text = unescaped(&text)?;
-                // A client that is sent JSON instead could not read a year that is written in another way than RFC 3339 has it.
+                // Falling back to JSON would not help: clients cannot read a year there that is not in the form of RFC
+                // 3339.
                 let moment = moment::seconds_of_any_year(&text);
                 let moment = moment.ok_or_else(|| not_a("a time such as 2006-01-02T15:04:05Z"))?;
                 if moment != (moment::SECONDS_OF_ZERO, 0) {

@@ -1,8 +1,8 @@
 //! The messages of one minor version of Kubernetes, prepared for an encoder: names to fields, and the encoding of absent fields.
 //!
-//! A struct that is inline in JSON is a message of its own in protobuf. Its fields are listed here among those around it, in the order in which
-//! they are written; a [`MessageField`] that opens the inner message precedes them. Each message so has *parts* whose lengths are counted apart:
-//! itself and all inner ones.
+//! A struct that is inline in JSON is a message of its own in protobuf. Its fields are listed here among those around
+//! it, in the order in which they are written. A [`MessageField`] that opens the inner message precedes them. Each
+//! message so has *parts* whose lengths are counted apart: itself and all inner ones.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -22,7 +22,7 @@ const TEXT: &str = include_str!("messages.txt");
 /// There is no table of this minor version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoTable {
-    /// Kubernetes is older or newer than what is known here.
+    /// This minor version of Kubernetes is older or newer than all tables.
     #[error("the protobuf of Kubernetes 1.{0} is not known here: it is known from 1.{OLDEST} to 1.{NEWEST}")]
     UnknownMinor(u32),
     /// A line of a table cannot be read.
@@ -47,7 +47,7 @@ pub struct MessageTable {
 
 pub(super) type MessageId = u32;
 
-/// A kind whose message is known.
+/// A kind with its message in the table.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldKind<'t> {
     pub(super) table: &'t MessageTable,
@@ -96,7 +96,7 @@ pub(super) enum Mode {
     Opens(u16),
 }
 
-/// What a field holds.
+/// The type of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     Text,
@@ -124,7 +124,7 @@ pub(super) struct MessageField {
     pub(super) value: Value,
     /// The part whose length it counts in.
     pub(super) part: u16,
-    /// What is written when JSON does not have it.
+    /// The bytes that are written when JSON does not have the field.
     pub(super) absent: Box<[u8]>,
 }
 
@@ -236,11 +236,11 @@ impl MessageTable {
 struct Names {
     factor: u32,
     shift: u32,
-    /// Places of fields, or [`NOBODY`].
+    /// Places of fields, or [`NO_FIELD`].
     places: Box<[u16]>,
 }
 
-const NOBODY: u16 = u16::MAX;
+const NO_FIELD: u16 = u16::MAX;
 
 /// How many factors are tried before names share places.
 const FACTORS: u32 = 256;
@@ -254,11 +254,11 @@ impl Names {
         for step in 0..FACTORS {
             let factor = 0x9e37_79b1_u32.wrapping_add(step.wrapping_mul(0x85eb_ca76)) | 1;
             let mut names =
-                Names { factor, shift: 32 - size.trailing_zeros(), places: vec![NOBODY; size].into_boxed_slice() };
+                Names { factor, shift: 32 - size.trailing_zeros(), places: vec![NO_FIELD; size].into_boxed_slice() };
             let mut collisions = 0;
             for &field in &named {
                 let mut place = names.first_place(fields[field].name.as_bytes());
-                while names.places[place] != NOBODY {
+                while names.places[place] != NO_FIELD {
                     collisions += 1;
                     place = (place + 1) % size;
                 }
@@ -288,7 +288,7 @@ impl Names {
         loop {
             // Some entries are always free.
             let field = *self.places.get(place)?;
-            if field == NOBODY {
+            if field == NO_FIELD {
                 return None;
             }
             if fields[usize::from(field)].name.as_bytes() == name {
@@ -404,7 +404,7 @@ fn form_of(name: &str) -> Option<JsonForm> {
 /// Deepest nesting of messages that are always written.
 const MOST_ALWAYS: usize = 32;
 
-/// Makes messages of lines.
+/// Compiles the lines of a table into messages.
 struct Builder<'l, 'x> {
     lines: &'l Lines<'x>,
     /// The encoding of an empty message.
@@ -432,7 +432,7 @@ impl Builder<'_, '_> {
         let parts = message.parts.iter().map(|part| Slot { place: 0, length: part.base });
         message.empty = parts.chain(message.fields.iter().map(|_| Slot::ABSENT)).collect();
         message.names = Names::from_fields(&message.fields);
-        message.followers = (0..=message.fields.len()).map(|_| AtomicU16::new(NOBODY)).collect();
+        message.followers = (0..=message.fields.len()).map(|_| AtomicU16::new(NO_FIELD)).collect();
         Ok(message)
     }
 
@@ -445,7 +445,7 @@ impl Builder<'_, '_> {
         }
         for line in &source.fields {
             let name = if line.name == "-" { "" } else { line.name };
-            // A member of what is around comes before one of the same name further in, as in Go.
+            // An outer member takes precedence over an inner one of the same name, as in Go.
             let name = if message.fields.iter().any(|field| &*field.name == name) { "" } else { name };
             let (value, tag) = self.value(line)?;
             let mut absent = Vec::new();

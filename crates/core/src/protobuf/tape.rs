@@ -1,8 +1,9 @@
 //! The positions of the values of an object: a tape of [`Slot`]s that reading fills and writing follows.
 //!
-//! A message is one slot for each of its parts, with the part's length, and one for each of its fields. Items of lists and members of maps
-//! are chains of slots. The slot of a scalar points to its bytes in the JSON, or in a buffer of texts that the JSON does not contain in
-//! that form. The slot of a field that [`super::memo`] knows points to the memo instead.
+//! A message is one slot for each of its parts, with the part's length, and one for each of its fields. Items of lists
+//! and members of maps are chains of slots. The slot of a scalar points to its bytes in the JSON. If the JSON does not
+//! contain them in that form, it points into a buffer of texts. The slot of a field that [`super::memo`] has points to
+//! the memo instead.
 
 use super::table::MessageId;
 
@@ -48,7 +49,7 @@ pub(super) struct TapeNode {
     pub(super) length: u32,
 }
 
-/// The tape of one object, with what its slots point to besides the JSON.
+/// The tape of one object, with the data besides the JSON that its slots point to.
 #[derive(Default)]
 pub(super) struct Buffers {
     pub(super) tape: Vec<Slot>,
@@ -58,7 +59,7 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Clears the tape. Buffers of more than `kept` bytes are freed.
+    /// Clears the tape, and frees buffers of more than `kept` bytes.
     pub(super) fn clear(&mut self, kept: usize) {
         self.tape.clear();
         self.texts.clear();

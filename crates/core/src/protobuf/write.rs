@@ -11,7 +11,7 @@ const KEY: u8 = 1 << 3 | 2;
 /// The tag of a map's value.
 const VALUE: u8 = 2 << 3 | 2;
 
-/// What an object's fields are written from.
+/// The sources of an object's fields: messages, tape, memo and JSON.
 #[derive(Clone, Copy)]
 pub(super) struct MessageWriter<'w> {
     pub(super) table: &'w MessageTable,

@@ -1,10 +1,10 @@
 //! A selection in about the memory of its text, which can test one object. Open watches store these.
 //!
-//! A [`Selection`] takes about ten times the length of its selector, in one allocation for each value: fine for a
-//! request, too much for each of many watches. Here one string has all texts, and one list of numbers has the
+//! A [`Selection`] takes about ten times the length of its selector, with one allocation for each value. This is fine
+//! for a request, but too much for each of many watches. Here one string has all texts, and one list of numbers has the
 //! requirements. A compact selection cannot be planned, printed, changed or converted back.
 //!
-//! It is also the fast test of one object: keys and values are sorted, so that many requirements or large sets are not
+//! It is also the fast test of one object. Keys and values are sorted, so many requirements or large sets are not
 //! walked once for each label or value.
 
 use std::cmp::Ordering;
@@ -286,8 +286,8 @@ impl Selects for CompactSelection {
         for _ in 0..self.labels {
             let is_met = match &mut labels {
                 Some(labels) => reader.label(|key| {
-                    while labels.next_if(|(held, _)| *held < key).is_some() {}
-                    labels.peek().filter(|(held, _)| *held == key).map(|(_, value)| *value)
+                    while labels.next_if(|(other, _)| *other < key).is_some() {}
+                    labels.peek().filter(|(other, _)| *other == key).map(|(_, value)| *value)
                 }),
                 None => reader.label(|key| object.label(key)),
             };

@@ -14,7 +14,7 @@ use crate::extract::{Field, FieldRef};
 /// Hits up to this number are added up byte by byte; the sum over more would cost as much as the response.
 const SUMMED_HITS: u64 = 10_000;
 
-/// How a selection is answered in one state. Pages have no influence: an explanation is about all hits.
+/// How a selection is evaluated in one state. Pages have no influence: an explanation is about all hits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
     /// The plan as one line, such as `spec.color=blue (3) & app=shop (100)`.
@@ -26,7 +26,8 @@ pub struct Explanation {
     pub candidates: Option<u64>,
     /// How many objects are selected.
     pub hits: u64,
-    /// The JSON of all hits, in bytes; `None` where it is not known without walking them all, or at a past version.
+    /// The length of the JSON of all hits, in bytes. `None` if it would need a walk over all of them, or at a past
+    /// version.
     pub bytes: Option<u64>,
 }
 
@@ -61,8 +62,8 @@ impl Explanation {
         }
     }
 
-    /// Like [`Explanation::new`], without anything that depends on objects that are not selected: the plan has no
-    /// counts, and its parts are in the order of the selection instead of that of their sizes.
+    /// Like [`Explanation::new`], without anything that depends on objects that are not selected. The plan has no
+    /// counts, and its parts are in the order of the selection, not of their sizes.
     pub async fn without_counts(
         selection: &Selection,
         state: &State,

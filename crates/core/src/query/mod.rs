@@ -1,4 +1,4 @@
-//! Selections answered from the indexes.
+//! Evaluates selections with the indexes.
 //!
 //! [`selection`] is the selection of a request, with the reference implementation of its match. [`compact`] is the same
 //! in little memory, for watches. [`plan`] turns a selection into posting lists to intersect, smallest first; `operand`

@@ -1,10 +1,10 @@
-//! What one set of a plan represents, and its text in an explanation.
+//! The requirement that one set of a plan represents, and its text in an explanation.
 
 use super::selection::FieldTerm;
 use crate::extract::{Field, FieldRef};
 use crate::selector::LabelRequirement;
 
-/// What one set of a plan represents.
+/// The requirement that one set of a plan represents.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PlanTerm<'a> {
     Field(&'a FieldTerm),

@@ -14,8 +14,8 @@ use super::work::{Work, at_once};
 use crate::model::{Key, Version};
 use crate::store::{Object, Rewind, Snapshot, TooOld};
 
-/// Number of objects that a listing takes from the snapshot at a time: large enough to amortize the search for its
-/// position, small enough that they take little memory compared with the response.
+/// Number of objects that a listing takes from the snapshot at a time. It is large enough to amortize the search for
+/// the position, and small enough to take little memory compared with the response.
 const STEP: usize = 256;
 
 /// Up to this share of all objects (one in this many), sorting the hits is cheaper than walking every key.

@@ -28,7 +28,7 @@ use crate::store::postings::{Posting, Postings};
 use crate::store::slots::SlotSet;
 use crate::store::{IndexedPart, Snapshot};
 
-/// Below this many candidates, testing each object is cheaper than building another set: a test costs some ten
+/// Below this many candidates, testing each object is cheaper than building another set. A test costs some ten
 /// nanoseconds, a union at least an allocation for each list.
 const TEST_OBJECTS_BELOW: u64 = 64;
 
@@ -45,7 +45,7 @@ const SLOTS_IN_STEP: u64 = 64;
 /// is cheaper.
 const PROBE_BELOW_ONE_IN: usize = 8;
 
-/// Up to this number, names are looked up by probes whatever the number of objects.
+/// Up to this number, names are always looked up by probes, for any number of objects.
 const MOST_PROBES: usize = 64;
 
 /// The slots that a selection selects.
@@ -68,7 +68,7 @@ pub struct QueryPlan<'a> {
     exclude: Vec<Set<'a>>,
     /// Objects that are not completely indexed in an attribute that the selection uses.
     incomplete: Vec<(IndexedPart, &'a SlotSet)>,
-    /// Known to select nothing, for this reason.
+    /// Whether the plan selects no objects.
     nothing: bool,
 }
 
@@ -92,8 +92,8 @@ enum Slots<'a> {
 }
 
 /// Where the lists of a set are in the index. They are looked up again when the set is used. A requirement can
-/// represent as many lists as there are objects, and a plan that yields must not store them, because many plans run at
-/// a time.
+/// represent as many lists as there are objects. A plan that yields must not store them, because many plans run at a
+/// time.
 #[derive(Clone, Copy, Debug)]
 enum Lists<'a> {
     None,
@@ -299,7 +299,7 @@ impl<'a> QueryPlan<'a> {
         work.spend(STEPS_OF_LOOKUP).await;
         let incomplete = part.and_then(|part| Some((part, self.snapshot.postings().incomplete(part)?)));
         if let Some((part, slots)) = incomplete {
-            if !self.incomplete.iter().any(|(held, _)| *held == part) {
+            if !self.incomplete.iter().any(|(other, _)| *other == part) {
                 self.incomplete.push((part, slots));
             }
             if includes && let Slots::Union(_, added) = &mut set.slots {

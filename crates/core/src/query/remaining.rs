@@ -1,7 +1,7 @@
 //! The number of objects after a page: `remainingItemCount`.
 //!
-//! Only for requests without selectors, as upstream does; a View may still select. The order of keys knows the rank of
-//! each key, so that nothing is counted one by one and nothing is stored from page to page.
+//! Only for requests without selectors, as upstream does; a View may still select. The order of keys has the rank of
+//! each key, so nothing is counted one by one and nothing is stored from page to page.
 
 use super::page::{Listing, State};
 use super::selection::Selection;
@@ -27,8 +27,8 @@ impl State {
             Some(namespace) => snapshot.rank(&format!("{namespace}0")),
             None => snapshot.len(),
         };
-        let held = end.saturating_sub(snapshot.rank(from)) as u64;
-        held.saturating_add_signed(difference(snapshot, self.rewind(), &prefix, from))
+        let count = end.saturating_sub(snapshot.rank(from)) as u64;
+        count.saturating_add_signed(difference(snapshot, self.rewind(), &prefix, from))
     }
 }
 

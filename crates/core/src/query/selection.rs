@@ -92,7 +92,7 @@ impl Selection {
                 bounds.insert((key, operator.name()), narrower);
             }
         }
-        // The narrowest bounds of a label say all that the others say.
+        // The narrowest bounds of a label imply all others.
         let is_narrowest = |requirement: &LabelRequirement| {
             let LabelRequirement { key, operator } = requirement;
             bounds.get(&(key.as_str(), operator.name())).is_none_or(|narrowest| narrowest == operator)
@@ -136,9 +136,9 @@ impl Selection {
                 continue;
             };
             match (places.get(&key).map(|place| &mut fields[*place].operator), term.operator) {
-                (Some(Operator::NotIn(held)), Operator::NotIn(more)) => held.extend(more),
-                (Some(Operator::In(held)), Operator::In(more)) => {
-                    held.retain(|value| more.contains(value));
+                (Some(Operator::NotIn(merged)), Operator::NotIn(more)) => merged.extend(more),
+                (Some(Operator::In(merged)), Operator::In(more)) => {
+                    merged.retain(|value| more.contains(value));
                 }
                 (_, operator) => {
                     places.insert(key, fields.len());

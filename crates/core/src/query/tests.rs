@@ -1,4 +1,4 @@
-//! Planner against the obviously right filter; pages against the whole list; tokens against kube-apiserver's texts.
+//! The planner compared with a reference filter, pages with the whole list, and tokens with kube-apiserver's texts.
 
 mod compact;
 mod explain;
@@ -94,11 +94,11 @@ fn fields_are_compared_byte_by_byte() {
         (r"a=b\,c", "b,c", true),
     ] {
         let selector = FieldSelector::parse(text).unwrap();
-        let asked = selector.requirements[0].clone();
+        let requirement = selector.requirements[0].clone();
         let selection = Selection {
             namespace: None,
             labels: LabelSelector::default(),
-            fields: vec![FieldTerm::new(FieldRef::Field(FieldIndex(0)), asked.operator)],
+            fields: vec![FieldTerm::new(FieldRef::Field(FieldIndex(0)), requirement.operator)],
         };
         let snapshot = store(vec![record("a/x", 1, &[], &[value])]).snapshot();
         let object = snapshot.get("a/x").unwrap();
@@ -173,8 +173,8 @@ fn a_past_state_holds_little_and_only_for_its_namespace() {
     {
         let selection = Selection { namespace: namespace.map(str::to_owned), ..Selection::default() };
         let listing = Listing::new(State::at(store.snapshot(), past, namespace).unwrap(), &selection, None);
-        let held = listing.held_bytes();
-        assert!(held <= 32 * changed + 64, "{namespace:?}: {held} bytes for {changed} changes");
+        let bytes = listing.held_bytes();
+        assert!(bytes <= 32 * changed + 64, "{namespace:?}: {bytes} bytes for {changed} changes");
         assert_eq!(listing.count() as u64, changed, "{namespace:?}");
     }
 }

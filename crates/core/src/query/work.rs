@@ -1,8 +1,8 @@
 //! Counts the work for one request and yields to other tasks.
 //!
-//! Planning a selection can take a thousand times as long as usual. Its cost depends on its requirements, on the size
-//! of the index for each of them, and on the objects that are compared one by one. So planning counts its steps and
-//! yields. The server decides at each poll which task continues, and to which user the time is charged.
+//! Planning a selection can take a thousand times as long as usual. Its cost depends on its requirements, the index
+//! sizes for each of them, and the objects that are compared one by one. So planning counts its steps and yields. The
+//! server decides at each poll which task continues, and to which user the time is charged.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

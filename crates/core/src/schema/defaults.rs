@@ -1,4 +1,4 @@
-//! Filling in defaults as kube-apiserver does on create and on every read (apiextensions `schema/defaulting`).
+//! Applies defaults as kube-apiserver does on create and on every read (apiextensions `schema/defaulting`).
 //!
 //! A default below an absent parent is not applied. An explicit null stays where the schema is nullable, becomes the
 //! default where it is not, and is taken away where there is none. Nothing is validated and nothing else is removed:
@@ -83,6 +83,6 @@ fn is_refused_null(value: &Value, schema: Option<SchemaNode<'_>>) -> bool {
 fn schema_of_member<'a>(schema: SchemaNode<'a>, name: &str) -> Option<SchemaNode<'a>> {
     schema.property(name).or_else(|| match schema.additional() {
         Additional::Schema(schema) => Some(schema),
-        Additional::Unsaid | Additional::Anything | Additional::Refused => None,
+        Additional::Absent | Additional::Anything | Additional::Forbidden => None,
     })
 }

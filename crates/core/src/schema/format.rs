@@ -1,8 +1,8 @@
 //! The formats of texts that kube-apiserver checks for custom resources (kube-openapi `validation/strfmt`).
 //!
-//! A format that is not in the list is no restriction, as upstream (apiextensions `validation/formats.go`). Where
-//! upstream leans on a parser of Go's library (uri, email), the check here is the grammar without its rarest corners:
-//! comments in mail addresses and zones in IPv6 literals of a URI are accepted or rejected a little differently.
+//! A format that is not in the list is no restriction, as upstream (apiextensions `validation/formats.go`). For some
+//! formats (uri, email), upstream uses a parser of Go's library. There the check here is the grammar without its rarest
+//! cases. Comments in mail addresses and zones in IPv6 literals of a URI are accepted or rejected a little differently.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;

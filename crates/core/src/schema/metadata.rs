@@ -1,8 +1,8 @@
 //! The rules of metadata: name, namespace, labels, annotations, owners, finalizers (apimachinery `api/validation`).
 //!
-//! What a name may look like differs between kinds: see `builtin::name_rule`. Types are checked here too, since a Go
-//! server would fail to decode them: a label value `true` or `1` is the most common slip in YAML. What the server
-//! sets itself (uid, resourceVersion, managedFields) is not validated.
+//! The syntax of names differs between kinds: see `builtin::name_rule`. Types are checked here too, since a Go server
+//! would fail to decode them. A label value `true` or `1` is the most common mistake in YAML. Fields that the server
+//! sets itself (uid, resourceVersion, managedFields) are not validated.
 
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ use crate::selector::{FieldError, FieldErrorType};
 /// Bytes of all annotations together, keys and values (apimachinery `TotalAnnotationSizeLimitB`).
 const ANNOTATIONS_MAX: usize = 256 * 1024;
 
-/// What names of a kind may look like.
+/// The syntax of a kind's object names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameRule {
     /// A DNS subdomain: all custom resources and most built-in kinds.

@@ -1,8 +1,8 @@
 //! One place of a schema, with references followed.
 //!
-//! Schemas of CustomResourceDefinitions have no references; those of built-in kinds refer to each other, either with
-//! `$ref` alone or, with a description or a default beside it, with `allOf` around a single `$ref`. Reading
-//! goes through [`SchemaNode`] so that other files need not know. Nothing is validated here.
+//! Schemas of CustomResourceDefinitions have no references; those of built-in kinds refer to each other. A reference is
+//! either `$ref` alone, or `allOf` around a single `$ref`, with a description or a default beside it. [`SchemaNode`]
+//! hides this from other files. Nothing is validated here.
 
 use serde_json::{Map, Value};
 
@@ -34,7 +34,7 @@ pub struct SchemaNode<'a> {
 }
 
 impl<'a> SchemaNode<'a> {
-    /// A schema whose references `resolve` can follow. A broken reference is no restriction.
+    /// A schema with a function that resolves its references. A broken reference is no restriction.
     pub fn new(schema: &'a Value, resolve: Resolve<'a>) -> SchemaNode<'a> {
         let mut node = SchemaNode { own: schema, target: None, name: None, resolve };
         let mut place = schema;
@@ -83,11 +83,11 @@ impl<'a> SchemaNode<'a> {
     /// The schema of undeclared properties.
     pub fn additional(&self) -> Additional<'a> {
         match self.get("additionalProperties") {
-            None => Additional::Unsaid,
-            Some(Value::Bool(false)) => Additional::Refused,
+            None => Additional::Absent,
+            Some(Value::Bool(false)) => Additional::Forbidden,
             Some(Value::Object(_)) => self
                 .get("additionalProperties")
-                .map_or(Additional::Unsaid, |schema| Additional::Schema(self.child(schema))),
+                .map_or(Additional::Absent, |schema| Additional::Schema(self.child(schema))),
             Some(_) => Additional::Anything,
         }
     }
@@ -111,12 +111,12 @@ impl<'a> SchemaNode<'a> {
 
 /// `additionalProperties`.
 pub enum Additional<'a> {
-    /// Absent: structural schemas prune what is not declared, validation lets it pass.
-    Unsaid,
+    /// Absent: structural schemas prune undeclared properties, and validation accepts them.
+    Absent,
     /// `true`.
     Anything,
     /// `false`.
-    Refused,
+    Forbidden,
     /// A schema for each.
     Schema(SchemaNode<'a>),
 }

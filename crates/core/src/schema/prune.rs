@@ -1,9 +1,9 @@
-//! Removes what a schema does not declare, as kube-apiserver does (apiextensions `schema/pruning`), and the same for
-//! built-in kinds, which a Go server decodes into structs.
+//! Removes fields that a schema does not declare, as kube-apiserver does (apiextensions `schema/pruning`). For built-in
+//! kinds it does the same as a Go server that decodes into structs.
 //!
-//! Never removed: declared properties, values of `additionalProperties`, everything below
-//! `x-kubernetes-preserve-unknown-fields` that is not declared there; at the root and in embedded resources also
-//! apiVersion, kind and metadata.
+//! Never removed: declared properties, values of `additionalProperties`, and everything below
+//! `x-kubernetes-preserve-unknown-fields` that is not declared there. At the root and in embedded resources,
+//! apiVersion, kind and metadata are not removed either.
 
 use serde_json::Value;
 
@@ -14,8 +14,8 @@ pub fn prune(object: &mut Value, schema: SchemaNode<'_>) {
     prune_at(object, Some(schema), IsResource::Yes);
 }
 
-/// Brings an object of a built-in kind into the form that decoding into Go structs gives: unknown fields and nulls
-/// go, and a quantity written as a number becomes a text. An object without declared properties stays whole.
+/// Brings an object of a built-in kind into the form after decoding into Go structs. Unknown fields and nulls are
+/// removed, and a quantity written as a number becomes a text. An object without declared properties stays whole.
 pub fn decode_built_in(object: &mut Value, schema: SchemaNode<'_>) {
     match object {
         Value::Object(members) => {
@@ -37,7 +37,7 @@ pub fn decode_built_in(object: &mut Value, schema: SchemaNode<'_>) {
                 items.iter_mut().for_each(|item| decode_built_in(item, schema));
             }
         }
-        // A fraction tells a quantity from an int-or-string also where references have been put in place.
+        // A fraction distinguishes a quantity from an int-or-string, even after references have been resolved.
         Value::Number(number)
             if schema.definition().is_some_and(|name| name.ends_with("resource.Quantity"))
                 || (number.is_f64() && schema.is("x-kubernetes-int-or-string")) =>
@@ -106,7 +106,7 @@ fn skip_prune(value: &mut Value, schema: SchemaNode<'_>) {
                         prune_at(member, Some(below), IsResource::No);
                     }
                     (None, Additional::Anything) => prune_at(member, None, IsResource::No),
-                    (None, Additional::Unsaid | Additional::Refused) => {}
+                    (None, Additional::Absent | Additional::Forbidden) => {}
                 }
             }
         }

@@ -1,9 +1,9 @@
 //! Validates a value against a schema, with kube-apiserver's messages (kube-openapi `validation/validate`, translated
 //! as apiextensions `apiserver/validation` does).
 //!
-//! Checks run in upstream's order, and the count of checks that a value passed decides, as there, which alternative
-//! of `anyOf` and `oneOf` is quoted. Also here: duplicates in lists of type `set` and `map`, and the type fields of
-//! embedded resources. CEL rules are not evaluated. Members are visited in alphabetical order; upstream's is random.
+//! Checks run in upstream's order, and as upstream, the count of passed checks decides which alternative of `anyOf` and
+//! `oneOf` is quoted. Also here: duplicates in lists of type `set` and `map`, and the type fields of embedded
+//! resources. CEL rules are not evaluated. Members are visited in alphabetical order; upstream's is random.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -294,11 +294,11 @@ impl Validator {
                 Additional::Schema(additional) => {
                     outcome.merge(self.value(member, additional, &format!("{path}.{name}")));
                 }
-                Additional::Refused => {
+                Additional::Forbidden => {
                     let detail = format!("{path}.{name} in body is a forbidden property");
                     outcome.add(FieldError::with_text(FieldErrorType::Invalid, field(path), &quote(name), detail));
                 }
-                Additional::Unsaid | Additional::Anything => {}
+                Additional::Absent | Additional::Anything => {}
             }
         }
         let required = schema.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();

@@ -1,13 +1,12 @@
-//! Operators of selectors: the one list of them, what each means, and which dialect has it under which name.
+//! Operators of selectors: the one list of them, with meaning, dialects and names.
 //!
-//! An [`Operator`] has its operand, an [`OperatorName`] has none. Other modules do not match on operators. They use
-//! two properties, which stay complete when an operator is added: which values does it test for
-//! ([`Operator::values`]), and does it select the objects that have such a value or those that have none
-//! ([`OperatorName::is_negative`]).
+//! An [`Operator`] has its operand, an [`OperatorName`] has none. Other modules do not match on operators. They use two
+//! properties, which stay complete when an operator is added. [`Operator::values`] are the values that it tests for.
+//! [`OperatorName::is_negative`] decides whether it selects the objects with such a value, or those without.
 //!
-//! # A new operator
-//! It needs a variant of both enums here and an arm wherever the compiler then reports a match. A sign of its own in a text form is read in
-//! [`super::label`] or [`super::field`]. If Views have it, `kinds::selectors` says so to their authors.
+//! # A new operator It needs a variant of both enums here and an arm wherever the compiler then reports a match. A sign
+//! of its own in a text form is read in [`super::label`] or [`super::field`]. If Views have it, `kinds::selectors`
+//! documents it for their authors.
 
 use std::borrow::Cow;
 use std::fmt;

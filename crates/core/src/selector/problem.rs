@@ -14,13 +14,13 @@ use crate::model::quote;
 pub enum FieldErrorType {
     /// The value breaks a rule.
     Invalid,
-    /// The value has the wrong type.
+    /// The value has another type than required.
     TypeInvalid,
     /// The value is missing.
     Required,
-    /// The value may not be there.
+    /// The value is not allowed.
     Forbidden,
-    /// The value is none of a fixed list.
+    /// The value is not in a fixed list.
     NotSupported,
     /// The value occurs twice.
     Duplicate,
@@ -59,13 +59,14 @@ impl FieldErrorType {
     }
 }
 
-/// One fault; Display is `FIELD: MESSAGE`.
+/// One error; Display is `FIELD: MESSAGE`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {message}")]
 pub struct FieldError {
-    /// The kind of fault.
+    /// The kind of error.
     pub reason: FieldErrorType,
-    /// Where, such as `spec.containers[0].name`; `<nil>` for the document itself, as upstream prints it.
+    /// The path of the field, such as `spec.containers[0].name`; `<nil>` for the document itself, as upstream prints
+    /// it.
     pub field: String,
     /// The error, such as `Invalid value: "x": must be ...`.
     pub message: String,

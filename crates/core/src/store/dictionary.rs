@@ -79,11 +79,11 @@ pub(super) struct Sample {
     sizes: Vec<usize>,
 }
 
-/// Takes a sample; `None` where there is too little to take.
+/// Collects a sample; `None` if the objects are too few or too small.
 pub(super) fn sample(objects: impl Iterator<Item = Vec<u8>>) -> Option<Sample> {
     let (mut samples, mut sizes) = (Vec::new(), Vec::new());
     for object in objects {
-        // A large one is passed over: one object is no sample.
+        // A large object is skipped: one object is no sample.
         if samples.len() + object.len() <= SAMPLE_BYTES {
             samples.extend_from_slice(&object);
             sizes.push(object.len());

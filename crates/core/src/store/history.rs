@@ -36,7 +36,7 @@ pub struct HistoryLimits {
 }
 
 impl Default for HistoryLimits {
-    /// kube-apiserver's watch cache grows to 102,400 events (`watch_cache_history.go`); previous states are bounded by
+    /// kube-apiserver's watch cache grows to 102,400 events (`watch_cache_history.go`). Previous states are bounded by
     /// 64 MiB, so that a churning resource with large objects cannot take the memory of the others.
     fn default() -> HistoryLimits {
         HistoryLimits { changes: 102_400, bytes: 64 << 20 }

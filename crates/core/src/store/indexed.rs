@@ -72,10 +72,10 @@ impl IndexLimits {
             }
             if !self.values_of(field, fields.clone()) {
                 indexed.missing.push(IndexedPart::Field(field));
-                while fields.next_if(|(held, _)| *held == field).is_some() {}
+                while fields.next_if(|(index, _)| *index == field).is_some() {}
                 continue;
             }
-            while let Some(value) = fields.next_if(|(held, _)| *held == field) {
+            while let Some(value) = fields.next_if(|(index, _)| *index == field) {
                 indexed.values.push(value);
             }
         }
@@ -87,7 +87,7 @@ impl IndexLimits {
     /// Whether the values of the next field are indexed.
     fn values_of(&self, field: FieldIndex, fields: Peekable<Fields<'_>>) -> bool {
         let mut bytes = 0;
-        for (count, (_, value)) in (1..).zip(fields.take_while(|(held, _)| *held == field)) {
+        for (count, (_, value)) in (1..).zip(fields.take_while(|(index, _)| *index == field)) {
             bytes += value.len();
             if count > self.values || bytes > self.value_bytes {
                 return false;

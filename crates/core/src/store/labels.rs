@@ -2,7 +2,7 @@
 //!
 //! Any user of a cluster can invent label keys, so a key must take little more than its text. Keys with few values
 //! share one dictionary, whose terms are key and value together. A key with more values has a dictionary of its own,
-//! and a set of the slots that have it, because existence would otherwise be a union of as many lists.
+//! and a set of the slots that have it. Existence would otherwise be a union of as many lists.
 
 use std::cmp::Ordering;
 use std::fmt::Write;
@@ -38,8 +38,8 @@ struct Many {
     terms: Terms,
 }
 
-/// The prefix of the values of a key. It begins with the length of the key, so that different keys never collide,
-/// whatever bytes they have.
+/// The prefix of the values of a key. It begins with the length of the key, so that different keys never collide, with
+/// any bytes.
 fn prefix(key: &str) -> String {
     let mut text = String::with_capacity(key.len() + 72);
     // Writing to a string cannot fail.
@@ -152,7 +152,7 @@ impl LabelIndex {
         self.few.remove(&(prefix(key) + value), slot);
     }
 
-    /// Gives a key that has many values now an index of its own.
+    /// Moves a key that has many values now to an index of its own.
     fn move_to_many(&mut self, key: &str, prefix: String) {
         let terms: Vec<String> = self.few.with_prefix(&prefix).map(|(term, _)| term.to_owned()).collect();
         let mut many = Many::default();

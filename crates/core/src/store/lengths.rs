@@ -1,7 +1,7 @@
 //! The length of the longest object of a store, to a factor of two.
 //!
-//! Objects are counted by the number of bits of their length, so that the maximum is known after the longest one is
-//! removed. The exact length would need an order of all lengths.
+//! Objects are counted by the number of bits of their length, so that the maximum can be computed after the longest one
+//! is removed. The exact length would need an order of all lengths.
 
 /// Classes of lengths: the empty text has none, and an index takes 64 bits.
 const CLASSES: usize = usize::BITS as usize + 1;

@@ -1,9 +1,9 @@
 //! A stored object: its compressed bytes, and the values that selectors use.
 //!
-//! One allocation contains everything of the object, with its reference count. What many objects share (label keys, the
-//! dictionary) is behind one pointer. An object with many labels or values shares no keys. It has them in its own
-//! bytes, with a table of the offset of each text, so that a lookup needs no walk. `dictionary` compresses bytes, and
-//! `indexed` decides which labels and values are indexed; nothing here parses JSON.
+//! One allocation contains everything of the object, with its reference count. Data that many objects share (label
+//! keys, the dictionary) is behind one pointer. An object with many labels or values shares no keys. It has them in its
+//! own bytes, with a table of the offset of each text, so that a lookup needs no walk. `dictionary` compresses bytes,
+//! and `indexed` decides which labels and values are indexed; nothing here parses JSON.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::model::{FieldIndex, Key, Record, Version};
 
 /// One object of a store. It is immutable: a change creates a new one. Cloning shares it.
 ///
-/// The bytes after the head are the key, the values of the labels in the order of the layout, the values of the fields
-/// with their numbers, and the object's own bytes, in this order. Each text has its length in front. With keys of its
-/// own the object has a [`Table`] after the key, and the key of each label before its value.
+/// After the head come the key, the label values in the order of the layout, the field values with their numbers, and
+/// the object's own bytes. Each text has its length in front. With keys of its own the object has a [`Table`] after the
+/// key, and the key of each label before its value.
 #[derive(Clone)]
 pub struct Object(ThinArc<Head, u8>);
 
@@ -186,7 +186,7 @@ impl Object {
     pub fn label(&self, key: &str) -> Option<&str> {
         match &self.head().layout.label_keys {
             LabelKeys::Shared(keys) => {
-                let index = keys.binary_search_by(|held| (**held).cmp(key)).ok()?;
+                let index = keys.binary_search_by(|other| (**other).cmp(key)).ok()?;
                 Texts(self.texts()).nth(index)
             }
             LabelKeys::Own => Table::parse(self.texts()).label(key),
@@ -222,8 +222,8 @@ impl Object {
             }
         };
         fields
-            .skip_while(move |(held, _)| *held < field)
-            .take_while(move |(held, _)| *held == field)
+            .skip_while(move |(other, _)| *other < field)
+            .take_while(move |(other, _)| *other == field)
             .map(|(_, value)| value)
     }
 
@@ -235,7 +235,7 @@ impl Object {
     /// Whether the field has this value.
     pub fn has_value(&self, field: FieldIndex, value: &str) -> bool {
         match &self.head().layout.label_keys {
-            LabelKeys::Shared(_) => self.values(field).any(|held| held == value),
+            LabelKeys::Shared(_) => self.values(field).any(|other| other == value),
             LabelKeys::Own => {
                 let table = Table::parse(self.texts());
                 table.from(table.first_at_or_above(field, value)).next() == Some((field, value))
@@ -243,12 +243,12 @@ impl Object {
         }
     }
 
-    /// Whether the values of a field are not known, because the object has too many or too long ones.
+    /// Whether the values of a field are unknown, because the object has too many or too long ones.
     pub fn has_unknown(&self, field: FieldIndex) -> bool {
         self.has_value(field.unknown(), "")
     }
 
-    /// Whether the values of some field are not known.
+    /// Whether the values of some field are unknown.
     pub(super) fn has_unknown_values(&self) -> bool {
         match &self.head().layout.label_keys {
             LabelKeys::Shared(_) => self.fields().any(|(field, _)| field.of_unknown().is_some()),
@@ -466,8 +466,8 @@ impl<'b> Iterator for Fields<'b> {
     }
 }
 
-/// Where the labels and values of an object with keys of its own begin: how many labels, how many entries, the place of each
-/// entry, and the entries. The numbers have four bytes each.
+/// Where the labels and values of an object with keys of its own begin. It has the numbers of labels and entries, the
+/// place of each entry, and the entries. The numbers have four bytes each.
 struct Table<'o> {
     labels: usize,
     places: &'o [[u8; 4]],
@@ -515,19 +515,20 @@ impl<'o> Table<'o> {
 
     /// The value of a label, by binary search.
     fn label(&self, key: &str) -> Option<&'o str> {
-        let index = first_of(0..self.labels, |index| read_text(&mut self.entry(index)).is_some_and(|held| held < key));
+        let index =
+            first_of(0..self.labels, |index| read_text(&mut self.entry(index)).is_some_and(|other| other < key));
         if index == self.labels {
             return None;
         }
         let mut entry = self.entry(index);
-        read_text(&mut entry).filter(|held| *held == key)?;
+        read_text(&mut entry).filter(|other| *other == key)?;
         read_text(&mut entry)
     }
 
     /// The first entry of this field and value, or of a higher one.
     fn first_at_or_above(&self, field: FieldIndex, value: &str) -> usize {
         first_of(self.labels..self.places.len(), |index| {
-            self.from(index).next().is_some_and(|held| held < (field, value))
+            self.from(index).next().is_some_and(|other| other < (field, value))
         })
     }
 }

@@ -21,7 +21,7 @@ const TRAIN_ABOVE: u64 = 1 << 20;
 /// Objects over which a ratio is measured.
 const WINDOW: u32 = 4_096;
 
-/// Layouts and label keys that may be unused before they are looked through.
+/// The maximum number of unused layouts and label keys before unused ones are removed.
 const UNUSED: usize = 1_024;
 
 /// Makes objects.
@@ -30,11 +30,11 @@ pub(super) struct ObjectEncoder {
     dictionary: Option<Arc<Dictionary>>,
     compressor: Option<Compressor>,
     ratio: Ratio,
-    /// Plain bytes packed since a training was last thought of.
+    /// Plain bytes packed since the last decision about training.
     plain: u64,
     /// The number of dictionaries so far: layouts of an earlier one are stored while objects use them.
     trainings: u64,
-    /// After each training twice as much must come before the next.
+    /// The number of trainings: after each one, twice as many bytes must be packed before the next.
     patience: u32,
     /// The layout of the object before: neighbours have the same labels.
     last: Arc<Layout>,
@@ -48,7 +48,7 @@ pub(super) struct ObjectEncoder {
     pub(super) limits: IndexLimits,
 }
 
-/// How well the dictionary does.
+/// The compression ratio of the dictionary, to detect when it gets worse.
 #[derive(Debug, Default)]
 struct Ratio {
     objects: u32,
@@ -59,7 +59,7 @@ struct Ratio {
 }
 
 impl Ratio {
-    /// Counts an object; true when a window has ended in which the dictionary did clearly worse than it used to.
+    /// Counts an object; true when a window has ended with a clearly worse ratio than before.
     fn count(&mut self, object: &Object) -> bool {
         self.objects += 1;
         self.plain += object.length() as u64;
@@ -129,17 +129,17 @@ impl ObjectEncoder {
     fn layout(&mut self, record: &Record) -> Arc<Layout> {
         let texts = &record.texts;
         let has_shared_keys = self.limits.is_within(texts.labels().len(), texts.values().len());
-        let has_keys = |held: &LabelKeys| match held {
+        let has_keys = |existing: &LabelKeys| match existing {
             LabelKeys::Shared(keys) => {
                 has_shared_keys
                     && keys.len() == texts.labels().len()
-                    && keys.iter().zip(texts.labels()).all(|(held, (key, _))| **held == *key)
+                    && keys.iter().zip(texts.labels()).all(|(existing, (key, _))| **existing == *key)
             }
             LabelKeys::Own => !has_shared_keys,
         };
         let is_of = |layout: &Layout, dictionary: &Option<Arc<Dictionary>>| {
             let same_dictionary = match (&layout.dictionary, dictionary) {
-                (Some(held), Some(wanted)) => Arc::ptr_eq(held, wanted),
+                (Some(existing), Some(wanted)) => Arc::ptr_eq(existing, wanted),
                 (None, None) => true,
                 _ => false,
             };
@@ -165,11 +165,11 @@ impl ObjectEncoder {
 
     /// The stored layout of that hash, which is added if it is new.
     fn shared(&mut self, hash: u64, layout: Layout) -> Arc<Layout> {
-        if let Some(held) = self.layouts.get(&hash)
-            && held.label_keys == layout.label_keys
-            && held.dictionary.as_ref().map(Arc::as_ptr) == layout.dictionary.as_ref().map(Arc::as_ptr)
+        if let Some(existing) = self.layouts.get(&hash)
+            && existing.label_keys == layout.label_keys
+            && existing.dictionary.as_ref().map(Arc::as_ptr) == layout.dictionary.as_ref().map(Arc::as_ptr)
         {
-            return held.clone();
+            return existing.clone();
         }
         if self.layouts.len() + self.label_keys.len() > self.sweep_above {
             self.sweep();
@@ -195,8 +195,8 @@ impl ObjectEncoder {
 
     /// The shared text of a label key.
     fn label_key(&mut self, key: &str) -> Arc<str> {
-        if let Some(held) = self.label_keys.get(key) {
-            return held.clone();
+        if let Some(existing) = self.label_keys.get(key) {
+            return existing.clone();
         }
         let key: Arc<str> = Arc::from(key);
         self.shared_bytes += shared_text(&key);

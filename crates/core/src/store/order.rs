@@ -53,7 +53,7 @@ impl Order {
         let leaf = Arc::make_mut(leaf);
         // Lists come in order, so that the end is the usual place.
         let is_last = leaf.last().is_none_or(|last| key_of(*last) < key);
-        let index = if is_last { leaf.len() } else { leaf.partition_point(|held| key_of(*held) < key) };
+        let index = if is_last { leaf.len() } else { leaf.partition_point(|other| key_of(*other) < key) };
         if leaf.len() == leaf.capacity() {
             leaf.reserve_exact(MOST / 8);
         }
@@ -96,8 +96,8 @@ impl Order {
             return;
         };
         self.leaves.remove(&bound);
-        if let Some(held) = self.leaves.get_mut(&before) {
-            Arc::make_mut(held).extend_from_slice(&leaf);
+        if let Some(previous) = self.leaves.get_mut(&before) {
+            Arc::make_mut(previous).extend_from_slice(&leaf);
         }
     }
 
@@ -105,8 +105,8 @@ impl Order {
     pub(super) fn range<'k>(&self, from: Bound<&str>, key_of: impl Fn(u32) -> &'k str) -> impl Iterator<Item = u32> {
         let (bound, skip) = match from {
             Bound::Unbounded => (Bound::Unbounded, 0),
-            Bound::Included(key) => self.place(key, |held| key_of(held) < key),
-            Bound::Excluded(key) => self.place(key, |held| key_of(held) <= key),
+            Bound::Included(key) => self.place(key, |other| key_of(other) < key),
+            Bound::Excluded(key) => self.place(key, |other| key_of(other) <= key),
         };
         self.leaves.range::<_, str>((bound, Bound::Unbounded)).flat_map(|(_, leaf)| leaf.iter().copied()).skip(skip)
     }
@@ -119,13 +119,13 @@ impl Order {
             .range::<_, str>((Bound::Unbounded, Bound::Excluded(&**bound)))
             .map(|(_, leaf)| leaf.len())
             .sum();
-        whole + leaf.partition_point(|held| key_of(*held) < key)
+        whole + leaf.partition_point(|other| key_of(*other) < key)
     }
 
     /// The leaf in which a walk begins, and the number of slots before it.
     fn place(&self, key: &str, is_before: impl Fn(u32) -> bool) -> (Bound<&str>, usize) {
         match self.leaves.get_prev(key) {
-            Some((bound, leaf)) => (Bound::Included(&**bound), leaf.partition_point(|held| is_before(*held))),
+            Some((bound, leaf)) => (Bound::Included(&**bound), leaf.partition_point(|other| is_before(*other))),
             None => (Bound::Unbounded, 0),
         }
     }

@@ -66,7 +66,7 @@ impl Over {
 }
 
 impl Relist {
-    /// Notes that the object of this slot was removed: the list says nothing about the next object there.
+    /// Notes that the object of this slot was removed: the list has no information about the next object there.
     pub(super) fn forget(&mut self, slot: u32) {
         if let Relist::Over(over) = self {
             over.drop_kept(slot);

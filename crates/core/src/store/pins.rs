@@ -2,12 +2,12 @@
 //!
 //! A list, or the initial events of a watch, reads the state that it began with. Objects that have been replaced or
 //! deleted since then stay in memory for it, however slowly its client reads. So each store counts the bytes that
-//! changes release, and knows this count at the start of its oldest reader: the difference is an upper bound of what
-//! readers retain. When all stores together exceed a bound, the readers of the oldest states lose them, and get `None`
-//! when they continue ([`PinnedValue::with`]).
+//! changes release, and remembers this count at the start of its oldest reader. The difference is an upper bound of the
+//! bytes that readers retain. When all stores together exceed a bound, the readers of the oldest states lose them, and
+//! get `None` when they continue ([`PinnedValue::with`]).
 //!
 //! The bytes that a change releases in indexes are estimated: one node of a tree for each term of the object. This file
-//! does not know what readers do with a state, or what they report to their clients.
+//! does not depend on how readers use a state, or on what they report to their clients.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -77,7 +77,7 @@ type Place = (u64, u64);
 #[derive(Default)]
 struct Readers {
     /// The oldest state first.
-    held: BTreeMap<Place, Weak<dyn Revocable>>,
+    pinned: BTreeMap<Place, Weak<dyn Revocable>>,
     next: u64,
     /// The share of this store in [`Pinned::bytes`].
     counted: u64,
@@ -85,7 +85,7 @@ struct Readers {
 
 impl std::fmt::Debug for Readers {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Readers").field("held", &self.held.len()).field("counted", &self.counted).finish()
+        formatter.debug_struct("Readers").field("held", &self.pinned.len()).field("counted", &self.counted).finish()
     }
 }
 
@@ -116,7 +116,7 @@ impl Pins {
         self.retired.fetch_add(bytes, Ordering::Relaxed);
         {
             let mut readers = lock(&self.readers);
-            if readers.held.is_empty() {
+            if readers.pinned.is_empty() {
                 return;
             }
             self.count(&mut readers);
@@ -126,7 +126,7 @@ impl Pins {
 
     /// Updates the memory that readers retain.
     fn count(&self, readers: &mut Readers) {
-        let counted = readers.held.first_key_value().map_or(0, |((at, _), _)| self.retired().saturating_sub(*at));
+        let counted = readers.pinned.first_key_value().map_or(0, |((at, _), _)| self.retired().saturating_sub(*at));
         if counted > readers.counted {
             self.all.bytes.fetch_add(counted - readers.counted, Ordering::Relaxed);
         } else {
@@ -142,7 +142,7 @@ impl Pins {
         let mut readers = lock(&self.readers);
         let place = (at, readers.next);
         readers.next += 1;
-        readers.held.insert(place, Arc::downgrade(&revocable));
+        readers.pinned.insert(place, Arc::downgrade(&revocable));
         self.count(&mut readers);
         drop(readers);
         PinnedValue { slot, pins: self.clone(), place }
@@ -151,7 +151,7 @@ impl Pins {
     /// Removes a reader.
     fn release(&self, place: Place) {
         let mut readers = lock(&self.readers);
-        if readers.held.remove(&place).is_some() {
+        if readers.pinned.remove(&place).is_some() {
             self.count(&mut readers);
         }
     }
@@ -159,7 +159,7 @@ impl Pins {
     /// Revokes the oldest reader; false when there is none.
     fn revoke_oldest(&self) -> bool {
         let mut readers = lock(&self.readers);
-        let Some((_, oldest)) = readers.held.pop_first() else { return false };
+        let Some((_, oldest)) = readers.pinned.pop_first() else { return false };
         self.count(&mut readers);
         drop(readers);
         if let Some(oldest) = oldest.upgrade() {

@@ -1,6 +1,6 @@
 //! Posting lists: (field or label, value) to slots.
 //!
-//! The values of an attribute are in order, so that existence, sets and ranges are answered without a scan of objects.
+//! The values of an attribute are in order, so that existence, sets and ranges are evaluated without a scan of objects.
 //! A change touches only the values that differ between the object before and after; most updates touch none. Objects
 //! that are not completely indexed are in sets of their own: see `indexed`. `slots` implements the sets, `terms` the
 //! dictionaries of values, and `labels` those of all label keys.

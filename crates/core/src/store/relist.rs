@@ -31,7 +31,7 @@ pub enum RelistMode {
     TrustVersions,
     /// The source may have rewritten objects without a new version: the list begins another history.
     NewEpoch,
-    /// Earlier events may have been wrong: like [`RelistMode::NewEpoch`], and clients that received them must list
+    /// Earlier events may have been invalid: like [`RelistMode::NewEpoch`], and clients that received them must list
     /// again ([`Snapshot::is_invalidated`]).
     Invalidate,
 }
@@ -78,23 +78,23 @@ impl Store {
 
     /// Notes that the list has this object; of several states the newest counts.
     pub fn list(&mut self, record: &Record) {
-        let held = self.current.slot(record.key.as_str());
-        let version_held = held.and_then(|slot| self.current.object(slot)).map(|object| object.version());
+        let existing = self.current.slot(record.key.as_str());
+        let existing_version = existing.and_then(|slot| self.current.object(slot)).map(|object| object.version());
         let Some(Relist::Over(over)) = &mut self.relist else {
-            if version_held.is_none_or(|held| held < record.version) {
+            if existing_version.is_none_or(|existing| existing < record.version) {
                 let object = self.pack(record);
-                self.put(held, object);
+                self.put(existing, object);
             }
             return;
         };
         let listed = match over.changed.get(&record.key) {
             Some(changed) => Some(changed.version()),
-            None => version_held.filter(|_| held.is_some_and(|slot| over.kept.contains(slot))),
+            None => existing_version.filter(|_| existing.is_some_and(|slot| over.kept.contains(slot))),
         };
         if listed.is_some_and(|listed| listed >= record.version) {
             return;
         }
-        match held.filter(|_| version_held == Some(record.version)) {
+        match existing.filter(|_| existing_version == Some(record.version)) {
             Some(slot) => {
                 over.kept.insert(slot);
                 over.drop_changed(&record.key);
@@ -107,7 +107,7 @@ impl Store {
                 }
             }
             None => {
-                if let Some(slot) = held {
+                if let Some(slot) = existing {
                     over.drop_kept(slot);
                 }
                 let object = self.pack(record);
@@ -120,7 +120,7 @@ impl Store {
 
     /// Notes that the list does not have this object any more.
     pub fn unlist(&mut self, key: &Key) {
-        let held = self.current.slot(key.as_str());
+        let existing = self.current.slot(key.as_str());
         match &mut self.relist {
             None => {}
             Some(Relist::First) => {
@@ -128,7 +128,7 @@ impl Store {
             }
             Some(Relist::Over(over)) => {
                 over.drop_changed(key);
-                if let Some(slot) = held {
+                if let Some(slot) = existing {
                     over.drop_kept(slot);
                 }
             }

@@ -1,6 +1,6 @@
 //! The objects that have changed between a version and a snapshot, as they were at that version.
 //!
-//! A response at a past version retains this until it is sent, so it stores slots instead of keys, and only objects
+//! A response at a past version retains this until it is sent. So it stores slots instead of keys, and only objects
 //! that the request may read. [`super::history`] has the changes; `query::page` uses this for lists.
 
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ use crate::model::Version;
 /// The difference between a snapshot and an earlier version of it, for the keys with one prefix.
 #[derive(Clone, Debug, Default)]
 pub struct Rewind {
-    /// Slots of the snapshot whose objects were other ones, or none.
+    /// Slots of the snapshot that had another object at that version, or none.
     hidden: RoaringBitmap,
     /// The objects of that version which the snapshot lacks, in the order of keys.
     before: Vec<Object>,
@@ -24,9 +24,8 @@ pub struct Rewind {
 impl Snapshot {
     /// The changes to revert for the state at exactly `version`, for the keys that begin with `prefix`.
     ///
-    /// # Errors
-    /// [`TooOld`] when history does not reach back that far, or when `version` is in a gap that a relist bridged, where
-    /// the exact state is unknown.
+    /// # Errors [`TooOld`] when history does not reach back that far, or when `version` is in a relist gap, where the
+    /// exact state is unknown.
     pub fn rewind_to(&self, version: Version, prefix: &str) -> Result<Rewind, TooOld> {
         Rewind::new(self, version, prefix)
     }

@@ -1,9 +1,8 @@
 //! Sets of slots that are shared with snapshots: one change copies one small part, never the whole set.
 //!
 //! A slot is the number of an object within its store. A small set is one sorted array. A large one has a roaring
-//! bitmap for each 65,536 slots, each behind its own pointer: the first change after every published snapshot would
-//! otherwise copy a bitmap over all objects. `postings` defines what the sets are about, and `query::plan` combines
-//! them.
+//! bitmap for each 65,536 slots, each behind its own pointer. Otherwise the first change after every published snapshot
+//! would copy a bitmap over all objects. `postings` defines what the sets are about, and `query::plan` combines them.
 
 use std::sync::Arc;
 
@@ -25,7 +24,7 @@ pub struct SlotSet {
 enum Form {
     /// Sorted.
     Few(Vec<u32>),
-    /// The slots whose upper half is the index; they are stored with their upper half, so that parts combine without
+    /// By index: the slots with this upper half. They are stored with their upper half, so that parts combine without
     /// conversion.
     Many(Vec<Option<Arc<RoaringBitmap>>>),
 }

@@ -21,7 +21,7 @@ pub struct Snapshot {
     pub(super) version: Version,
     /// Rises when versions went backwards; a watch from another epoch must end.
     pub(super) epoch: u64,
-    /// Events of epochs before this one may have been wrong.
+    /// Events of epochs before this one may have been invalid.
     pub(super) invalidated: u64,
     pub(super) objects: Vector<Option<Object>>,
     pub(super) order: Order,
@@ -77,10 +77,10 @@ impl Snapshot {
         self.epoch
     }
 
-    /// Whether events of this epoch may have been wrong. Their watches must end and their clients must list again.
+    /// Whether events of this epoch may have been invalid. Their watches must end and their clients must list again.
     /// Clients that resume are rejected by [`Snapshot::since`], because history begins after all events of that time.
-    /// The one exception is a client that stopped at the very version at which history begins: that position cannot be
-    /// distinguished from the end of the new list.
+    /// The one exception is a client that stopped at exactly the version at which history begins. That position cannot
+    /// be distinguished from the end of the new list.
     pub fn is_invalidated(&self, epoch: u64) -> bool {
         epoch < self.invalidated
     }

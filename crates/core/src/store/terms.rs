@@ -1,8 +1,8 @@
 //! The values of one attribute in order, each with its slots: Lucene's term dictionary.
 //!
-//! Terms are stored in blocks of up to [`MOST`] with joined texts, so that a value of a single object takes its text
-//! and a few bytes. Blocks are shared with snapshots: a change copies one block. The order serves sets and existence,
-//! and would serve ranges and prefixes.
+//! Terms are stored in blocks of up to [`MOST`] with joined texts, so a value of a single object takes its text and a
+//! few bytes. Blocks are shared with snapshots: a change copies one block. The order serves sets and existence, and
+//! would serve ranges and prefixes.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ impl Posting<'_> {
     /// Whether the list has a slot.
     pub fn contains(&self, slot: u32) -> bool {
         match self {
-            Posting::One(held) => *held == slot,
+            Posting::One(only) => *only == slot,
             Posting::Set(slots) => slots.contains(slot),
         }
     }
@@ -146,11 +146,11 @@ impl Block {
             position if position >= IN_SETS => {
                 Arc::make_mut(&mut self.sets[(position - IN_SETS) as usize]).insert(slot);
             }
-            held if held == slot => {}
-            held => {
+            existing if existing == slot => {}
+            existing => {
                 self.slots[index] = IN_SETS + short(self.sets.len());
                 self.sets.reserve_exact(1);
-                self.sets.push(Arc::new(SlotSet::pair(held, slot)));
+                self.sets.push(Arc::new(SlotSet::pair(existing, slot)));
             }
         }
     }
@@ -159,7 +159,7 @@ impl Block {
     fn take(&mut self, index: usize, slot: u32) -> bool {
         let position = match self.slots[index] {
             position if position >= IN_SETS => (position - IN_SETS) as usize,
-            held => return held != slot,
+            existing => return existing != slot,
         };
         let set = Arc::make_mut(&mut self.sets[position]);
         set.remove(slot);
@@ -174,7 +174,7 @@ impl Block {
     fn drop_set(&mut self, position: usize) {
         let moved = IN_SETS + short(self.sets.len() - 1);
         self.sets.swap_remove(position);
-        if let Some(reference) = self.slots.iter_mut().find(|held| **held == moved) {
+        if let Some(reference) = self.slots.iter_mut().find(|existing| **existing == moved) {
             *reference = IN_SETS + short(position);
         }
     }
@@ -271,8 +271,8 @@ impl Block {
     }
 }
 
-/// A length as 32 bits. Invariant: the texts of one block stay far below 4 GiB, because a term is a part of an object,
-/// and etcd takes objects of a few MiB at most.
+/// A length as 32 bits. Invariant: the texts of one block stay far below 4 GiB. A term is a part of an object, and etcd
+/// stores objects of a few MiB at most.
 fn short(length: usize) -> u32 {
     u32::try_from(length).expect("the texts of one block must be shorter than 4 GiB")
 }
@@ -413,8 +413,8 @@ impl Terms {
             return;
         };
         self.blocks.remove(&bound);
-        if let Some(held) = self.blocks.get_mut(&before) {
-            Arc::make_mut(held).append(&block);
+        if let Some(previous) = self.blocks.get_mut(&before) {
+            Arc::make_mut(previous).append(&block);
         }
     }
 

@@ -55,7 +55,7 @@ impl Store {
         Store::with_epoch(limits, 0)
     }
 
-    /// An empty store that follows an earlier one of the same resource, whose epoch must be lower.
+    /// An empty store that follows an earlier one of the same resource; the earlier epoch must be lower.
     pub fn with_epoch(limits: HistoryLimits, epoch: u64) -> Store {
         Store {
             current: Snapshot { epoch, ..Snapshot::default() },
@@ -95,8 +95,8 @@ impl Store {
     /// Adds or replaces an object.
     pub fn apply(&mut self, record: &Record) -> WriteOutcome {
         let slot = self.current.slot(record.key.as_str());
-        let held = slot.and_then(|slot| self.current.object(slot));
-        if held.is_some_and(|held| held.version() >= record.version) {
+        let existing = slot.and_then(|slot| self.current.object(slot));
+        if existing.is_some_and(|existing| existing.version() >= record.version) {
             return WriteOutcome::Stale;
         }
         let after = self.pack(record);
@@ -124,8 +124,8 @@ impl Store {
         self.current.version = self.current.version.max(version);
     }
 
-    /// Takes an object away whose new state cannot be read; `version` is that of the new state. Where even that is
-    /// unknown the removal is stamped like those of a relist.
+    /// Removes an object with an unreadable new state; `version` is that of the new state. If even that is unknown, the
+    /// removal gets its version like those of a relist.
     pub fn drop_unreadable(&mut self, key: &Key, version: Option<Version>) -> WriteOutcome {
         let known = version.filter(|version| *version > self.current.version);
         let before = self.take(key.as_str());
@@ -145,7 +145,7 @@ impl Store {
         self.packing.held_bytes()
     }
 
-    /// Memory of the store without its indexes and its order, in bytes: known at every moment, unlike
+    /// Memory of the store without its indexes and its order, in bytes: always available, unlike
     /// [`Store::index_bytes`]. Objects of a list that is still arriving are included.
     pub fn held_bytes(&self) -> u64 {
         let listed = self.relist.as_ref().map_or(0, Relist::held_bytes);
@@ -185,14 +185,14 @@ impl Store {
     pub(super) fn pack(&mut self, record: &Record) -> Object {
         let (object, should_train) = self.packing.pack(record);
         if should_train {
-            let held = self.current.objects.iter().flatten();
+            let stored = self.current.objects.iter().flatten();
             let listed = || self.relist.iter().flat_map(Relist::objects);
-            let (count, bytes) = held
+            let (count, bytes) = stored
                 .clone()
                 .chain(listed())
                 .fold((0, 0), |(count, bytes), object| (count + 1, bytes + object.length()));
             let stride = (count / SAMPLES).max(bytes / dictionary::SAMPLE_BYTES).max(1);
-            if self.packing.train(held.chain(listed()).step_by(stride)) {
+            if self.packing.train(stored.chain(listed()).step_by(stride)) {
                 self.repack();
             }
         }
@@ -223,16 +223,16 @@ impl Store {
     }
 
     /// Stores an object in its slot, or in a new one; returns the previous object.
-    pub(super) fn put(&mut self, held: Option<u32>, object: Object) -> Option<Object> {
+    pub(super) fn put(&mut self, existing: Option<u32>, object: Object) -> Option<Object> {
         let current = &mut self.current;
         let key = object.key();
-        let slot = held.or_else(|| self.free_slots.pop()).unwrap_or_else(|| {
+        let slot = existing.or_else(|| self.free_slots.pop()).unwrap_or_else(|| {
             current.objects.push_back(None);
             // Slots are 32 bits wide because roaring's are; etcd stores far fewer objects.
             u32::try_from(current.objects.len() - 1).unwrap_or(u32::MAX)
         });
-        let before = current.objects.set(slot as usize, Some(object.clone())).filter(|_| held.is_some());
-        if held.is_none() {
+        let before = current.objects.set(slot as usize, Some(object.clone())).filter(|_| existing.is_some());
+        if existing.is_none() {
             let objects = &current.objects;
             current.order.insert(key, slot, |slot| key_in(objects, slot));
             Arc::make_mut(&mut current.occupied).insert(slot);

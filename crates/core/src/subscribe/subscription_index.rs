@@ -1,10 +1,11 @@
 //! Finds the subscriptions that a change may concern, so that a change costs only those.
 //!
-//! Each subscription is stored under one key: the narrowest property that every object of its selection has, such as a
-//! name, the value of a field, or one of a few values of a label. A change looks up what its object had before and what
-//! it has now. The subscriptions found are candidates, and [`super::transition`] decides for each. A selection that
-//! only excludes has no key and is a candidate for every change. The index stores only hashes of texts; a collision
-//! costs one more decision. The registry wakes the watches and tracks which changes they have not yet received.
+//! Each subscription is stored under one key: the narrowest property that every object of its selection has. Examples
+//! are a name, the value of a field, or one of a few values of a label. A change looks up the properties of its object
+//! before and after. The subscriptions found are candidates, and [`super::transition`] decides for each. A selection
+//! that only excludes has no key and is a candidate for every change. The index stores only hashes of texts; a
+//! collision costs one more decision. The registry wakes the watches and tracks which changes they have not yet
+//! received.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
@@ -26,8 +27,8 @@ type ByHash = HashMap<u64, Subscribers, BuildHasherDefault<Hashed>>;
 
 /// The subscriptions of one entry of the index.
 ///
-/// Most entries have one or a few, for which a list is smallest. Those with many are sets: thousands of watches of one entry can end together,
-/// and a search through a list for each of them would be quadratic.
+/// Most entries have one or a few, for which a list is smallest. Those with many are sets: thousands of watches of one
+/// entry can end together, and searching a list for each of them would be quadratic.
 #[derive(Debug)]
 enum Subscribers {
     Few(Vec<SubscriptionId>),
@@ -58,7 +59,7 @@ impl Subscribers {
     fn remove(&mut self, id: SubscriptionId) {
         match self {
             Subscribers::Few(list) => {
-                if let Some(place) = list.iter().position(|held| *held == id) {
+                if let Some(place) = list.iter().position(|other| *other == id) {
                     list.swap_remove(place);
                 }
             }
@@ -142,7 +143,7 @@ impl Hasher for Hashed {
     }
 }
 
-/// Where a subscription is stored: [`SubscriptionIndex::remove`] needs it.
+/// The entries in which a subscription is stored: [`SubscriptionIndex::remove`] needs them.
 #[derive(Debug)]
 pub struct StoredKeys {
     map: Map,
@@ -183,7 +184,7 @@ pub struct SubscriptionIndex {
     /// Subscriptions by the hash of the label key.
     labels: HashMap<u64, Label, BuildHasherDefault<Hashed>>,
     namespaces: ByHash,
-    /// Candidates by every change.
+    /// Subscriptions that are candidates for every change.
     rest: Subscribers,
 }
 
@@ -191,7 +192,7 @@ pub struct SubscriptionIndex {
 #[derive(Debug, Default)]
 struct Label {
     values: ByHash,
-    /// Whatever its value.
+    /// Subscriptions that need the label with any value.
     present: Subscribers,
 }
 
@@ -203,7 +204,7 @@ enum IndexKey<'a> {
     Labels(&'a str, &'a [String]),
     LabelPresent(&'a str),
     Namespaces(&'a [String]),
-    /// The selection is empty, whatever changes.
+    /// The selection is always empty.
     Nowhere,
     Rest,
 }
@@ -276,13 +277,13 @@ impl SubscriptionIndex {
     /// Adds a subscription. A number can be used again after [`SubscriptionIndex::remove`].
     pub fn insert(&mut self, id: SubscriptionId, selection: &Selection) -> StoredKeys {
         let stored = self.keys_of(selection);
-        self.at(&stored, |held| held.insert(id));
+        self.at(&stored, |subscribers| subscribers.insert(id));
         stored
     }
 
     /// Removes a subscription from the lists that it is in.
     pub fn remove(&mut self, id: SubscriptionId, stored: &StoredKeys) {
-        self.at(stored, |held| held.remove(id));
+        self.at(stored, |subscribers| subscribers.remove(id));
         self.sweep(stored);
     }
 
@@ -326,7 +327,7 @@ impl SubscriptionIndex {
 
     /// The map of a field, which is created if needed.
     fn field(&mut self, index: FieldIndex) -> &mut ByHash {
-        let place = match self.fields.binary_search_by_key(&index, |(held, _)| *held) {
+        let place = match self.fields.binary_search_by_key(&index, |(other, _)| *other) {
             Ok(place) => place,
             Err(place) => {
                 self.fields.insert(place, (index, ByHash::default()));
@@ -385,13 +386,13 @@ impl SubscriptionIndex {
         }
     }
 
-    /// The candidates by what an object has and `known` has not: what stayed the same has been looked up. Labels and
-    /// values are sorted, so both objects are walked once.
+    /// The candidates by labels and values that `object` has and `known` has not. Those that both have were looked up
+    /// before. Labels and values are sorted, so both objects are walked once.
     fn candidates_by_values(&self, object: &Object, known: Option<&Object>, touched: &mut Candidates) {
         for (index, values) in &self.fields {
             let mut known = known.into_iter().flat_map(|known| known.values(*index)).peekable();
             for value in object.values(*index) {
-                while known.next_if(|held| *held < value).is_some() {}
+                while known.next_if(|other| *other < value).is_some() {}
                 if known.peek() != Some(&value) {
                     self.extend(touched, values, value);
                 }
@@ -402,13 +403,13 @@ impl SubscriptionIndex {
         }
         let mut known = known.into_iter().flat_map(Object::labels).peekable();
         for (key, value) in object.labels() {
-            while known.next_if(|(held, _)| *held < key).is_some() {}
+            while known.next_if(|(other, _)| *other < key).is_some() {}
             if let Some(label) = self.labels.get(&self.hash(key)) {
-                let held = known.peek().filter(|(held, _)| *held == key).map(|(_, held)| *held);
-                if held != Some(value) {
+                let before = known.peek().filter(|(other, _)| *other == key).map(|(_, value)| *value);
+                if before != Some(value) {
                     self.extend(touched, &label.values, value);
                 }
-                if held.is_none() {
+                if before.is_none() {
                     touched.extend(&label.present);
                 }
             }
@@ -424,9 +425,9 @@ impl SubscriptionIndex {
     fn extend(&self, touched: &mut Candidates, map: &ByHash, text: &str) {
         // Most maps are empty, and hashing costs more than this test.
         if !map.is_empty()
-            && let Some(held) = map.get(&self.hash(text))
+            && let Some(subscribers) = map.get(&self.hash(text))
         {
-            touched.extend(held);
+            touched.extend(subscribers);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Bounds of documents in the style of kubectl.
 
-/// Levels of objects and lists in block style. Further in, values are printed as JSON on one line (flow style): a line of depth n costs 2n
-/// spaces, so the length would otherwise grow with the square of the depth.
+/// Levels of objects and lists in block style. Deeper values are printed as JSON on one line (flow style). A line of
+/// depth n costs 2n spaces, so otherwise the length would grow with the square of the depth.
 pub const DEEPEST: usize = 100;
 
 /// Values of a document in block style. One with more is printed on one line, which takes no memory for each value.

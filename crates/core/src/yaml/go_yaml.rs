@@ -1,15 +1,16 @@
 //! The style of go-yaml v3, byte for byte: vendor extensions, defaults and enums in the protobuf form of OpenAPI documents (gnostic
 //! `compiler.Marshal`).
 //!
-//! Block style, indented by four, list items by their dash; a text is quoted exactly when go-yaml would read it as something else. A map key that
-//! does not fit on a line is written in double quotes, where go-yaml would use the `? ` form; so is a text with a Unicode
-//! line separator or a byte order mark, which go-yaml writes in ways that it does not read back.
+//! Block style, indented by four, list items by their dash. A text is quoted exactly when go-yaml would read it as
+//! something else. A map key that does not fit on a line is written in double quotes, where go-yaml would use the `? `
+//! form. So is a text with a Unicode line separator or a byte order mark, which go-yaml writes in ways that it does not
+//! read back.
 
 /// go-yaml's default indentation.
 pub(super) const INDENT: usize = 4;
 
-/// Objects and lists further in are in flow style, on one line. Vendor extensions of Kubernetes have a few levels; the author
-/// of an enum decides how many its values have, and each line would repeat the indentation.
+/// Objects and lists further in are in flow style, on one line. Vendor extensions of Kubernetes have a few levels. The
+/// author of an enum decides how many levels its values have, and each line would repeat the indentation.
 pub(super) const MOST_INDENTATION: usize = 64;
 
 /// The column of the value of a member. Below an item of a list the column is no multiple of four, so it aligns to the next one.

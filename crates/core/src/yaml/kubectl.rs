@@ -1,4 +1,5 @@
-//! The style of `kubectl -o yaml`: scalars, keys and values on one line, as every reader of YAML 1.1 and 1.2 takes them for the same JSON.
+//! The style of `kubectl -o yaml`: scalars, keys and values on one line, in a form that every reader of YAML 1.1 and
+//! 1.2 reads as the same JSON.
 
 use super::line::break_line;
 use crate::json::{unescape, write_string};
@@ -47,7 +48,7 @@ pub(super) fn write_key(key: &str, indent: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a text as JSON does, and escapes what YAML does not take as it is.
+/// Writes a text as JSON does, and escapes characters that YAML does not accept as they are.
 pub(super) fn write_quoted(text: &str, out: &mut Vec<u8>) {
     let is_special = |letter: char| matches!(letter, '\u{7f}'..='\u{9f}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
     if !text.contains(is_special) {
@@ -105,8 +106,8 @@ pub(super) fn is_literal(text: &str) -> bool {
         })
 }
 
-/// Whether every YAML reader takes the bare text for this string. Anything that might be a number, a time, a boolean
-/// or null in YAML 1.1 is not plain, and neither is anything with a special character.
+/// Whether every YAML reader reads the bare text as this string. A text that might be a number, a time, a boolean or
+/// null in YAML 1.1 is not plain. Neither is a text with a special character.
 pub(super) fn is_plain(text: &str) -> bool {
     let Some(first) = text.chars().next() else { return false };
     let is_word = |letter: char| {

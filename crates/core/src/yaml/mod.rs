@@ -1,7 +1,7 @@
 //! JSON -> YAML in block style: sorted keys, one document, no anchors and no tags.
 //!
-//! Map: `outline` finds the values of a document in one pass, `writer` walks them with a stack of its own and writes
-//! as much as the caller takes, and `style` defines how each value is written: [`kubectl`] as `kubectl -o yaml` and
+//! Map: `outline` finds the values of a document in one pass. `writer` walks them with a stack of its own and writes as
+//! much as the caller requests. `style` defines how each value is written: [`kubectl`] as `kubectl -o yaml` and
 //! kube-apiserver print it, `go_yaml` as go-yaml v3 does. `manifest` reads YAML.
 
 mod bounds;

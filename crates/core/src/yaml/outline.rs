@@ -4,13 +4,13 @@ use super::style::Style;
 use crate::json::SyntaxError;
 use crate::json::cursor::Cursor;
 
-/// What a value is.
+/// The form in which a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueKind {
     Object,
     List,
     Text,
-    /// Printed on one line: numbers, literals, what is empty, and what is nested too deep.
+    /// Printed on one line: numbers, literals, empty containers, and values that are nested too deep.
     Plain,
 }
 

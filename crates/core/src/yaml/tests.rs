@@ -23,7 +23,7 @@ fn naive(value: &Value) -> String {
     out
 }
 
-/// Lines of a mapping. The cursor stands at column `indent` of the first line.
+/// Lines of a mapping. The cursor is at column `indent` of the first line.
 fn mapping(object: &Map<String, Value>, indent: usize, out: &mut String) {
     for (position, (key, value)) in object.iter().enumerate() {
         if position > 0 {
@@ -54,7 +54,7 @@ fn mapping(object: &Map<String, Value>, indent: usize, out: &mut String) {
     }
 }
 
-/// Lines of a list. The cursor stands at column `indent` of the first line.
+/// Lines of a list. The cursor is at column `indent` of the first line.
 fn sequence(items: &[Value], indent: usize, out: &mut String) {
     for (position, item) in items.iter().enumerate() {
         if position > 0 {
@@ -97,7 +97,7 @@ fn scalar(value: &Value, indent: usize, out: &mut String) {
     }
 }
 
-/// `|` and the lines. What stands after `|` says whether the first line begins with space, and whether the text ends
+/// `|` and the lines. The indicators after `|` show whether the first line begins with space, and whether the text ends
 /// with no newline (`-`), or with more than one (`+`).
 fn literal(text: &str, indent: usize, out: &mut String) {
     out.push('|');

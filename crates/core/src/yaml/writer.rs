@@ -6,7 +6,7 @@ use super::line::break_line;
 use super::outline::{Outline, OutlineNode, ValueKind};
 use super::style::Style;
 
-/// What is being written, from the outside in.
+/// A container or text that is being written; a stack of them goes from the outside in.
 enum Open {
     /// The members of an object, in the order of their keys.
     Members { members: std::vec::IntoIter<(String, usize)>, indent: usize, is_first: bool },
@@ -16,7 +16,7 @@ enum Open {
     Lines { text: String, at: Option<usize>, indent: usize },
 }
 
-/// A document on its way to YAML.
+/// Writes a document as YAML in pieces.
 pub struct YamlWriter {
     json: Vec<u8>,
     /// `None`: these bytes are no JSON.
@@ -38,7 +38,7 @@ impl YamlWriter {
         YamlWriter { json, outline, indent, style, is_begun: false, stack: Vec::new() }
     }
 
-    /// Whether the bytes are JSON. If not, they come out as they are.
+    /// Whether the bytes are JSON. If not, they are written unchanged.
     pub fn is_valid(&self) -> bool {
         self.outline.is_some()
     }
@@ -117,7 +117,7 @@ impl<'w> Page<'w> {
     }
 }
 
-/// Begins a value at the current position; returns what is left to be written of it.
+/// Begins a value at the current position; returns the rest that is still to be written.
 fn begin(page: Page<'_>, node: usize, indent: usize, out: &mut Vec<u8>) -> Option<Open> {
     match page.node(node).kind {
         ValueKind::Object => {

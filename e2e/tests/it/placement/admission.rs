@@ -247,8 +247,8 @@ async fn every_field_that_kube_apiserver_knows_is_known() -> Result<()> {
             } else {
                 spec.template = Some(object)
             }
-            let misfits = spec.misfits();
-            ensure!(misfits == PodShapeErrors::default(), "{kind}: {misfits:?}");
+            let shape_errors = spec.shape_errors();
+            ensure!(shape_errors == PodShapeErrors::default(), "{kind}: {shape_errors:?}");
         }
     }
     println!("admission: {count} fields of nine kinds are known");

@@ -181,8 +181,8 @@ fn field(
         );
     }
     // All fields may lead to one place, whose enum may be long.
-    let held = others.iter().map(|other| &other.field().allowed).find(|held| **held == leaf.allowed);
-    let allowed = held.cloned().unwrap_or(leaf.allowed);
+    let shared = others.iter().map(|other| &other.field().allowed).find(|allowed| **allowed == leaf.allowed);
+    let allowed = shared.cloned().unwrap_or(leaf.allowed);
     let field = Field {
         label: request.name.clone(),
         json_path,

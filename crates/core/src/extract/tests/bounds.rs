@@ -37,7 +37,7 @@ fn pods() -> Extractor {
     crate::builtin::extractor("", "v1", "Pod")
 }
 
-fn judged(requests: &[FieldRequest], plan: &Extractor, schema: Option<&Value>) -> AcceptedFields {
+fn accepted(requests: &[FieldRequest], plan: &Extractor, schema: Option<&Value>) -> AcceptedFields {
     accept(requests, &TargetResource { extractor: plan, schema, columns: &[] })
 }
 
@@ -46,7 +46,7 @@ fn long() -> (Extractor, ExtraFields) {
     let requests: Vec<FieldRequest> = (0..MAX_EXTRA_FIELDS)
         .map(|index| at_path(&format!("f{index}"), &format!("$.spec.a{index}{}", ".a".repeat(30))))
         .collect();
-    let outcome = judged(&requests, &pods(), None);
+    let outcome = accepted(&requests, &pods(), None);
     assert_eq!(outcome.problems, []);
     (outcome.fields.extend(&pods()).unwrap(), outcome.fields)
 }
@@ -99,7 +99,7 @@ fn the_plan_with_accepted_fields_is_made_once() {
 fn fields_that_are_too_many_together_are_found_in_a_few_attempts() {
     let requests = meeting();
     let mut outcome = AcceptedFields::default();
-    let all = measure(|| outcome = judged(&requests, &pods(), None));
+    let all = measure(|| outcome = accepted(&requests, &pods(), None));
     let fitting = outcome.fields.len();
     assert!((4..MAX_EXTRA_FIELDS).contains(&fitting), "{fitting}");
     let reasons: Vec<ExtraFieldReason> = outcome.problems.iter().map(|problem| problem.reason).collect();
@@ -117,7 +117,7 @@ fn an_order_of_problems_is_that_of_the_fields() {
     let mut requests = meeting();
     requests[1].json_path = Some("$".to_owned());
     requests[30].name = "A".to_owned();
-    let problems = judged(&requests, &pods(), None).problems;
+    let problems = accepted(&requests, &pods(), None).problems;
     let places: Vec<usize> =
         problems.iter().map(|problem| problem.place.split(['[', ']']).nth(1).unwrap().parse().unwrap()).collect();
     assert!(places.is_sorted() && places.contains(&1) && places.contains(&30), "{places:?}");
@@ -128,7 +128,7 @@ fn an_order_of_problems_is_that_of_the_fields() {
 fn paths_have_a_bounded_number_of_steps_together() {
     let request = |index: usize| at_path(&format!("f{index}"), &format!("$.spec{}.b{index}", ".a".repeat(200)));
     let requests: Vec<FieldRequest> = (0..8).map(request).collect();
-    let outcome = judged(&requests, &pods(), None);
+    let outcome = accepted(&requests, &pods(), None);
     assert_eq!((outcome.fields.len(), outcome.problems.len()), (5, 3), "of 202 steps each");
     assert!(outcome.problems.iter().all(|problem| problem.reason == ExtraFieldReason::TooComplex));
 }
@@ -150,7 +150,7 @@ fn an_enum_is_stored_up_to_a_length_and_once() {
     ] {
         let schema = colors(values);
         let mut outcome = AcceptedFields::default();
-        let taken = measure(|| outcome = judged(&requests, &pods(), Some(&schema)));
+        let taken = measure(|| outcome = accepted(&requests, &pods(), Some(&schema)));
         assert_eq!(outcome.fields.len(), MAX_EXTRA_FIELDS);
         let allowed: Vec<_> = outcome.fields.iter().map(|field| &field.field().allowed).collect();
         assert_eq!(allowed[0].len(), kept);
@@ -170,10 +170,10 @@ fn ways_through_a_schema_are_written_for_messages_alone() {
     let schema = json!({"type": "object", "properties": {
         "n".repeat(100_000): {"type": "object", "properties": leaves}}});
     let mut outcome = AcceptedFields::default();
-    let taken = measure(|| outcome = judged(&[at_path("x", "$.*.*")], &pods(), Some(&schema)));
+    let taken = measure(|| outcome = accepted(&[at_path("x", "$.*.*")], &pods(), Some(&schema)));
     assert_eq!((outcome.fields.len(), &outcome.problems[..]), (1, &[][..]));
     assert!(taken.bytes_max < 1 << 20, "{taken:?}");
-    let message = judged(&[at_path("x", "$.*.*.y")], &pods(), Some(&schema)).problems.remove(0).message;
+    let message = accepted(&[at_path("x", "$.*.*.y")], &pods(), Some(&schema)).problems.remove(0).message;
     assert!(message.starts_with("$.nnn") && message.contains("n.p0000 has nothing in it"), "{}", message.len());
 }
 
@@ -184,7 +184,7 @@ fn names_of_a_schema_are_compared_up_to_a_number() {
         let properties: serde_json::Map<String, Value> =
             (0..count).map(|index| (format!("p{index:04}"), json!({"type": "string"}))).collect();
         let schema = json!({"type": "object", "properties": properties});
-        judged(&[at_path("x", &format!("$.{name}"))], &pods(), Some(&schema)).problems.remove(0).message
+        accepted(&[at_path("x", &format!("$.{name}"))], &pods(), Some(&schema)).problems.remove(0).message
     };
     assert!(near(200, "p0190x").ends_with("the nearest is $.p0190"), "{}", near(200, "p0190x"));
     assert!(!near(2_000, "p0900x").ends_with("p0900"), "{}", near(2_000, "p0900x"));

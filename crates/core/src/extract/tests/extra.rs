@@ -1,4 +1,4 @@
-//! Extra fields: which requests are right, what the others are refused with, and what an object yields.
+//! Extra fields: valid requests, the errors of the others, and the values of an object.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ fn of_column(name: &str, column: &str) -> FieldRequest {
     FieldRequest { name: name.to_owned(), json_path: None, printer_column: Some(column.to_owned()) }
 }
 
-fn judged(requests: &[FieldRequest]) -> AcceptedFields {
+fn accepted(requests: &[FieldRequest]) -> AcceptedFields {
     let schema = schema();
     accept(requests, &TargetResource { extractor: &shirts(), schema: Some(&schema), columns: &columns() })
 }
@@ -108,7 +108,7 @@ fn right_requests_become_fields() {
         (of_column("x", "First"), "string", false),
         (of_column("x", "Team"), "string", false),
     ] {
-        let AcceptedFields { fields, problems } = judged(std::slice::from_ref(&request));
+        let AcceptedFields { fields, problems } = accepted(std::slice::from_ref(&request));
         assert_eq!(problems, [], "{request:?}");
         let plan = shirts().with_extra(&fields).unwrap();
         let field = plan.fields().last().unwrap();
@@ -117,7 +117,7 @@ fn right_requests_become_fields() {
         assert!(field.description.contains(&field.json_path), "{}", field.description);
         assert_eq!(field.description.contains("several"), is_many, "{}", field.description);
     }
-    let outcome = judged(&[at_path("x", "$.spec.color")]);
+    let outcome = accepted(&[at_path("x", "$.spec.color")]);
     let plan = shirts().with_extra(&outcome.fields).unwrap();
     let field = plan.fields().last().unwrap();
     assert_eq!((field.allowed.join(","), &*field.format), ("blue,green".to_owned(), "colour"));
@@ -216,7 +216,7 @@ fn wrong_requests_are_refused_with_a_reason_and_a_remedy() {
         (of_column("x", "Text"), ExtraFieldReason::UnsupportedPath, ".printerColumn", "cannot read it: '{'"),
         (of_column("x", "Dots"), ExtraFieldReason::UnsupportedPath, ".printerColumn", "a name is missing"),
     ] {
-        let AcceptedFields { fields, problems } = judged(std::slice::from_ref(&request));
+        let AcceptedFields { fields, problems } = accepted(std::slice::from_ref(&request));
         assert_eq!(fields.len(), 0, "{request:?}");
         let [problem] = &problems[..] else { panic!("{request:?}: {problems:?}") };
         let expected = (reason, format!("spec.selectableFields[0]{place}"));
@@ -227,16 +227,16 @@ fn wrong_requests_are_refused_with_a_reason_and_a_remedy() {
 }
 
 #[test]
-fn a_list_is_judged_as_a_whole_too() {
+fn a_list_is_validated_as_a_whole_too() {
     let many = |count: usize| -> Vec<FieldRequest> {
         (0..count).map(|index| at_path(&format!("f{index}"), &format!("$.spec.free.f{index}"))).collect()
     };
-    assert_eq!(judged(&many(MAX_EXTRA_FIELDS)).fields.len(), MAX_EXTRA_FIELDS);
-    let ExtraFieldError { reason, place, message, .. } = judged(&many(33)).problems.remove(0);
+    assert_eq!(accepted(&many(MAX_EXTRA_FIELDS)).fields.len(), MAX_EXTRA_FIELDS);
+    let ExtraFieldError { reason, place, message, .. } = accepted(&many(33)).problems.remove(0);
     assert_eq!((reason, &*place), (ExtraFieldReason::TooManyFields, "spec.selectableFields"), "{message}");
 
-    let twice = judged(&[at_path("a", "$.spec.size"), at_path("a", "$.spec.color"), at_path("b", "$.nope")]);
-    assert_eq!(twice.fields.len(), 1, "one of them is right");
+    let twice = accepted(&[at_path("a", "$.spec.size"), at_path("a", "$.spec.color"), at_path("b", "$.nope")]);
+    assert_eq!(twice.fields.len(), 1, "one of them is valid");
     let reasons: Vec<(ExtraFieldReason, &str)> =
         twice.problems.iter().map(|problem| (problem.reason, &*problem.place)).collect();
     assert_eq!(
@@ -254,7 +254,7 @@ fn a_list_is_judged_as_a_whole_too() {
             at_path(&format!("f{index}"), &format!("$.spec.free{}", steps.collect::<String>()))
         })
         .collect();
-    let outcome = judged(&meeting);
+    let outcome = accepted(&meeting);
     assert!(outcome.fields.len() >= 4, "some of them are fine: {}", outcome.fields.len());
     assert!(
         outcome.problems.iter().all(|problem| problem.reason == ExtraFieldReason::TooComplex),
@@ -364,7 +364,7 @@ fn an_object_with_too_many_values_has_unknown_ones() {
         let texts = record(items, length);
         assert_eq!(unknown(&texts), expected, "{items} of {length} bytes");
         assert_eq!(texts.has_unknown(), !expected.is_empty());
-        let values = |field: u16| texts.values().filter(move |(held, _)| held.0 == own + field).count();
+        let values = |field: u16| texts.values().filter(move |(index, _)| index.0 == own + field).count();
         for field in [0, 1, 3] {
             assert_eq!(values(field) == 0, expected.contains(&field), "{items} of {length} bytes: field {field}");
         }
@@ -391,7 +391,7 @@ fn paths_that_meet_do_not_disturb_each_other() {
     let object = r#"{"metadata":{"name":"p","resourceVersion":"7"},"a":[{"x":"1","y":"2"},{"x":"3","y":"4"}]}"#;
     let found = extra_values(&plan, object);
     let of = |field: u16| -> Vec<&str> {
-        found.iter().filter(|(held, _)| *held == field).map(|(_, value)| &**value).collect()
+        found.iter().filter(|(index, _)| *index == field).map(|(_, value)| &**value).collect()
     };
     assert_eq!(of(0), ["1", "3"]);
     assert_eq!(of(1), ["1"]);
@@ -401,7 +401,7 @@ fn paths_that_meet_do_not_disturb_each_other() {
 
 #[test]
 fn the_fields_of_the_resource_stay_first_and_as_they_were() {
-    let outcome = judged(&[at_path("images", "$.spec.steps[*].image")]);
+    let outcome = accepted(&[at_path("images", "$.spec.steps[*].image")]);
     let plan = shirts().with_extra(&outcome.fields).unwrap();
     let object = r#"{"metadata":{"name":"a","resourceVersion":"1"},"color":"red","spec":{"color":"blue","steps":[{"image":"i"}]}}"#;
     assert_eq!(values(&plan, object), ["blue", "red", "i"]);

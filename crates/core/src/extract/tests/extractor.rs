@@ -56,7 +56,7 @@ fn a_record_has_key_version_labels_values_and_spans() {
 fn a_plan_lists_the_right_fields_and_resolves_their_labels() {
     let plan = shirts();
     let labels: Vec<&str> = plan.fields().iter().map(|field| field.label.as_str()).collect();
-    assert_eq!(labels, ["spec.color", "spec.size"], "the wrong path is left out");
+    assert_eq!(labels, ["spec.color", "spec.size"], "the invalid path is left out");
     assert_eq!(plan.fields()[0].allowed[..], ["blue", "green"]);
     assert_eq!(plan.fields()[0].default.as_deref(), Some("blue"));
     for (label, expected) in [

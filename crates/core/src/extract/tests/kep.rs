@@ -7,9 +7,9 @@ use crate::extract::builtin::LabelSource;
 struct KepDifference {
     /// Kind, or kinds.
     kind: &'static str,
-    /// What the KEP's table says.
+    /// The KEP's table.
     kep: &'static str,
-    /// What ours says.
+    /// Our table.
     here: &'static str,
     /// Why.
     reason: &'static str,
@@ -86,11 +86,11 @@ const KEP_DIFFERENCES: &[KepDifference] = &[
     },
 ];
 
-/// What the KEP says of one label, and what ours says.
+/// The KEP's entry and our entry for one label.
 enum Here {
     /// Accepted; the first path on the wire.
     Same(&'static str),
-    /// Named in [`KEP_DIFFERENCES`], in whose words for the KEP's side this text stands.
+    /// Listed in [`KEP_DIFFERENCES`]; the text there for the KEP's side contains this text.
     Differs(&'static str),
 }
 

@@ -1,4 +1,4 @@
-//! The grammar of paths, as kube-apiserver judges it.
+//! The grammar of paths, as kube-apiserver validates it.
 
 use serde_json::{Value, json};
 
@@ -115,13 +115,13 @@ fn the_paths_that_crash_an_api_server_are_distinguished() {
     for (json_path, crashes) in
         [(".spec.any.x.y", true), (".spec.nope", false), (long.as_str(), true), (&long[1..], false), ("spec", false)]
     {
-        let told = match resolve(json_path, &schema).unwrap_err() {
+        let crashes_upstream = match resolve(json_path, &schema).unwrap_err() {
             PathError::NotAField { crashes_upstream, .. } | PathError::ExpectedDelimiter { crashes_upstream, .. } => {
                 crashes_upstream
             }
             other => panic!("{other:?}"),
         };
-        assert_eq!(told, crashes, "{}", &json_path[..json_path.len().min(20)]);
+        assert_eq!(crashes_upstream, crashes, "{}", &json_path[..json_path.len().min(20)]);
     }
     let dotted = format!(".{long}");
     assert_eq!(resolve(&dotted, &schema), Err(PathError::UnexpectedEnd), "a long name after a dot is no token");

@@ -1,4 +1,4 @@
-//! Random objects and paths: the scanner against an obviously right walk, against jsonpath-rust, and against broken bytes.
+//! Random objects and paths: the scanner compared with a reference walk and with jsonpath-rust, and on broken bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ fn paths() -> impl Strategy<Value = Vec<Vec<PathStep>>> {
     prop::collection::vec(prop::collection::vec(step(), 1..5), 1..6)
 }
 
-/// The obviously right walk; of repeated keys serde_json keeps the last, as Go does.
+/// The reference walk; of repeated keys serde_json uses the last, as Go does.
 fn walk<'v>(value: &'v Value, steps: &[PathStep]) -> Vec<&'v Value> {
     let Some((step, rest)) = steps.split_first() else { return vec![value] };
     let next: Vec<&Value> = match (step, value) {

@@ -20,7 +20,7 @@ fn what_is_named_goes_and_the_rest_keeps_its_bytes() {
             r#"{"a":{"c":"\u00e9"},"b":2}"#,
             "inside of one, not beside it",
         ),
-        (&[".a.b"], r#"{"a":{"b":1}}"#, r#"{"a":{}}"#, "what held it stays"),
+        (&[".a.b"], r#"{"a":{"b":1}}"#, r#"{"a":{}}"#, "its container stays"),
         (&[".a.b"], r#"{"a":[{"b":1,"c":2},{"b":3}]}"#, r#"{"a":[{"c":2},{}]}"#, "in each element of a list"),
         (&[".a.b"], r#"{"a":[[{"b":1}],"b",null]}"#, r#"{"a":[[{}],"b",null]}"#, "in lists of lists"),
         (&[".a.b"], r#"{"a":"b"}"#, r#"{"a":"b"}"#, "a text has no members"),
@@ -50,7 +50,7 @@ pub(super) fn values() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The obviously right way, on values.
+/// The reference implementation, on values.
 pub(super) fn without(value: &mut Value, names: &[String]) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| without(item, names)),
@@ -138,7 +138,7 @@ fn values_that_nest_deeper_than_any_api_server_stores_are_rejected() {
 
 #[test]
 fn wildcards_and_pruned_paths_are_compared_in_bounded_time() {
-    // The wildcards can stand for any of the names: trying each choice would take longer than the age of the earth.
+    // Each wildcard can match any of the names: trying each choice would take longer than the age of the earth.
     let key = |name: &str| PathStep::Key(name.to_owned());
     let steps: Vec<PathStep> =
         [key("spec")].into_iter().chain((0..60).map(|_| PathStep::Any)).chain([key("z")]).collect();

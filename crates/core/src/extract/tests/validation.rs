@@ -1,4 +1,4 @@
-//! What kube-apiserver says to selectable fields, rule by rule.
+//! kube-apiserver's validation of selectable fields, rule by rule.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ fn causes(validation: &CrdValidation) -> Vec<String> {
     validation.causes.iter().map(|cause| format!("{} {}: {}", cause.reason, cause.field, cause.message)).collect()
 }
 
-/// Judges one version with the fixture's schema; expected causes as `[index] reason: message`.
+/// Validates one version with the fixture's schema; expected causes as `[index] reason: message`.
 #[track_caller]
 fn check(paths: &[&str], expected: &[&str]) {
     let validation = validate(&crd("Namespaced", schema(), paths), None);
@@ -138,7 +138,7 @@ fn only_unique_resolvable_paths_are_counted() {
     );
 }
 
-/// A definition of several versions; `None` stands for no `schema`, null for `schema: {}`.
+/// A definition of several versions; `None` means no `schema`, null means `schema: {}`.
 fn versions(versions: &[(&str, Option<Value>, &[&str])]) -> Crd {
     let mut document = json!({"metadata": {"name": "shirts.stable.example.com"}, "spec": {
         "group": "stable.example.com", "scope": "Namespaced", "names": {"plural": "shirts", "kind": "Shirt"}}});
@@ -171,7 +171,7 @@ fn causes_are_named_by_where_the_api_server_keeps_the_list() {
         (
             versions(&[("v1", same.clone(), &[".x"]), ("v2", same.clone(), &[".x"])]),
             vec![top.clone()],
-            "two versions, all equal: told once",
+            "two versions, all equal: reported once",
         ),
         (
             versions(&[("v1", same.clone(), &[".x"]), ("v2", other.clone(), &[".x", ".spec.color"])]),
@@ -238,8 +238,12 @@ fn what_only_the_hoisting_refuses_is_accepted_with_a_warning() {
     ] {
         let validation = validate(&crd, None);
         assert_eq!(causes(&validation), [""; 0], "{why}");
-        let told: Vec<&str> = validation.warnings.iter().map(|warning| warning.message.as_str()).collect();
-        assert_eq!(told.iter().any(|text| text.contains("kubernetes/kubernetes#140689")), warns, "{why}: {told:?}");
+        let messages: Vec<&str> = validation.warnings.iter().map(|warning| warning.message.as_str()).collect();
+        assert_eq!(
+            messages.iter().any(|text| text.contains("kubernetes/kubernetes#140689")),
+            warns,
+            "{why}: {messages:?}"
+        );
         for (version, outcome) in crd.versions.iter().zip(&validation.versions) {
             assert_eq!(outcome.accepted.len(), version.selectable_fields.len(), "{why}");
         }
@@ -318,8 +322,8 @@ fn paths_that_an_api_server_cannot_evaluate_are_accepted_with_a_warning() {
     ] {
         let validation = validate(&crd("Namespaced", schema(), &[path]), None);
         assert_eq!(causes(&validation), [""; 0], "{path}");
-        let told: Vec<&str> = validation.warnings.iter().map(|warning| warning.message.as_str()).collect();
-        assert_eq!(told.iter().any(|text| text.contains(expected)), !expected.is_empty(), "{path}: {told:?}");
+        let messages: Vec<&str> = validation.warnings.iter().map(|warning| warning.message.as_str()).collect();
+        assert_eq!(messages.iter().any(|text| text.contains(expected)), !expected.is_empty(), "{path}: {messages:?}");
         assert!(validation.warnings.iter().all(|warning| warning.version == "v1" && warning.json_path == path));
     }
 }
@@ -388,10 +392,10 @@ fn accepted_fields_carry_what_people_want_to_know() {
 fn what_an_api_server_drops_is_warned_of() {
     let document = json!({"spec": {"selectableFields": [{"jsonPath": ".spec.color"}], "versions": [
         {"name": "v1", "selectableFields": [{"jsonpath": ".spec.x"}, {"jsonPath": ".spec.y"}, null]}]}});
-    let told: Vec<_> =
+    let messages: Vec<_> =
         unknown_fields(&document).into_iter().map(|warning| (warning.version, warning.message)).collect();
     assert_eq!(
-        told,
+        messages,
         [
             (String::new(), "unknown field \"spec.selectableFields\"".to_owned()),
             ("v1".to_owned(), "unknown field \"spec.versions[0].selectableFields[0].jsonpath\"".to_owned()),
@@ -413,10 +417,10 @@ fn a_definition_is_judged_once_for_each_state() {
     let other = validations.get_or_validate(&second);
     assert!(other.versions[0].rejected.is_empty() && !Arc::ptr_eq(&other, &validated));
     assert!(Arc::ptr_eq(&validations.get_or_validate(&second), &other));
-    let held = Arc::downgrade(&other);
+    let weak = Arc::downgrade(&other);
     drop(other);
     validations.retain(|_| false);
-    assert_eq!(held.strong_count(), 0, "the definition is gone");
+    assert_eq!(weak.strong_count(), 0, "the definition is gone");
 }
 
 /// A schema with only what JSONSchemaProps keeps of it: what is equal then is equal.

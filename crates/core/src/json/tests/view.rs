@@ -7,7 +7,7 @@ use crate::json::Json;
 use crate::json::tree::Tree;
 use fieldcache_testing::json::written;
 
-/// What both say of a value and all in it.
+/// Compares both readers on a value and all values in it.
 fn compare(json: Json<'_>, value: &Value) {
     assert_eq!(json.as_str().as_deref(), value.as_str(), "{value}");
     assert_eq!(

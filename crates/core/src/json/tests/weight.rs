@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::json::weight::{Overweight, is_within, memory_of, value_within};
 use fieldcache_testing::json::written;
 
-/// What a value takes besides itself, at least: B-trees whose nodes are full, lists without spare room, texts.
+/// The least memory of a value besides itself: B-trees with full nodes, lists without spare capacity, texts.
 fn least(value: &Value) -> usize {
     let node = 11 * (size_of::<String>() + size_of::<Value>());
     match value {
@@ -25,15 +25,15 @@ proptest! {
     #[test]
     fn a_value_takes_no_more_than_the_bound_of_its_text(document in written()) {
         let value: Value = serde_json::from_str(&document).unwrap();
-        let told = memory_of(document.as_bytes(), usize::MAX);
-        prop_assert!(told >= least(&value), "{}: {} and {}", document, told, least(&value));
+        let bound = memory_of(document.as_bytes(), usize::MAX);
+        prop_assert!(bound >= least(&value), "{}: {} and {}", document, bound, least(&value));
     }
 
     #[test]
     fn any_bytes_are_weighed(bytes in prop::collection::vec(prop::sample::select(b"\"\\{}[]:, x0\xff".to_vec()), 0..60), most in any::<u16>()) {
-        let told = memory_of(&bytes, usize::MAX);
-        prop_assert!(told >= bytes.len());
-        prop_assert!((told <= usize::from(most)) == is_within(&bytes, usize::from(most)));
+        let bound = memory_of(&bytes, usize::MAX);
+        prop_assert!(bound >= bytes.len());
+        prop_assert!((bound <= usize::from(most)) == is_within(&bytes, usize::from(most)));
     }
 }
 

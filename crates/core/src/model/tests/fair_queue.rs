@@ -1,4 +1,4 @@
-//! The fair queue beside one that looks at everything at every step, and what it promises whatever happens.
+//! Compares the fair queue with one that examines all state at every step, and checks its guarantees on random events.
 
 use std::cmp::Reverse;
 
@@ -33,7 +33,7 @@ struct Entry {
 struct Naive {
     entries: Vec<Entry>,
     turns: u64,
-    /// Last turns, by user; of those who have nothing any more none is known.
+    /// Last turns, by user; users without places and waiting requests have none.
     last: Vec<(u8, u64)>,
     /// The list with which a user began to wait.
     joined: [Ticket; 4],
@@ -69,7 +69,7 @@ impl Naive {
         self.last.push((user, turn));
     }
 
-    /// Whether there is a place for a user who has none.
+    /// Whether there is a place for a user without one.
     fn has_first_place(&self) -> bool {
         self.in_flight(None).len() < (BOUNDS.places + BOUNDS.first_places) as usize
     }
@@ -186,7 +186,7 @@ proptest! {
             let is_full = turns.places() == BOUNDS.places + BOUNDS.first_places;
             for who in 0..4 {
                 let (lists, waiting) = turns.usage_of(&user(who));
-                prop_assert!(lists > 0 || waiting == 0 || is_full, "whoever waits with none in flight waits for a first place");
+                prop_assert!(lists > 0 || waiting == 0 || is_full, "a user who waits with none in flight waits for a first place");
                 prop_assert!(waiting <= BOUNDS.waiting);
                 let of_user: Vec<Ticket> = naive.waiting(Some(who)).iter().map(|entry| entry.ticket).collect();
                 prop_assert!(of_user.is_sorted(), "first come, first served");
@@ -226,11 +226,12 @@ fn a_list_that_is_larger_than_everything_goes_when_nothing_else_does() {
     assert_eq!((turns.release(&user(0), list(1)), turns.places(), turns.bytes()), (Vec::new(), 0, 0));
 }
 
-/// Seats of a round, by rules that look at everything: who has used the least is next, and among equals who came last.
+/// Seats of a round, by rules that examine all state: the user with the least use is next, and among equals the one who
+/// came last.
 #[derive(Default)]
 struct NaiveRounds {
     waiting: Vec<(u8, Ticket, u64)>,
-    /// By user, also of those who do not wait.
+    /// By user, also for users who do not wait.
     used: [u64; 4],
     /// What turns are expected to cost beyond what they take.
     beyond: [u64; 4],
@@ -272,13 +273,13 @@ impl NaiveRounds {
         self.first = granted.first().copied();
         (0..4).for_each(|who| self.forget(who));
         if self.waiting.is_empty() {
-            // Nobody is compared with anybody.
+            // There is no waiting user to compare with.
             (self.used, self.beyond) = ([self.now; 4], [0; 4]);
         }
         granted
     }
 
-    /// Nothing is kept of a user who neither waits nor owes.
+    /// No state remains of a user who neither waits nor owes.
     fn forget(&mut self, who: u8) {
         let is_waiting = self.waiting.iter().any(|(user, _, _)| *user == who);
         if !is_waiting && self.used[usize::from(who)] <= self.now {
@@ -353,7 +354,7 @@ proptest! {
                         naive.wait(who, ticket, cost);
                     }
                 }
-                // Without anybody who waits a charge is forgotten at the end of the round.
+                // Without waiting users, a charge is forgotten at the end of the round.
                 Event::Charge { user: who, cost } if !naive.waiting.is_empty() => {
                     queue.charge(&user(who), cost);
                     let used = &mut naive.used[usize::from(who)];
@@ -391,7 +392,7 @@ proptest! {
         prop_assert_eq!(queue.users(), 0, "nothing is kept of users who are gone");
     }
 
-    /// Max-min fairness: of users who always wait none gets more than another one by more than two of the largest requests.
+    /// Max-min fairness: among users who always wait, the difference is at most two of the largest requests.
     #[test]
     fn users_that_always_wait_get_equal_shares(costs in vec(1u64..=SEATS, 2..6), rounds in 50usize..150) {
         let mut queue = FairQueue::new(Places::ForOneRound, Bounds { waiting: 10_000, waiting_together: 100_000, ..ROUNDS });

@@ -17,14 +17,14 @@ use fieldcache_testing::nested::on_worker_stack;
 fn schema(levels: usize) -> Value {
     let mut schema =
         json!({"type": "object", "x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true});
-    let mut held = 1;
-    while held + 2 < levels {
-        let (outer, more) = match held % 4 {
+    let mut depth = 1;
+    while depth + 2 < levels {
+        let (outer, more) = match depth % 4 {
             0 => (json!({"type": "array", "items": schema}), 1),
             1 => (json!({"type": "object", "additionalProperties": schema}), 1),
             _ => (json!({"type": "object", "properties": {"a": schema}}), 2),
         };
-        (schema, held) = (outer, held + more);
+        (schema, depth) = (outer, depth + more);
     }
     json!({"type": "object", "properties": {"a": schema}})
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Options, asked, required};
+use super::{Options, incoming, required};
 use crate::placement::admission::{AdmissionError, RuntimeScheduling, admit};
 use crate::placement::pod::{Pod, Toleration};
 
@@ -50,7 +50,7 @@ fn default_tolerations_are_added_for_each_key_that_is_not_given() {
         ),
     ];
     for (given, added, why) in rows {
-        let pod = admit(asked(json!({"tolerations": given})), None, &Options::default()).unwrap();
+        let pod = admit(incoming(json!({"tolerations": given})), None, &Options::default()).unwrap();
         let mut expected = given.as_array().unwrap().clone();
         expected.extend(added);
         assert_eq!(tolerations(&pod), Value::from(expected), "{why}: appended in this order");
@@ -60,7 +60,7 @@ fn default_tolerations_are_added_for_each_key_that_is_not_given() {
         default_unreachable_toleration_seconds: 20,
         ..Options::default()
     };
-    let pod = admit(asked(json!({})), None, &options).unwrap();
+    let pod = admit(incoming(json!({})), None, &options).unwrap();
     assert_eq!(
         tolerations(&pod),
         json!([default_for(NOT_READY, 10), default_for(UNREACHABLE, 20)]),
@@ -90,11 +90,11 @@ fn a_runtime_class_merges_its_constraints() {
             {"operator": "Exists", "effect": "NoExecute"},
         ],
     });
-    let pod = admit(asked(given), Some(&runtime), &Options::default()).unwrap();
+    let pod = admit(incoming(given), Some(&runtime), &Options::default()).unwrap();
     assert_eq!(serde_json::to_value(&pod.spec.node_selector).unwrap(), json!({"disk": "ssd", "runtime": "gvisor"}));
     let expected = json!([{"operator": "Exists", "effect": "NoExecute"}, {"key": "runtime", "operator": "Exists"}]);
     assert_eq!(tolerations(&pod), expected, "the narrower of two goes");
-    let conflict = admit(asked(json!({"nodeSelector": {"runtime": "kata"}})), Some(&runtime), &Options::default());
+    let conflict = admit(incoming(json!({"nodeSelector": {"runtime": "kata"}})), Some(&runtime), &Options::default());
     let message = "pods \"\" is forbidden: conflict: runtimeClass.scheduling.nodeSelector[runtime] = gvisor; pod.spec.nodeSelector[runtime] = kata";
     assert_eq!(conflict.unwrap_err(), AdmissionError::Forbidden(message.to_owned()));
 }
@@ -146,8 +146,8 @@ fn tolerations_are_merged_by_what_they_cover() {
         for (own, of_class) in [(&first, &second), (&second, &first)] {
             let runtime =
                 RuntimeScheduling { tolerations: vec![one(of_class.clone())], ..RuntimeScheduling::default() };
-            // Both defaults are kept away by effects that nothing here covers.
-            let pod = admit(asked(json!({"tolerations": [own]})), Some(&runtime), &Options::default()).unwrap();
+            // Both defaults are suppressed by effects that nothing here covers.
+            let pod = admit(incoming(json!({"tolerations": [own]})), Some(&runtime), &Options::default()).unwrap();
             let ours =
                 pod.spec.tolerations.iter().filter(|toleration| !toleration.key.starts_with("node.kubernetes.io/"));
             assert_eq!(ours.count(), expected, "{why}, either way round");
@@ -158,10 +158,10 @@ fn tolerations_are_merged_by_what_they_cover() {
 #[test]
 fn hard_anti_affinity_may_be_limited_to_the_hostname() {
     let limited = Options { limit_hard_anti_affinity_topology: true, ..Options::default() };
-    let by_zone = asked(required("podAntiAffinity", json!([super::term("a=1", "zone")])));
-    let by_host = asked(required("podAntiAffinity", json!([super::term("a=1", "kubernetes.io/hostname")])));
-    let toward = asked(required("podAffinity", json!([super::term("a=1", "zone")])));
-    let soft = asked(super::preferred("podAntiAffinity", 1, super::term("a=1", "zone")));
+    let by_zone = incoming(required("podAntiAffinity", json!([super::term("a=1", "zone")])));
+    let by_host = incoming(required("podAntiAffinity", json!([super::term("a=1", "kubernetes.io/hostname")])));
+    let toward = incoming(required("podAffinity", json!([super::term("a=1", "zone")])));
+    let soft = incoming(super::preferred("podAntiAffinity", 1, super::term("a=1", "zone")));
     assert!(admit(by_zone.clone(), None, &Options::default()).is_ok(), "off by default");
     let message = "pods \"\" is forbidden: affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey zone but only key kubernetes.io/hostname is allowed";
     assert_eq!(admit(by_zone, None, &limited).unwrap_err().to_string(), message);

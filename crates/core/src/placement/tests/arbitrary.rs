@@ -85,7 +85,7 @@ fn toleration() -> impl Strategy<Value = Toleration> {
     )
 }
 
-/// Mostly right; now and then one that cannot be parsed.
+/// Mostly valid; sometimes one that cannot be parsed.
 fn requirement(
     keys: &'static [&'static str],
     values: &'static [&'static str],
@@ -192,8 +192,8 @@ fn stored_pod() -> impl Strategy<Value = Pod> {
     )
 }
 
-/// A pod that is asked about.
-pub(super) fn asked_pod() -> impl Strategy<Value = Pod> {
+/// The incoming pod of a review.
+pub(super) fn incoming_pod() -> impl Strategy<Value = Pod> {
     let affinity = (
         option::weighted(0.5, node_affinity()),
         option::weighted(0.5, pod_affinity()),

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::{Options, asked, cluster, fitting, labelled, namespace, node, required, review, running, term};
+use super::{Options, cluster, fitting, incoming, labelled, namespace, node, required, review, running, term};
 use crate::placement::cluster::ClusterCounts;
 use crate::placement::{ClusterIndex, Namespace, Node, Pod};
 
 #[test]
 fn objects_come_in_any_order() {
-    let away = asked(required("podAntiAffinity", json!([term("app=x", "zone")])));
+    let away = incoming(required("podAntiAffinity", json!([term("app=x", "zone")])));
     let mut cluster = ClusterIndex::default();
     cluster.upsert_pod(&running("default/p", "late", &["app=x"], json!({})));
     cluster.upsert_node(&node("other", &["zone=a"]));
@@ -34,7 +34,7 @@ fn objects_come_in_any_order() {
 #[test]
 fn a_pod_moves_with_its_labels_its_node_and_its_end() {
     let nodes = [node("n1", &[]), node("n2", &[])];
-    let away = asked(required("podAntiAffinity", json!([term("app=x", "kubernetes.io/hostname")])));
+    let away = incoming(required("podAntiAffinity", json!([term("app=x", "kubernetes.io/hostname")])));
     let mut cluster = cluster(&nodes, &[]);
     let fits = |cluster: &ClusterIndex| fitting(&cluster.review(&away, &Options::default()));
     let mut pod = running("default/p", "n1", &["app=x"], json!({}));
@@ -42,7 +42,7 @@ fn a_pod_moves_with_its_labels_its_node_and_its_end() {
     assert_eq!(fits(&cluster), ["n2"]);
     pod.spec.node_name = "n2".to_owned();
     assert!(cluster.upsert_pod(&pod));
-    assert_eq!(fits(&cluster), ["n1"], "made anew on another node");
+    assert_eq!(fits(&cluster), ["n1"], "created again on another node");
     pod.metadata.labels.insert("app".to_owned(), "y".to_owned());
     assert!(cluster.upsert_pod(&pod));
     assert_eq!(fits(&cluster), ["n1", "n2"], "relabelled");
@@ -150,7 +150,7 @@ fn null_reads_as_absent_and_the_wrong_type_is_refused() {
 fn every_label_of_a_node_may_be_a_topology() {
     let nodes = [node("n1", &["x="]), node("n2", &["x="]), node("n3", &[])];
     let pods = [running("default/p", "n1", &["app=x"], json!({}))];
-    let answer = review(&nodes, &pods, &asked(required("podAffinity", json!([term("app=x", "x")]))));
+    let answer = review(&nodes, &pods, &incoming(required("podAffinity", json!([term("app=x", "x")]))));
     assert_eq!(fitting(&answer), ["n1", "n2"], "the empty value is a domain");
 }
 

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    Options, asked, cluster, fitting, node, reasons, report, required, review, running, tainted, term, with_containers,
+    Options, cluster, fitting, incoming, node, reasons, report, required, review, running, tainted, term,
+    with_containers,
 };
 use crate::placement::admission::admit;
 use crate::placement::question::Fetched;
@@ -86,10 +87,10 @@ fn not_in_and_does_not_exist_are_node_anti_affinity() {
         let term = json!([{"matchExpressions": [{"key": "cpu", "operator": operator, "values": values}]}]);
         let affinity =
             json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": term}}});
-        fitting(&review(&nodes, &[], &asked(json!({"affinity": affinity}))))
+        fitting(&review(&nodes, &[], &incoming(json!({"affinity": affinity}))))
     };
     assert_eq!(fits("In", json!(["intel"])), ["intel"], "only on nodes with Intel CPUs");
-    assert_eq!(fits("NotIn", json!(["intel"])), ["amd", "unknown"], "anywhere else, also where nobody knows");
+    assert_eq!(fits("NotIn", json!(["intel"])), ["amd", "unknown"], "all other nodes, also those without the label");
     assert_eq!(fits("DoesNotExist", json!([])), ["unknown"]);
 }
 
@@ -141,9 +142,9 @@ fn services_are_co_located_in_a_zone_and_spread_over_zones() {
     let nodes = [node("a1", &["zone=a"]), node("b1", &["zone=b"]), node("c1", &["zone=c"])];
     let pods =
         [running("default/a", "b1", &["service=a"], json!({})), running("default/b", "a1", &["service=b"], json!({}))];
-    let beside = asked(required("podAffinity", json!([term("service=a", "zone")])));
+    let beside = incoming(required("podAffinity", json!([term("service=a", "zone")])));
     assert_eq!(fitting(&review(&nodes, &pods, &beside)), ["b1"], "b talks to a and goes where a is");
-    let mut spread = asked(super::preferred("podAntiAffinity", 100, term("service=b", "zone")));
+    let mut spread = incoming(super::preferred("podAntiAffinity", 100, term("service=b", "zone")));
     spread.metadata.labels.insert("service".to_owned(), "b".to_owned());
     let order: Vec<String> =
         review(&nodes, &pods, &spread).nodes(&[]).into_iter().map(|node| node.name.to_string()).collect();
@@ -159,7 +160,7 @@ fn an_empty_topology_key_is_refused_everywhere_and_three_terms_say_what_it_meant
         super::preferred("podAffinity", 1, empty.clone()),
         super::preferred("podAntiAffinity", 1, empty.clone()),
     ] {
-        let refused = admit(asked(spec), None, &Options::default()).unwrap_err().to_string();
+        let refused = admit(incoming(spec), None, &Options::default()).unwrap_err().to_string();
         assert!(refused.contains("topologyKey: Required value: can not be empty"), "{refused}");
     }
     let keys = [HOST, "topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
@@ -176,7 +177,7 @@ fn an_empty_topology_key_is_refused_everywhere_and_three_terms_say_what_it_meant
         place("elsewhere", "z3", "r2"),
     ];
     let pods = [running("default/b", "same-host", &["service=b"], json!({}))];
-    let raws: Vec<(String, i64)> = review(&nodes, &pods, &asked(spec))
+    let raws: Vec<(String, i64)> = review(&nodes, &pods, &incoming(spec))
         .nodes(&[])
         .into_iter()
         .map(|node| {
@@ -193,7 +194,7 @@ fn an_empty_list_of_namespaces_means_the_own_one() {
         let mut term = term("app=x", HOST);
         term["namespaces"] = namespaces;
         term["namespaceSelector"] = selector;
-        asked(required("podAffinity", json!([term])))
+        incoming(required("podAffinity", json!([term])))
     };
     let nodes = [node("own", &[]), node("other", &[])];
     let pods = [running("default/p", "own", &["app=x"], json!({})), running("else/p", "other", &["app=x"], json!({}))];
@@ -208,14 +209,14 @@ fn an_empty_list_of_namespaces_means_the_own_one() {
 #[test]
 fn both_tolerations_of_the_page_match_its_taint() {
     let nodes = [tainted("node1", &["key=value:NoSchedule"])];
-    assert_eq!(review(&nodes, &[], &asked(json!({}))).feasible(), 0, "no pod without a toleration");
+    assert_eq!(review(&nodes, &[], &incoming(json!({}))).feasible(), 0, "no pod without a toleration");
     for toleration in [
         json!({"key": "key", "operator": "Equal", "value": "value", "effect": "NoSchedule"}),
         json!({"key": "key", "operator": "Exists", "effect": "NoSchedule"}),
         json!({"operator": "Exists"}),
         json!({"key": "key", "operator": "Exists"}),
     ] {
-        let answer = review(&nodes, &[], &asked(json!({"tolerations": [toleration]})));
+        let answer = review(&nodes, &[], &incoming(json!({"tolerations": [toleration]})));
         assert_eq!(answer.feasible(), 1, "{toleration}");
     }
 }
@@ -233,7 +234,7 @@ fn three_taints() -> (Node, Value) {
 #[test]
 fn of_three_taints_the_untolerated_one_keeps_a_new_pod_away_but_lets_a_running_one_stay() {
     let (node, tolerations) = three_taints();
-    let answer = review(std::slice::from_ref(&node), &[], &asked(tolerations.clone()));
+    let answer = review(std::slice::from_ref(&node), &[], &incoming(tolerations.clone()));
     let rejections = report(&answer, "node1").rejections;
     let taints: Vec<&str> = rejections.iter().filter_map(|rejection| rejection.taint.as_deref()).collect();
     assert_eq!(taints, ["key2=value2:NoSchedule"], "tolerated ones are ignored, the rest act");
@@ -251,7 +252,7 @@ fn of_three_taints_the_untolerated_one_keeps_a_new_pod_away_but_lets_a_running_o
 fn no_execute_evicts_at_once_or_never_or_after_toleration_seconds() {
     let taint: Taint = "key1=value1:NoExecute".parse().unwrap();
     let leaves = |tolerations: Value| {
-        eviction(std::slice::from_ref(&taint), &asked(json!({"tolerations": tolerations})).spec.tolerations, false)
+        eviction(std::slice::from_ref(&taint), &incoming(json!({"tolerations": tolerations})).spec.tolerations, false)
     };
     let tolerated = json!({"key": "key1", "operator": "Equal", "value": "value1", "effect": "NoExecute"});
     let mut limited = tolerated.clone();
@@ -259,7 +260,7 @@ fn no_execute_evicts_at_once_or_never_or_after_toleration_seconds() {
     assert_eq!(leaves(json!([])), Eviction::Now);
     assert_eq!(leaves(json!([tolerated])), Eviction::Never);
     assert_eq!(leaves(json!([limited])), Eviction::After(3600));
-    let limited = asked(json!({"tolerations": [limited]})).spec.tolerations;
+    let limited = incoming(json!({"tolerations": [limited]})).spec.tolerations;
     assert_eq!(eviction(&[], &limited, false), Eviction::Never, "the taint is removed in time");
 }
 
@@ -283,10 +284,10 @@ fn nodes_are_dedicated_by_a_taint_and_a_label_together() {
     dedicated.metadata.labels.insert("dedicated".to_owned(), "team-a".to_owned());
     let nodes = [dedicated, node("shared", &[])];
     let tolerations = json!([{"key": "dedicated", "value": "team-a", "effect": "NoSchedule"}]);
-    assert_eq!(fitting(&review(&nodes, &[], &asked(json!({})))), ["shared"], "others stay away");
-    let tolerant = asked(json!({"tolerations": tolerations}));
-    assert_eq!(fitting(&review(&nodes, &[], &tolerant)), ["dedicated", "shared"], "a toleration alone attracts nobody");
-    let own = asked(json!({"tolerations": tolerations, "nodeSelector": {"dedicated": "team-a"}}));
+    assert_eq!(fitting(&review(&nodes, &[], &incoming(json!({})))), ["shared"], "others stay away");
+    let tolerant = incoming(json!({"tolerations": tolerations}));
+    assert_eq!(fitting(&review(&nodes, &[], &tolerant)), ["dedicated", "shared"], "a toleration alone attracts no pod");
+    let own = incoming(json!({"tolerations": tolerations, "nodeSelector": {"dedicated": "team-a"}}));
     assert_eq!(fitting(&review(&nodes, &[], &own)), ["dedicated"]);
 }
 

@@ -124,7 +124,7 @@ fn story_one_is_satisfiable_only_if_the_deployments_own_pods_are_selected() {
         let reviewed = application_server(labels).answer(&cluster, Fetched::default(), &Options::default());
         reviewed.unwrap().answer
     };
-    // As the KEP shows it the labels of its pods are not to be seen. With their own app label nobody carries both.
+    // The KEP's example does not show the labels of its pods. With their own app label no pod carries both.
     let pending = answer(json!({"app": "application-server"}));
     assert_eq!(pending.message(), "0/2 nodes are available: 2 node(s) didn't match pod affinity rules.");
     assert_eq!(pending.terms()[0].label_selector.as_deref(), Some("app=database,pod-template-hash=new"));
@@ -259,7 +259,7 @@ fn stored_pods_are_evaluated_as_stored_through_every_step_of_enabling_and_disabl
         stored.push((pod, phase));
         for (pod, created_in) in &stored {
             let fits = fitting(&cluster.review(pod, options));
-            // Merged, it is the first of its version; unmerged, it follows whatever runs.
+            // Merged, it is the first of its version; unmerged, it follows any running pod.
             let expected = if created_in % 2 == 1 { vec!["n1", "n2"] } else { vec!["n1"] };
             assert_eq!(fits, expected, "in phase {phase} the pod of phase {created_in}");
         }

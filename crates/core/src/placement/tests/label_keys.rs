@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Options, asked, labelled, required, running};
+use super::{Options, incoming, labelled, required, running};
 use crate::placement::admission::{admit, merge_label_keys};
 use crate::placement::explain::derived;
 use crate::placement::pod::Pod;
@@ -80,7 +80,7 @@ fn all_four_places_are_merged_and_the_lists_stay() {
         let (term, _) = list.written(&pod.spec)[0];
         assert_eq!(term.match_label_keys, ["a"], "the list stays in the stored term");
         assert_eq!(term.namespace_selector, Some(Default::default()), "the namespaceSelector is not touched");
-        assert_eq!(derived(term), ["a=1"], "what came from it can be told");
+        assert_eq!(derived(term), ["a=1"], "the derived requirement is recognized");
     }
 }
 
@@ -102,7 +102,7 @@ fn before_1_31_the_lists_are_dropped() {
 
 #[test]
 fn a_stored_pod_is_evaluated_as_stored() {
-    // Created while the feature was off, or relabelled since: the lists say one thing, the selector another.
+    // Created while the feature was off, or relabelled since: the lists and the selector disagree.
     let nodes = [super::node("n1", &["zone=a"]), super::node("n2", &["zone=b"])];
     let old = running("default/old", "n1", &["app=x", "version=1"], json!({}));
     let term =
@@ -111,16 +111,16 @@ fn a_stored_pod_is_evaluated_as_stored() {
     let cluster: ClusterIndex = super::cluster(&nodes, &[old]);
     let as_stored = cluster.review(&stored, &Options::default());
     assert_eq!(super::fitting(&as_stored), ["n1"], "the lists alone mean nothing");
-    assert!(as_stored.terms()[0].derived.is_empty(), "and nothing of the selector is told to come from them");
+    assert!(as_stored.terms()[0].derived.is_empty(), "and no requirement of the selector is reported as derived");
     let as_new = admit(stored, None, &Options::default()).unwrap();
     let as_new = cluster.review(&as_new, &Options::default());
-    assert_eq!(super::fitting(&as_new), ["n1", "n2"], "created anew it follows its own version only");
+    assert_eq!(super::fitting(&as_new), ["n1", "n2"], "created again it follows its own version only");
     assert_eq!(as_new.terms()[0].label_selector.as_deref(), Some("app=x,version=2"));
     assert_eq!(as_new.terms()[0].derived, ["version=2"]);
 }
 
 #[test]
-fn derived_requirements_are_told_by_key_operator_and_one_value() {
+fn derived_requirements_are_recognized_by_key_operator_and_one_value() {
     let term = json!([{
         "labelSelector": {"matchExpressions": [
             expression("a", "In", "1"),
@@ -132,7 +132,7 @@ fn derived_requirements_are_told_by_key_operator_and_one_value() {
         ]},
         "topologyKey": "zone", "matchLabelKeys": ["a"], "mismatchLabelKeys": ["b"],
     }]);
-    let pod = asked(required("podAffinity", term));
+    let pod = incoming(required("podAffinity", term));
     let (term, _) = TermList::RequiredAffinity.written(&pod.spec)[0];
     assert_eq!(derived(term), ["a=1", "b!=2"]);
 }

@@ -37,12 +37,12 @@ fn pods_that_could_not_be_placed_again_are_found_with_their_reasons() {
     let mut cluster = cluster(&[place, node("n2", &[])], &pods);
     cluster.upsert_pod(&over);
     let found = cluster.misplaced("n1", &Options::default()).unwrap();
-    let told: Vec<(String, Vec<&str>)> = found
+    let reported: Vec<(String, Vec<&str>)> = found
         .iter()
         .map(|resident| (name(&resident.pod), resident.rejections.iter().map(|rejection| &*rejection.reason).collect()))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             ("default/alone".to_owned(), vec!["PodAntiAffinityMismatch"]),
             ("default/ssd".to_owned(), vec!["NodeAffinityMismatch"]),
@@ -57,7 +57,7 @@ fn pods_that_could_not_be_placed_again_are_found_with_their_reasons() {
 }
 
 #[test]
-fn evictions_are_told_with_seconds_and_the_time_of_the_taint() {
+fn evictions_are_reported_with_seconds_and_the_time_of_the_taint() {
     let mut place = tainted("n1", &["gone:NoExecute"]);
     place.spec.taints[0].time_added = Some("2026-01-01T00:00:00Z".to_owned());
     let tolerating = |seconds: serde_json::Value| json!({"tolerations": [{"key": "gone", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds}]});
@@ -70,12 +70,12 @@ fn evictions_are_told_with_seconds_and_the_time_of_the_taint() {
         over,
     ];
     let residents = cluster(&[place], &pods).residents("n1", &Options::default()).unwrap();
-    let told: Vec<(String, Eviction, Option<&str>)> = residents
+    let reported: Vec<(String, Eviction, Option<&str>)> = residents
         .iter()
         .map(|resident| (name(&resident.pod), resident.eviction, resident.tainted_since.as_deref()))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             ("default/forever".to_owned(), Eviction::Never, None),
             ("default/hour".to_owned(), Eviction::After(3600), Some("2026-01-01T00:00:00Z")),
@@ -103,13 +103,13 @@ fn uses_of_label_keys_are_listed_with_what_came_from_them() {
         running("default/c", "n1", &[], required("podAffinity", json!([term("x=y", "pool")]))),
     ];
     let uses = cluster(&[node("n1", &[])], &pods).label_key_uses();
-    let told: Vec<String> = uses
+    let reported: Vec<String> = uses
         .iter()
         .map(|one| {
             format!("{} {:?} {:?} {:?}", name(&one.pod), one.match_label_keys, one.mismatch_label_keys, one.derived)
         })
         .collect();
     let expected = [r#"default/a ["gone"] [] []"#, r#"default/b [] ["tenant"] ["tenant!=a"]"#];
-    assert_eq!(told, expected, "whether they run or not");
+    assert_eq!(reported, expected, "whether they run or not");
     assert_eq!(uses[1].field_path, "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]");
 }

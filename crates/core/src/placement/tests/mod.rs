@@ -1,4 +1,5 @@
-//! Tests of placement. `naive` is the judge of `property`, `arbitrary` its random objects; the others are tables.
+//! Tests of placement. `naive` is the reference implementation for `property`, and `arbitrary` has its random objects;
+//! the others are tables.
 
 mod admission;
 mod arbitrary;
@@ -46,8 +47,8 @@ fn tainted(name: &str, taints: &[&str]) -> Node {
     node
 }
 
-/// A pod to be asked about, from its spec.
-fn asked(spec: Value) -> Pod {
+/// An incoming pod with this spec.
+fn incoming(spec: Value) -> Pod {
     labelled(&[], spec)
 }
 
@@ -66,7 +67,7 @@ fn labelled(labels: &[&str], spec: Value) -> Pod {
     serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap()
 }
 
-/// The spec of a review whose Pod, or whose workload's template, has a container.
+/// The spec of a review, with a container in its Pod or its workload's template.
 fn with_containers(mut spec: Value) -> Value {
     let containers = json!([{"name": "main", "image": "registry.example.com/main"}]);
     for template in ["/pod", "/template/spec/template"] {

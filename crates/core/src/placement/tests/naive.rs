@@ -1,4 +1,5 @@
-//! The rules once more, written straight from their description and with no index: the judge of the property tests.
+//! The rules once more, written directly from their description and without an index: the reference implementation for
+//! the property tests.
 //!
 //! Everything is a loop over all nodes and all pods, over the documents themselves. Nothing of the room is used but the
 //! documents, the options, and the syntax of keys and values.
@@ -57,7 +58,7 @@ fn requirement_holds(requirement: &Requirement, labels: &Labels) -> bool {
         "DoesNotExist" => value.is_none(),
         "Gt" => number().is_some_and(|number| number > bound()),
         "Lt" => number().is_some_and(|number| number < bound()),
-        _ => unreachable!("only parsed requirements are asked"),
+        _ => unreachable!("only parsed requirements are evaluated"),
     }
 }
 
@@ -123,11 +124,11 @@ fn untolerated<'a>(taints: &'a [Taint], pod: &Pod, effects: &[&str], options: &O
 
 impl World {
     /// Pods that count, with their nodes.
-    fn counted(&self, asked: &Pod) -> Vec<(&Pod, &Node)> {
+    fn counted(&self, incoming: &Pod) -> Vec<(&Pod, &Node)> {
         let counts = |pod: &&Pod| {
-            let is_itself = (pod.metadata.namespace == asked.metadata.namespace
-                && pod.metadata.name == asked.metadata.name)
-                || (!asked.metadata.uid.is_empty() && pod.metadata.uid == asked.metadata.uid);
+            let is_itself = (pod.metadata.namespace == incoming.metadata.namespace
+                && pod.metadata.name == incoming.metadata.name)
+                || (!incoming.metadata.uid.is_empty() && pod.metadata.uid == incoming.metadata.uid);
             !is_itself && !matches!(pod.status.phase.as_str(), "Succeeded" | "Failed")
         };
         let pods = self.pods.values().filter(counts);
@@ -146,39 +147,39 @@ impl World {
     }
 
     /// A term of the incoming pod and an existing pod.
-    fn incoming_matches(&self, term: &PodAffinityTerm, asked: &Pod, existing: &Pod) -> bool {
-        self.covers(term, asked, &existing.metadata.namespace, false)
+    fn incoming_matches(&self, term: &PodAffinityTerm, incoming: &Pod, existing: &Pod) -> bool {
+        self.covers(term, incoming, &existing.metadata.namespace, false)
             && selects(term.label_selector.as_ref(), &existing.metadata.labels)
     }
 
     /// A term of an existing pod and the incoming pod.
-    fn existing_matches(&self, term: &PodAffinityTerm, existing: &Pod, asked: &Pod) -> bool {
-        self.covers(term, existing, &asked.metadata.namespace, true)
-            && selects(term.label_selector.as_ref(), &asked.metadata.labels)
+    fn existing_matches(&self, term: &PodAffinityTerm, existing: &Pod, incoming: &Pod) -> bool {
+        self.covers(term, existing, &incoming.metadata.namespace, true)
+            && selects(term.label_selector.as_ref(), &incoming.metadata.labels)
     }
 
     /// What is true of each node.
-    pub(super) fn judge(&self, asked: &Pod, options: &Options) -> BTreeMap<String, Judgement> {
+    pub(super) fn judge(&self, incoming: &Pod, options: &Options) -> BTreeMap<String, Judgement> {
         let mut judgements: BTreeMap<String, Judgement> = BTreeMap::new();
         for (name, node) in &self.nodes {
             let reasons = [
-                (!asked.spec.scheduling_gates.is_empty()).then_some("SchedulingGated"),
-                self.narrowed(asked, name),
-                self.node_rule(asked, node, options, "NodeUnschedulable"),
-                self.node_rule(asked, node, options, "NodeNameMismatch"),
-                self.node_rule(asked, node, options, "UntoleratedTaint"),
-                self.node_rule(asked, node, options, "NodeAffinityMismatch"),
+                (!incoming.spec.scheduling_gates.is_empty()).then_some("SchedulingGated"),
+                self.narrowed(incoming, name),
+                self.node_rule(incoming, node, options, "NodeUnschedulable"),
+                self.node_rule(incoming, node, options, "NodeNameMismatch"),
+                self.node_rule(incoming, node, options, "UntoleratedTaint"),
+                self.node_rule(incoming, node, options, "NodeAffinityMismatch"),
             ];
             let mut reasons: Vec<&'static str> = reasons.into_iter().flatten().collect();
-            reasons.extend(self.pod_rules(asked, node));
+            reasons.extend(self.pod_rules(incoming, node));
             judgements.insert(name.clone(), Judgement { reasons, scores: Vec::new() });
         }
-        self.score(asked, options, &mut judgements);
+        self.score(incoming, options, &mut judgements);
         judgements
     }
 
-    fn narrowed(&self, asked: &Pod, name: &str) -> Option<&'static str> {
-        let terms = asked.spec.required_node_affinity().map(|required| &required.node_selector_terms[..]);
+    fn narrowed(&self, incoming: &Pod, name: &str) -> Option<&'static str> {
+        let terms = incoming.spec.required_node_affinity().map(|required| &required.node_selector_terms[..]);
         let terms = terms.filter(|terms| !terms.is_empty())?;
         let mut union: BTreeSet<&str> = BTreeSet::new();
         for term in terms {
@@ -194,8 +195,8 @@ impl World {
         }
     }
 
-    fn node_rule(&self, asked: &Pod, node: &Node, options: &Options, rule: &'static str) -> Option<&'static str> {
-        let spec = &asked.spec;
+    fn node_rule(&self, incoming: &Pod, node: &Node, options: &Options, rule: &'static str) -> Option<&'static str> {
+        let spec = &incoming.spec;
         let cordon = [Taint {
             key: "node.kubernetes.io/unschedulable".to_owned(),
             effect: "NoSchedule".to_owned(),
@@ -203,18 +204,18 @@ impl World {
         }];
         let is_rejected = match rule {
             "NodeUnschedulable" => {
-                node.spec.unschedulable && !untolerated(&cordon, asked, &["NoSchedule"], options).is_empty()
+                node.spec.unschedulable && !untolerated(&cordon, incoming, &["NoSchedule"], options).is_empty()
             }
             "NodeNameMismatch" => !spec.node_name.is_empty() && spec.node_name != node.metadata.name,
             "UntoleratedTaint" => {
-                !untolerated(&node.spec.taints, asked, &["NoSchedule", "NoExecute"], options).is_empty()
+                !untolerated(&node.spec.taints, incoming, &["NoSchedule", "NoExecute"], options).is_empty()
             }
             _ => {
                 let by_selector =
                     spec.node_selector.iter().all(|(key, value)| node.metadata.labels.get(key) == Some(value));
                 let matches = |terms: &[NodeSelectorTerm]| terms.iter().any(|term| node_term_matches(term, node));
-                // A node that the names leave out is told once.
-                let by_affinity = self.narrowed(asked, &node.metadata.name).is_some()
+                // A node that the names leave out is reported once.
+                let by_affinity = self.narrowed(incoming, &node.metadata.name).is_some()
                     || spec.required_node_affinity().is_none_or(|required| matches(&required.node_selector_terms));
                 let added = options.added_affinity.as_ref().and_then(|added| added.required.as_ref());
                 let by_added = added.is_none_or(|required| matches(&required.node_selector_terms));
@@ -258,31 +259,31 @@ impl World {
         })
     }
 
-    fn pod_rules(&self, asked: &Pod, node: &Node) -> Vec<&'static str> {
-        if World::is_void(asked) {
+    fn pod_rules(&self, incoming: &Pod, node: &Node) -> Vec<&'static str> {
+        if World::is_void(incoming) {
             return vec!["PodAffinityMismatch"];
         }
-        let counted = self.counted(asked);
-        let affinity = World::required(asked, false);
-        let anti_affinity = World::required(asked, true);
+        let counted = self.counted(incoming);
+        let affinity = World::required(incoming, false);
+        let anti_affinity = World::required(incoming, true);
         let mut aff: BTreeSet<Pair> = BTreeSet::new();
         let mut anti: BTreeSet<Pair> = BTreeSet::new();
         let mut exist: BTreeSet<Pair> = BTreeSet::new();
         for (existing, place) in &counted {
-            if affinity.iter().all(|term| self.incoming_matches(term, asked, existing)) {
+            if affinity.iter().all(|term| self.incoming_matches(term, incoming, existing)) {
                 aff.extend(affinity.iter().filter_map(|term| World::pair(term, place)));
             }
-            let met = anti_affinity.iter().filter(|term| self.incoming_matches(term, asked, existing));
+            let met = anti_affinity.iter().filter(|term| self.incoming_matches(term, incoming, existing));
             anti.extend(met.filter_map(|term| World::pair(term, place)));
             let carried = World::required(existing, true);
-            let met = carried.iter().filter(|term| self.existing_matches(term, existing, asked));
+            let met = carried.iter().filter(|term| self.existing_matches(term, existing, incoming));
             exist.extend(met.filter_map(|term| World::pair(term, place)));
         }
         let is_in = |set: &BTreeSet<Pair>, term: &PodAffinityTerm| {
             World::pair(term, node).is_some_and(|pair| set.contains(&pair))
         };
         let has_keys = affinity.iter().all(|term| node.metadata.labels.contains_key(&term.topology_key));
-        let is_first = aff.is_empty() && affinity.iter().all(|term| self.incoming_matches(term, asked, asked));
+        let is_first = aff.is_empty() && affinity.iter().all(|term| self.incoming_matches(term, incoming, incoming));
         let mut reasons = Vec::new();
         if !has_keys || !(is_first || affinity.iter().all(|term| is_in(&aff, term))) {
             reasons.push("PodAffinityMismatch");
@@ -296,11 +297,11 @@ impl World {
         reasons
     }
 
-    fn score(&self, asked: &Pod, options: &Options, judgements: &mut BTreeMap<String, Judgement>) {
+    fn score(&self, incoming: &Pod, options: &Options, judgements: &mut BTreeMap<String, Judgement>) {
         let feasible: Vec<&Node> =
             self.nodes.values().filter(|node| judgements[&node.metadata.name].reasons.is_empty()).collect();
         let added = options.added_affinity.as_ref();
-        let own = asked.spec.preferred_node_affinity().iter();
+        let own = incoming.spec.preferred_node_affinity().iter();
         let preferences: Vec<_> = own.clone().chain(added.into_iter().flat_map(|added| &added.preferred)).collect();
         let breaks = |term: &NodeSelectorTerm| {
             term.match_expressions.iter().any(|requirement| !requirement_parses(requirement, true))
@@ -321,7 +322,8 @@ impl World {
             }
         };
         let raws = |raw: &dyn Fn(&Node) -> i64| feasible.iter().map(|node| raw(node)).collect::<Vec<i64>>();
-        let taints = |node: &Node| untolerated(&node.spec.taints, asked, &["PreferNoSchedule"], options).len() as i64;
+        let taints =
+            |node: &Node| untolerated(&node.spec.taints, incoming, &["PreferNoSchedule"], options).len() as i64;
         give("TaintToleration", raws(&taints), &|raw, _, most| if most == 0 { 100 } else { 100 - 100 * raw / most });
         if !preferences.is_empty() {
             let matching = |node: &Node| {
@@ -330,7 +332,7 @@ impl World {
             };
             give("NodeAffinity", raws(&matching), &|raw, _, most| if most == 0 { raw } else { 100 * raw / most });
         }
-        let table = self.table(asked, options);
+        let table = self.table(incoming, options);
         if !table.is_empty() {
             let sum = |node: &Node| {
                 let labels = node.metadata.labels.iter();
@@ -342,13 +344,13 @@ impl World {
         }
     }
 
-    fn table(&self, asked: &Pod, options: &Options) -> BTreeMap<Pair, i64> {
+    fn table(&self, incoming: &Pod, options: &Options) -> BTreeMap<Pair, i64> {
         let mut table: BTreeMap<Pair, i64> = BTreeMap::new();
-        let (toward, away) = (World::preferred(asked, false), World::preferred(asked, true));
+        let (toward, away) = (World::preferred(incoming, false), World::preferred(incoming, true));
         if options.ignore_preferred_terms_of_existing_pods && toward.is_empty() && away.is_empty() {
             return table;
         }
-        for (existing, place) in self.counted(asked) {
+        for (existing, place) in self.counted(incoming) {
             let mut add = |term: &PodAffinityTerm, weight: i64| {
                 if let Some(pair) = World::pair(term, place) {
                     *table.entry(pair).or_insert(0) += weight;
@@ -356,19 +358,19 @@ impl World {
             };
             for (sign, terms) in [(1, &toward), (-1, &away)] {
                 for WeightedPodAffinityTerm { weight, pod_affinity_term } in terms {
-                    if self.incoming_matches(pod_affinity_term, asked, existing) {
+                    if self.incoming_matches(pod_affinity_term, incoming, existing) {
                         add(pod_affinity_term, sign * i64::from(*weight));
                     }
                 }
             }
             for term in World::required(existing, false) {
-                if options.hard_pod_affinity_weight > 0 && self.existing_matches(term, existing, asked) {
+                if options.hard_pod_affinity_weight > 0 && self.existing_matches(term, existing, incoming) {
                     add(term, options.hard_pod_affinity_weight);
                 }
             }
             for (sign, is_anti) in [(1, false), (-1, true)] {
                 for WeightedPodAffinityTerm { weight, pod_affinity_term } in World::preferred(existing, is_anti) {
-                    if self.existing_matches(pod_affinity_term, existing, asked) {
+                    if self.existing_matches(pod_affinity_term, existing, incoming) {
                         add(pod_affinity_term, sign * i64::from(*weight));
                     }
                 }

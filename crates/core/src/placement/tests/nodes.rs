@@ -1,8 +1,8 @@
-//! Rules about a node alone: name, nodeSelector, node affinity; and how answers are counted and worded.
+//! Rules about a node alone: name, nodeSelector, node affinity; and the counts and texts of results.
 
 use serde_json::{Value, json};
 
-use super::{Options, asked, cluster, fitting, node, reasons, report, required, review, running, tainted, term};
+use super::{Options, cluster, fitting, incoming, node, reasons, report, required, review, running, tainted, term};
 use crate::placement::options::Plugin;
 use crate::placement::{Node, RejectionKind, RejectionReason};
 
@@ -19,7 +19,7 @@ fn matches(value: Option<&str>, operator: &str, values: &[&str]) -> bool {
     let labels: Vec<String> = value.map(|value| format!("key={value}")).into_iter().collect();
     let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
     let term = json!([{"matchExpressions": [expression("key", operator, values)]}]);
-    review(&[node("n1", &labels)], &[], &asked(affinity(term))).feasible() == 1
+    review(&[node("n1", &labels)], &[], &incoming(affinity(term))).feasible() == 1
 }
 
 #[test]
@@ -95,27 +95,27 @@ fn codes_words_and_kinds_are_the_schedulers() {
 }
 
 #[test]
-fn a_node_name_asks_for_that_node_only() {
+fn a_node_name_selects_that_node_only() {
     let nodes = [node("n1", &[]), node("n2", &[])];
-    let answer = review(&nodes, &[], &asked(json!({"nodeName": "n2"})));
+    let answer = review(&nodes, &[], &incoming(json!({"nodeName": "n2"})));
     assert_eq!(fitting(&answer), ["n2"]);
     assert_eq!(reasons(&answer, "n1"), ["NodeNameMismatch"]);
-    let answer = review(&nodes, &[], &asked(json!({"nodeName": "n3"})));
+    let answer = review(&nodes, &[], &incoming(json!({"nodeName": "n3"})));
     assert_eq!(answer.message(), "0/2 nodes are available: 2 node(s) didn't match the requested node name.");
 }
 
 #[test]
 fn every_pair_of_a_node_selector_must_be_a_label() {
     let nodes = [node("both", &["a=1", "b=2", "c=3"]), node("one", &["a=1"]), node("other", &["a=1", "b=3"])];
-    let answer = review(&nodes, &[], &asked(json!({"nodeSelector": {"a": "1", "b": "2"}})));
+    let answer = review(&nodes, &[], &incoming(json!({"nodeSelector": {"a": "1", "b": "2"}})));
     assert_eq!(fitting(&answer), ["both"], "further labels are allowed");
     let rejection = &report(&answer, "one").rejections[0];
     assert_eq!(&*rejection.term.as_ref().unwrap().field_path, "spec.nodeSelector[b]", "the pair is named");
     assert_eq!(rejection.label.as_deref(), Some("!b"), "and what the node has instead");
     assert_eq!(report(&answer, "other").rejections[0].label.as_deref(), Some("b=3"));
-    assert_eq!(review(&nodes, &[], &asked(json!({"nodeSelector": {}}))).feasible(), 3, "an empty map passes");
+    assert_eq!(review(&nodes, &[], &incoming(json!({"nodeSelector": {}}))).feasible(), 3, "an empty map passes");
     let both = json!({"nodeSelector": {"a": "1"}, "affinity": affinity(json!([{"matchExpressions": [expression("b", "In", &["3"])]}]))["affinity"]});
-    assert_eq!(fitting(&review(&nodes, &[], &asked(both))), ["other"], "nodeSelector and affinity must both hold");
+    assert_eq!(fitting(&review(&nodes, &[], &incoming(both))), ["other"], "nodeSelector and affinity must both hold");
 }
 
 /// A label's value, operator, values, whether they match, and why.
@@ -157,7 +157,7 @@ fn operators_of_node_affinity_compare_as_upstream() {
 #[test]
 fn terms_are_alternatives_and_their_requirements_are_not() {
     let nodes = [node("n1", &["a=1", "b=2"]), node("n2", &["a=1"]), node("n3", &["c=3"])];
-    let fitting_with = |terms: Value| fitting(&review(&nodes, &[], &asked(affinity(terms))));
+    let fitting_with = |terms: Value| fitting(&review(&nodes, &[], &incoming(affinity(terms))));
     let one = expression("a", "In", &["1"]);
     let other = expression("b", "Exists", &[]);
     assert_eq!(fitting_with(json!([{"matchExpressions": [one, other]}])), ["n1"], "all of a term");
@@ -182,7 +182,8 @@ fn terms_are_alternatives_and_their_requirements_are_not() {
         ["n2"],
         "fields and labels are of one term"
     );
-    let null = asked(json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": null}}}));
+    let null =
+        incoming(json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": null}}}));
     assert_eq!(review(&nodes, &[], &null).feasible(), 3, "null passes");
 }
 
@@ -193,9 +194,9 @@ fn a_failed_term_is_explained_by_its_first_failing_requirement() {
         {},
         {"matchExpressions": [expression("zone", "Gt", &["ten"])]},
     ]);
-    let answer = review(&[node("n1", &["zone=z"])], &[], &asked(affinity(terms)));
+    let answer = review(&[node("n1", &["zone=z"])], &[], &incoming(affinity(terms)));
     let report = report(&answer, "n1");
-    let told: Vec<(&str, &str, Option<&str>)> = report
+    let reported: Vec<(&str, &str, Option<&str>)> = report
         .rejections
         .iter()
         .map(|rejection| {
@@ -203,10 +204,14 @@ fn a_failed_term_is_explained_by_its_first_failing_requirement() {
         })
         .collect();
     let path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
-    assert_eq!(told[0], (&*format!("{path}[0]"), "zone in (x,y)", Some("zone=z")));
-    assert_eq!(told[1], (&*format!("{path}[1]"), "an empty term matches no node", None));
-    assert_eq!((told[2].0, told[2].2), (&*format!("{path}[2]"), None));
-    assert!(told[2].1.contains("\"ten\": for 'Gt', 'Lt' operators, the value must be an integer"), "{}", told[2].1);
+    assert_eq!(reported[0], (&*format!("{path}[0]"), "zone in (x,y)", Some("zone=z")));
+    assert_eq!(reported[1], (&*format!("{path}[1]"), "an empty term matches no node", None));
+    assert_eq!((reported[2].0, reported[2].2), (&*format!("{path}[2]"), None));
+    assert!(
+        reported[2].1.contains("\"ten\": for 'Gt', 'Lt' operators, the value must be an integer"),
+        "{}",
+        reported[2].1
+    );
 }
 
 #[test]
@@ -243,7 +248,7 @@ fn names_in_match_fields_are_decided_before_any_node() {
             json!([names(&["n9"])]),
             &[],
             "0/3 nodes are available: 3 node(s) didn't satisfy plugin(s) [NodeAffinity].",
-            "a name that nobody has is no conflict",
+            "a name that no node has is no conflict",
         ),
         (
             json!([{"matchFields": [expression("metadata.name", "NotIn", &["n1"])]}]),
@@ -259,7 +264,7 @@ fn names_in_match_fields_are_decided_before_any_node() {
         ),
     ];
     for (terms, fits, message, why) in rows {
-        let answer = review(&nodes, &[], &asked(affinity(terms)));
+        let answer = review(&nodes, &[], &incoming(affinity(terms)));
         assert_eq!(fitting(&answer), fits, "{why}");
         assert_eq!(answer.message(), message, "{why}");
     }
@@ -272,7 +277,7 @@ fn counts_are_of_first_reasons_and_sorted_as_texts() {
     nodes.push(tainted("t2", &["a:NoSchedule"]));
     nodes[0].spec.unschedulable = true;
     nodes[0].spec.taints = nodes[10].spec.taints.clone();
-    let answer = review(&nodes, &[], &asked(json!({"nodeSelector": {"x": "y"}})));
+    let answer = review(&nodes, &[], &incoming(json!({"nodeSelector": {"x": "y"}})));
     let message = "0/12 nodes are available: 1 node(s) were unschedulable, 2 node(s) had untolerated taint(s), 9 node(s) didn't match Pod's node affinity/selector.";
     assert_eq!(answer.message(), message);
     assert_eq!(
@@ -291,10 +296,10 @@ fn counts_are_of_first_reasons_and_sorted_as_texts() {
         ]
     );
     nodes.push(node("plain-10", &[]));
-    let message = review(&nodes, &[], &asked(json!({"nodeSelector": {"x": "y"}}))).message();
+    let message = review(&nodes, &[], &incoming(json!({"nodeSelector": {"x": "y"}}))).message();
     assert!(
         message.contains(": 1 node(s) were unschedulable, 10 node(s) didn't match"),
-        "10 stands before 2: {message}"
+        "10 comes before 2: {message}"
     );
 }
 
@@ -307,23 +312,23 @@ fn nearest_misses_come_first() {
         node("near-a", &[]),
     ];
     nodes[2].metadata.labels.insert("x".to_owned(), "y".to_owned());
-    let answer = review(&nodes, &[], &asked(json!({"nodeSelector": {"x": "y"}})));
+    let answer = review(&nodes, &[], &incoming(json!({"nodeSelector": {"x": "y"}})));
     let order: Vec<String> = answer.nodes(&[]).into_iter().map(|node| node.name.to_string()).collect();
     assert_eq!(order, ["zzz-fits", "near-a", "near-b", "far"], "two taints are one rule");
-    let asked_for = answer.nodes(&["far".to_owned(), "nowhere".to_owned()]);
-    assert_eq!(asked_for.len(), 1, "only nodes that are asked for are listed");
+    let listed = answer.nodes(&["far".to_owned(), "nowhere".to_owned()]);
+    assert_eq!(listed.len(), 1, "only the requested nodes are listed");
     assert_eq!(answer.total(), 4, "but all are counted");
 }
 
 #[test]
 fn without_nodes_and_with_gates_the_words_are_others() {
-    assert_eq!(review(&[], &[], &asked(json!({}))).message(), "no nodes available to schedule pods");
-    let gated = asked(json!({"schedulingGates": [{"name": "a"}, {"name": "b"}]}));
+    assert_eq!(review(&[], &[], &incoming(json!({}))).message(), "no nodes available to schedule pods");
+    let gated = incoming(json!({"schedulingGates": [{"name": "a"}, {"name": "b"}]}));
     let answer = review(&[node("n1", &[])], &[], &gated);
     assert_eq!(answer.message(), "waiting for scheduling gates: [a b]");
     assert_eq!((answer.feasible(), reasons(&answer, "n1")), (0, vec!["SchedulingGated".to_owned()]));
     assert_eq!(answer.reasons()[0].message, "waiting for scheduling gates: [a b]");
-    assert_eq!(review(&[node("n1", &[])], &[], &asked(json!({}))).message(), "1/1 nodes are available.");
+    assert_eq!(review(&[node("n1", &[])], &[], &incoming(json!({}))).message(), "1/1 nodes are available.");
 }
 
 #[test]
@@ -334,7 +339,7 @@ fn the_schedulers_own_affinity_comes_before_the_pods() {
         added_affinity: Some(serde_json::from_value(added["affinity"]["nodeAffinity"].clone()).unwrap()),
         ..Options::default()
     };
-    let answer = cluster(&nodes, &[]).review(&asked(json!({"nodeSelector": {"x": "y"}})), &options);
+    let answer = cluster(&nodes, &[]).review(&incoming(json!({"nodeSelector": {"x": "y"}})), &options);
     assert_eq!(fitting(&answer), ["n1"]);
     assert_eq!(answer.message(), "1/3 nodes are available: 2 node(s) didn't match scheduler-enforced node affinity.");
     let rejection = &report(&answer, "n2").rejections[0];
@@ -347,15 +352,15 @@ fn the_schedulers_own_affinity_comes_before_the_pods() {
 fn a_plugin_that_is_off_rejects_nothing() {
     let mut bad = tainted("n1", &["a:NoSchedule"]);
     bad.spec.unschedulable = true;
-    let pod = asked(json!({"nodeName": "n2", "nodeSelector": {"x": "y"}, "schedulingGates": [{"name": "g"}]}));
+    let pod = incoming(json!({"nodeName": "n2", "nodeSelector": {"x": "y"}, "schedulingGates": [{"name": "g"}]}));
     let all = cluster(&[bad.clone()], &[]).review(&pod, &Options::default());
     assert_eq!(reasons(&all, "n1").len(), 5);
     for plugin in Plugin::ALL {
         let options = Options { disabled: vec![plugin], ..Options::default() };
         let answer = cluster(&[bad.clone()], &[]).review(&pod, &options);
-        let told = report(&answer, "n1").rejections;
-        assert!(told.iter().all(|rejection| rejection.plugin != plugin.as_str()), "{} is off", plugin.as_str());
-        assert!(told.len() >= 4, "the others are not");
+        let reported = report(&answer, "n1").rejections;
+        assert!(reported.iter().all(|rejection| rejection.plugin != plugin.as_str()), "{} is off", plugin.as_str());
+        assert!(reported.len() >= 4, "the others are not");
     }
     let options = Options { disabled: Plugin::ALL.to_vec(), ..Options::default() };
     assert_eq!(cluster(&[bad], &[]).review(&pod, &options).feasible(), 1);
@@ -363,7 +368,7 @@ fn a_plugin_that_is_off_rejects_nothing() {
 
 #[test]
 fn every_answer_says_what_was_not_evaluated() {
-    let status = review(&[], &[], &asked(json!({}))).summary(Default::default(), None);
+    let status = review(&[], &[], &incoming(json!({}))).summary(Default::default(), None);
     let text = status.not_evaluated.join("\n");
     for word in [
         "resources",
@@ -391,7 +396,7 @@ fn a_node_lists_the_first_rejections_of_each_kind() {
         |count: usize| -> Vec<Node> { (0..count).map(|number| node(&format!("n{number}"), &["zone=z"])).collect() };
     let pods = [running("default/x", "n0", &["app=x"], json!({}))];
     for (count, listed) in [(2, 64), (3_000, 33), (15_000, 8)] {
-        let answer = review(&nodes(count), &pods, &asked(spec.clone()));
+        let answer = review(&nodes(count), &pods, &incoming(spec.clone()));
         let found = reasons(&answer, "n1");
         let (last, first) = found.split_last().unwrap();
         assert_eq!(first.len(), listed, "{count} nodes");
@@ -404,9 +409,9 @@ fn a_node_lists_the_first_rejections_of_each_kind() {
     let values: Vec<String> = (0..100).map(|number| format!("{long}{number}")).collect();
     let values: Vec<&str> = values.iter().map(String::as_str).collect();
     let answer =
-        review(&nodes(2), &pods, &asked(affinity(json!([{"matchExpressions": [expression("a", "In", &values)]}]))));
+        review(&nodes(2), &pods, &incoming(affinity(json!([{"matchExpressions": [expression("a", "In", &values)]}]))));
     let text = report(&answer, "n1").rejections[0].term.as_ref().unwrap().text.clone();
     assert!(text.len() < 300 && text.ends_with(" bytes)"), "a long text is cut: {text}");
-    let few = review(&nodes(2), &pods, &asked(json!({"nodeSelector": {"a": "b"}})));
+    let few = review(&nodes(2), &pods, &incoming(json!({"nodeSelector": {"a": "b"}})));
     assert!(few.warnings().is_empty(), "everything is listed");
 }

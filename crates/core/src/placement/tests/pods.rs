@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Options, asked, cluster, fitting, labelled, namespace, node, reasons, report, required, review, running, term,
+    Options, cluster, fitting, incoming, labelled, namespace, node, reasons, report, required, review, running, term,
 };
 use crate::placement::domains::Domains;
 use crate::placement::incoming::Incoming;
@@ -18,7 +18,7 @@ fn nodes() -> Vec<crate::placement::Node> {
 
 #[test]
 fn namespaces_null_empty_and_selected_are_kept_apart() {
-    // The pods stand in `default`, `red` (colour=red), `blue` (colour=blue) and `ghost`, which has no Namespace object.
+    // The pods are in `default`, `red` (colour=red), `blue` (colour=blue) and `ghost`, which has no Namespace object.
     let cluster = {
         let pods = [
             running("default/p", "n-default", &["app=x"], json!({})),
@@ -65,7 +65,7 @@ fn namespaces_null_empty_and_selected_are_kept_apart() {
             "namespaceSelector": namespace_selector,
             "topologyKey": HOST,
         });
-        let answer = cluster.review(&asked(required("podAffinity", json!([term]))), &Options::default());
+        let answer = cluster.review(&incoming(required("podAffinity", json!([term]))), &Options::default());
         assert_eq!(fitting(&answer), expected, "{why}");
     }
 }
@@ -95,7 +95,7 @@ fn a_term_of_an_existing_pod_sees_the_labels_of_the_incoming_pods_namespace() {
     for (extra, incoming_namespace, fits, why) in rows {
         let mut cluster = cluster(&[node("n1", &[])], &[running("default/guard", "n1", &[], away(extra))]);
         cluster.upsert_namespace(&namespace("red", &["colour=red"]));
-        let mut pod = asked(json!({}));
+        let mut pod = incoming(json!({}));
         pod.metadata.namespace = incoming_namespace.to_owned();
         assert_eq!(cluster.review(&pod, &Options::default()).feasible() == 1, fits, "{incoming_namespace}: {why}");
     }
@@ -106,8 +106,8 @@ fn label_selectors_null_and_empty_are_opposites() {
     let pods = [running("default/p", "a1", &["app=x"], json!({}))];
     let selects = |selector: Value| {
         let spec = required("podAffinity", json!([{"labelSelector": selector, "topologyKey": "zone"}]));
-        // The asked pod carries no label of its own that it could match alone.
-        fitting(&review(&nodes(), &pods, &asked(spec)))
+        // The incoming pod carries no label of its own that it could match alone.
+        fitting(&review(&nodes(), &pods, &incoming(spec)))
     };
     assert!(selects(Value::Null).is_empty(), "null matches no pod, and no first of a group");
     assert_eq!(selects(json!({})), ["a1", "a2"], "{{}} matches every pod");
@@ -119,22 +119,22 @@ fn label_selectors_null_and_empty_are_opposites() {
 }
 
 #[test]
-fn affinity_asks_for_a_domain_where_a_matching_pod_runs() {
+fn affinity_requires_a_domain_where_a_matching_pod_runs() {
     let pods =
         [running("default/db", "a1", &["app=db"], json!({})), running("default/bare", "none", &["app=web"], json!({}))];
-    let answer = review(&nodes(), &pods, &asked(required("podAffinity", json!([term("app=db", "zone")]))));
+    let answer = review(&nodes(), &pods, &incoming(required("podAffinity", json!([term("app=db", "zone")]))));
     assert_eq!(fitting(&answer), ["a1", "a2"], "the whole zone");
     assert_eq!(reasons(&answer, "none"), ["PodAffinityMismatch"], "a node without the key is in no domain");
     let rejection = &report(&answer, "b1").rejections[0];
     assert_eq!(rejection.label.as_deref(), Some("zone=b"));
-    let told = rejection.term.as_ref().unwrap();
-    assert_eq!(&*told.field_path, "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]");
-    assert_eq!(&*told.text, "pods with app=db in namespaces [default], by zone");
-    let by_host = review(&nodes(), &pods, &asked(required("podAffinity", json!([term("app=db", HOST)]))));
+    let reported = rejection.term.as_ref().unwrap();
+    assert_eq!(&*reported.field_path, "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]");
+    assert_eq!(&*reported.text, "pods with app=db in namespaces [default], by zone");
+    let by_host = review(&nodes(), &pods, &incoming(required("podAffinity", json!([term("app=db", HOST)]))));
     assert_eq!(fitting(&by_host), ["a1"]);
     let message = by_host.message();
     assert_eq!(message, "1/4 nodes are available: 3 node(s) didn't match pod affinity rules.");
-    let outside = review(&nodes(), &pods, &asked(required("podAffinity", json!([term("app=web", "zone")]))));
+    let outside = review(&nodes(), &pods, &incoming(required("podAffinity", json!([term("app=web", "zone")]))));
     assert_eq!(outside.feasible(), 0, "a pod on a node without the key makes no domain");
 }
 
@@ -143,10 +143,10 @@ fn all_affinity_terms_must_be_met_by_the_same_pod_but_in_any_of_its_domains() {
     let both = json!([term("app=db", "zone"), term("tier=back", HOST)]);
     let pods =
         [running("default/one", "a1", &["app=db"], json!({})), running("default/two", "b1", &["tier=back"], json!({}))];
-    let answer = review(&nodes(), &pods, &asked(required("podAffinity", both.clone())));
+    let answer = review(&nodes(), &pods, &incoming(required("podAffinity", both.clone())));
     assert_eq!(answer.feasible(), 0, "a pod that matches one of two terms counts for none");
     let whole = [running("default/whole", "a2", &["app=db", "tier=back"], json!({}))];
-    let answer = review(&nodes(), &whole, &asked(required("podAffinity", both.clone())));
+    let answer = review(&nodes(), &whole, &incoming(required("podAffinity", both.clone())));
     assert_eq!(fitting(&answer), ["a2"], "zone a and host a2");
     let two = [
         running("default/whole-1", "a1", &["app=db", "tier=back"], json!({})),
@@ -157,7 +157,7 @@ fn all_affinity_terms_must_be_met_by_the_same_pod_but_in_any_of_its_domains() {
     racks[0].metadata.labels.insert("rack".to_owned(), "r1".to_owned());
     racks[1].metadata.labels.insert("rack".to_owned(), "r2".to_owned());
     racks[2].metadata.labels.insert("rack".to_owned(), "r2".to_owned());
-    let answer = review(&racks, &two, &asked(required("podAffinity", across)));
+    let answer = review(&racks, &two, &incoming(required("podAffinity", across)));
     assert_eq!(fitting(&answer), ["a1", "a2", "b1"], "a2 has its zone from one pod and its rack from the other");
 }
 
@@ -187,14 +187,14 @@ fn the_first_of_a_group_needs_the_topology_keys_only() {
 fn own_anti_affinity_closes_domains() {
     let pods =
         [running("default/web", "a1", &["app=web"], json!({})), running("other/web", "b1", &["app=web"], json!({}))];
-    let answer = review(&nodes(), &pods, &asked(required("podAntiAffinity", json!([term("app=web", "zone")]))));
+    let answer = review(&nodes(), &pods, &incoming(required("podAntiAffinity", json!([term("app=web", "zone")]))));
     assert_eq!(fitting(&answer), ["b1", "none"], "another namespace does not count; a node without the key passes");
     assert_eq!(answer.message(), "2/4 nodes are available: 2 node(s) didn't match pod anti-affinity rules.");
     let rejection = &report(&answer, "a2").rejections[0];
     assert_eq!((rejection.pod.as_deref(), rejection.label.as_deref()), (Some("default/web"), Some("zone=a")));
     assert_eq!(rejection.kind, "Unschedulable", "evicting it would help");
     let either = json!([term("app=web", HOST), term("app=db", "zone")]);
-    let answer = review(&nodes(), &pods, &asked(required("podAntiAffinity", either)));
+    let answer = review(&nodes(), &pods, &incoming(required("podAntiAffinity", either)));
     assert_eq!(fitting(&answer), ["a2", "b1", "none"], "each term closes its own domains");
     let own =
         review(&nodes(), &[], &labelled(&["app=web"], required("podAntiAffinity", json!([term("app=web", "zone")]))));
@@ -213,9 +213,12 @@ fn anti_affinity_of_existing_pods_closes_domains_for_others() {
     );
     let rejection = &report(&answer, "a2").rejections[0];
     assert_eq!(rejection.pod.as_deref(), Some("default/guard"));
-    let told = rejection.term.as_ref().unwrap();
-    assert_eq!(&*told.field_path, "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]");
-    assert_eq!(&*told.text, "pods with app=web in namespaces [default], by zone");
+    let reported = rejection.term.as_ref().unwrap();
+    assert_eq!(
+        &*reported.field_path,
+        "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
+    );
+    assert_eq!(&*reported.text, "pods with app=web in namespaces [default], by zone");
     assert_eq!(review(&nodes(), &pods, &labelled(&["app=db"], json!({}))).feasible(), 4, "others are not meant");
     let toward = required("podAffinity", json!([term("app=web", "zone")]));
     let affine = [running("default/friend", "a1", &[], toward)];
@@ -276,12 +279,12 @@ fn only_bound_pods_that_are_not_over_count() {
         (web("Running", "nowhere"), 4, "its node is not known"),
     ];
     for (pod, feasible, why) in rows {
-        assert_eq!(review(&nodes, &[pod], &asked(away.clone())).feasible(), feasible, "{why}");
+        assert_eq!(review(&nodes, &[pod], &incoming(away.clone())).feasible(), feasible, "{why}");
     }
 }
 
 #[test]
-fn the_asked_pod_never_counts() {
+fn the_incoming_pod_never_counts() {
     let away = required("podAntiAffinity", json!([term("app=web", HOST)]));
     let stored = running("default/web", "a1", &["app=web"], away.clone());
     let mut waiting: Pod = stored.clone();
@@ -297,7 +300,7 @@ fn the_asked_pod_never_counts() {
 #[test]
 fn a_term_that_cannot_be_parsed_ends_the_cycle_or_is_void() {
     let broken = json!([term("app=web", "zone"), {"labelSelector": {"matchExpressions": [{"key": "app", "operator": "Gt", "values": ["1"]}]}, "topologyKey": "zone"}]);
-    let answer = review(&nodes(), &[], &asked(required("podAntiAffinity", broken.clone())));
+    let answer = review(&nodes(), &[], &incoming(required("podAntiAffinity", broken.clone())));
     let message = answer.message();
     assert!(message.starts_with("0/4 nodes are available: parsing pod: spec.affinity.podAntiAffinity."), "{message}");
     let stored = [running("default/guard", "a1", &[], required("podAntiAffinity", broken))];
@@ -312,7 +315,7 @@ fn terms_are_reported_with_the_pods_that_they_select() {
         running("default/db-1", "b1", &["app=db"], json!({})),
         running("default/db-2", "nowhere", &["app=db"], json!({})),
     ];
-    let answer = review(&nodes(), &pods, &asked(required("podAffinity", json!([term("app=db", "zone")]))));
+    let answer = review(&nodes(), &pods, &incoming(required("podAffinity", json!([term("app=db", "zone")]))));
     let [report] = &answer.terms()[..] else { panic!("one term: {:?}", answer.terms()) };
     assert_eq!(report.label_selector.as_deref(), Some("app=db"));
     assert_eq!(report.namespaces, ["default"]);
@@ -329,7 +332,7 @@ fn where_kube_scheduler_errs_the_answer_says_so() {
         "topologyKey": HOST,
     }]);
     let cluster = cluster(&nodes(), &[]);
-    let pod = asked(required("podAntiAffinity", excluding));
+    let pod = incoming(required("podAntiAffinity", excluding));
     let warnings = |target_minor: u32| cluster.review(&pod, &Options { target_minor, ..Options::default() }).warnings();
     assert!(warnings(36)[0].contains("kubernetes/kubernetes#141526"), "{:?}", warnings(36));
     assert!(warnings(33).is_empty(), "older releases are right");

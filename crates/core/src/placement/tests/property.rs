@@ -1,4 +1,4 @@
-//! The indexed answer against the naive one, under random changes.
+//! Compares the indexed result with the naive one, under random changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::test_runner::TestCaseError;
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
-use super::arbitrary::{Change, asked_pod, change, options};
+use super::arbitrary::{Change, change, incoming_pod, options};
 use super::naive::{Judgement, World};
 use super::text;
 use crate::placement::options::Options;
@@ -97,7 +97,7 @@ fn check(cluster: &ClusterIndex, world: &World, pod: &Pod, options: &Options) ->
         *counted.entry(reason.reason.into_owned()).or_insert(0) += reason.count;
     }
     prop_assert_eq!(counted, counts);
-    // Whoever is named is there, and is not the pod itself.
+    // A named pod exists, and is not the pod itself.
     for rejection in reports.iter().flat_map(|report| &report.rejections) {
         if let Some(named) = &rejection.pod {
             let (namespace, name) = named.split_once('/').unwrap();
@@ -127,14 +127,14 @@ proptest! {
     #[test]
     fn answers_equal_the_naive_ones_under_any_changes(
         changes in vec(change(), 0..60),
-        pods in vec(asked_pod(), 1..4),
+        pods in vec(incoming_pod(), 1..4),
         options in options(),
     ) {
         let (mut cluster, mut world) = (ClusterIndex::default(), World::default());
         let mut earlier: Option<(ClusterIndex, World)> = None;
         for (index, change) in changes.iter().enumerate() {
             if index == changes.len() / 2 {
-                // What was made for this answer must not outlive the changes that follow.
+                // Caches of this result must not outlive the following changes.
                 check(&cluster, &world, &pods[0], &options)?;
                 earlier = Some((cluster.clone(), world.clone()));
             }

@@ -1,4 +1,4 @@
-//! PlacementReview: what may be asked, with which premises, and the document of the answer.
+//! PlacementReview: valid requests, their premises, and the document of the response.
 
 use serde_json::{Value, json};
 
@@ -12,12 +12,12 @@ fn spec(value: Value) -> PlacementReviewSpec {
     serde_json::from_value(value).unwrap()
 }
 
-/// Asks about a Pod or a workload that has a container.
-fn ask(cluster: &ClusterIndex, value: Value) -> Result<Reviewed, String> {
-    ask_as_it_is(cluster, with_containers(value))
+/// Evaluates a review of a Pod or a workload, with a container.
+fn evaluate(cluster: &ClusterIndex, value: Value) -> Result<Reviewed, String> {
+    evaluate_unchanged(cluster, with_containers(value))
 }
 
-fn ask_as_it_is(cluster: &ClusterIndex, value: Value) -> Result<Reviewed, String> {
+fn evaluate_unchanged(cluster: &ClusterIndex, value: Value) -> Result<Reviewed, String> {
     spec(value).answer(cluster, Fetched::default(), &Options::default()).map_err(|refusal| refusal.to_string())
 }
 
@@ -30,14 +30,14 @@ fn nodes() -> ClusterIndex {
 }
 
 #[test]
-fn exactly_one_pod_is_asked_about() {
+fn exactly_one_pod_is_evaluated() {
     let cluster = nodes();
     let refused = "spec: Invalid value: exactly one of pod, template and podRef must be given";
     for value in [json!({}), json!({"pod": {}, "podRef": {"namespace": "a", "name": "b"}})] {
-        assert_eq!(ask(&cluster, value.clone()).unwrap_err(), refused, "{value}");
+        assert_eq!(evaluate(&cluster, value.clone()).unwrap_err(), refused, "{value}");
     }
     assert_eq!(
-        ask(&cluster, json!({"podRef": {"namespace": "a", "name": "b"}})).unwrap_err(),
+        evaluate(&cluster, json!({"podRef": {"namespace": "a", "name": "b"}})).unwrap_err(),
         "spec.podRef: Invalid value: there is no such Pod"
     );
 }
@@ -49,7 +49,7 @@ fn a_new_pod_goes_through_admission_and_a_stored_one_does_not() {
         json!([{"labelSelector": {}, "topologyKey": "kubernetes.io/hostname", "matchLabelKeys": ["app"]}]),
     );
     let document = json!({"metadata": {"labels": {"app": "db"}}, "spec": away});
-    let fresh = ask(&nodes(), json!({"pod": document})).unwrap().answer;
+    let fresh = evaluate(&nodes(), json!({"pod": document})).unwrap().answer;
     assert_eq!(fitting(&fresh), ["n1", "n2"], "merged, the term means pods of the same app");
     assert_eq!(fresh.pod().metadata.namespace, "default");
     assert_eq!(fresh.pod().spec.tolerations.len(), 2, "defaulted");
@@ -62,26 +62,26 @@ fn a_new_pod_goes_through_admission_and_a_stored_one_does_not() {
     assert!(taken.pod().spec.tolerations.is_empty());
     let bound = running("default/p", "n1", &[], json!({}));
     let fetched = Fetched { stored: Some(&bound), ..Fetched::default() };
-    let told = by_reference.answer(&nodes(), fetched, &Options::default()).unwrap();
-    assert_eq!(texts(&told.warnings), ["the Pod is bound to n1, so that no other node is possible"]);
+    let reviewed = by_reference.answer(&nodes(), fetched, &Options::default()).unwrap();
+    assert_eq!(texts(&reviewed.warnings), ["the Pod is bound to n1, so that no other node is possible"]);
 }
 
 #[test]
-fn a_template_stands_for_the_next_pod_of_its_workload() {
+fn a_template_is_evaluated_as_the_next_pod_of_its_workload() {
     let template = json!({"kind": "Deployment", "metadata": {"name": "d"}, "spec": {"template": {
         "metadata": {"labels": {"app": "web"}},
         "spec": required("podAntiAffinity", json!([{"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname", "matchLabelKeys": ["pod-template-hash"]}])),
     }}});
-    let answer = ask(&nodes(), json!({"template": template})).unwrap().answer;
+    let answer = evaluate(&nodes(), json!({"template": template})).unwrap().answer;
     assert_eq!(fitting(&answer), ["n1", "n2"], "a new revision keeps away from itself only");
     assert_eq!(answer.terms()[0].derived, ["pod-template-hash=new"]);
     let invalid = json!({"kind": "Deployment", "spec": {"template": {"spec": {"tolerations": [{"key": "k", "operator": "Like"}]}}}});
-    let message = ask(&nodes(), json!({"template": invalid})).unwrap_err();
+    let message = evaluate(&nodes(), json!({"template": invalid})).unwrap_err();
     assert!(
         message.starts_with("spec.template.spec.tolerations[0].operator: Unsupported value: \"Like\""),
         "{message}"
     );
-    let message = ask(&nodes(), json!({"template": {"kind": "Service"}})).unwrap_err();
+    let message = evaluate(&nodes(), json!({"template": {"kind": "Service"}})).unwrap_err();
     assert!(message.starts_with("spec.template: Invalid value: \"Service\" is no workload"), "{message}");
 }
 
@@ -96,9 +96,9 @@ fn a_pod_of_very_many_terms_is_not_evaluated() {
             "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred},
         }}})
     };
-    ask(&nodes(), json!({"pod": terms(256)})).unwrap();
+    evaluate(&nodes(), json!({"pod": terms(256)})).unwrap();
     let message = "Invalid value: the Pod has 257 terms of affinity, and a review evaluates at most 256";
-    let many = ask(&nodes(), json!({"pod": terms(257)})).unwrap_err();
+    let many = evaluate(&nodes(), json!({"pod": terms(257)})).unwrap_err();
     assert_eq!(many, format!("spec.affinity: {message}"));
     let stored: Pod = serde_json::from_value(terms(257)).unwrap();
     let fetched = Fetched { stored: Some(&stored), ..Fetched::default() };
@@ -111,7 +111,7 @@ fn a_pod_of_very_many_terms_is_not_evaluated() {
 fn premises_change_a_copy_and_nothing_else() {
     let cluster = nodes();
     let pod = json!({"spec": required("podAntiAffinity", json!([term("app=web", "kubernetes.io/hostname")]))});
-    let fits = |what_if: Value| fitting(&ask(&cluster, json!({"pod": pod, "whatIf": what_if})).unwrap().answer);
+    let fits = |what_if: Value| fitting(&evaluate(&cluster, json!({"pod": pod, "whatIf": what_if})).unwrap().answer);
     assert_eq!(fits(json!({})), ["n2"]);
     assert_eq!(fits(json!({"withoutPods": [{"namespace": "default", "name": "web"}]})), ["n1", "n2"]);
     assert!(fits(json!({"taints": [{"node": "n2", "key": "k", "value": "v", "effect": "NoSchedule"}]})).is_empty());
@@ -123,13 +123,13 @@ fn premises_change_a_copy_and_nothing_else() {
     assert_eq!(fits(json!({})), ["n2"], "nothing stays");
     let ssd = json!({"spec": {"nodeSelector": {"disk": "ssd"}}});
     let labelled =
-        ask(&cluster, json!({"pod": ssd, "whatIf": {"labels": [{"node": "n2", "key": "disk", "value": "ssd"}]}}));
+        evaluate(&cluster, json!({"pod": ssd, "whatIf": {"labels": [{"node": "n2", "key": "disk", "value": "ssd"}]}}));
     assert_eq!(fitting(&labelled.unwrap().answer), ["n1", "n2"]);
     let replaced = super::cluster(&[tainted("n1", &["k=old:NoSchedule"])], &[]);
     let tolerant = json!({"spec": {"tolerations": [{"key": "k", "value": "new"}]}});
     let what_if = json!({"taints": [{"node": "n1", "key": "k", "value": "new", "effect": "NoSchedule"}]});
     assert_eq!(
-        ask(&replaced, json!({"pod": tolerant, "whatIf": what_if})).unwrap().answer.feasible(),
+        evaluate(&replaced, json!({"pod": tolerant, "whatIf": what_if})).unwrap().answer.feasible(),
         1,
         "a taint with the same key and effect is replaced"
     );
@@ -160,7 +160,7 @@ fn premises_that_make_no_sense_are_refused() {
         ),
     ];
     for (what_if, expected) in rows {
-        let message = ask(&nodes(), json!({"pod": {}, "whatIf": what_if})).unwrap_err();
+        let message = evaluate(&nodes(), json!({"pod": {}, "whatIf": what_if})).unwrap_err();
         assert!(message.starts_with(expected), "{message}");
     }
 }
@@ -168,7 +168,7 @@ fn premises_that_make_no_sense_are_refused() {
 #[test]
 fn fields_that_do_not_exist_are_warned_of_and_lists_are_no_objects() {
     let warnings =
-        |spec: Value| ask(&nodes(), json!({"pod": {"spec": spec}})).map(|reviewed| texts(&reviewed.warnings));
+        |spec: Value| evaluate(&nodes(), json!({"pod": {"spec": spec}})).map(|reviewed| texts(&reviewed.warnings));
     let never_built = json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingRequiredDuringExecution": {}}}});
     assert_eq!(
         warnings(never_built).unwrap(),
@@ -198,12 +198,12 @@ fn fields_that_do_not_exist_are_warned_of_and_lists_are_no_objects() {
         refused,
         "[spec.affinity: Invalid value: []: must be an object, spec.tolerations: Invalid value: {}: must be a list]"
     );
-    assert!(ask(&nodes(), json!({"pod": []})).is_err(), "a list is no Pod");
-    assert!(ask(&nodes(), json!({"pod": {"metadata": []}})).is_err(), "nor metadata");
+    assert!(evaluate(&nodes(), json!({"pod": []})).is_err(), "a list is no Pod");
+    assert!(evaluate(&nodes(), json!({"pod": {"metadata": []}})).is_err(), "nor metadata");
 }
 
 #[test]
-fn fields_that_do_not_exist_are_told_wherever_they_stand() {
+fn fields_that_do_not_exist_are_reported_at_every_level() {
     let pod = |pod: Value| json!({"pod": pod});
     let workload =
         |kind: &str, spec: Value| json!({"template": {"kind": kind, "metadata": {"name": "a"}, "spec": spec}});
@@ -235,20 +235,24 @@ fn fields_that_do_not_exist_are_told_wherever_they_stand() {
         (workload("Job", json!({"template": {"metadata": {"label": {}}}})), unknown("spec.template.metadata.label")),
         (workload("Job", json!({"template": {"status": {}}})), unknown("spec.template.status")),
     ] {
-        let warned = ask(&nodes(), value.clone()).unwrap_or_else(|refused| panic!("{value}: {refused}"));
+        let warned = evaluate(&nodes(), value.clone()).unwrap_or_else(|refused| panic!("{value}: {refused}"));
         assert_eq!(texts(&warned.warnings), expected, "{value}");
     }
     let cron_job = json!({"template": {"kind": "CronJob", "metadata": {"name": "a"}, "spec": {"jobTemplate": {"spec": {"template": {"spec": {
         "nodeSelectr": {}, "containers": [{"name": "a", "image": "b"}],
     }}}}}}});
-    let warned = ask_as_it_is(&nodes(), cron_job).unwrap();
+    let warned = evaluate_unchanged(&nodes(), cron_job).unwrap();
     assert_eq!(texts(&warned.warnings), unknown("spec.jobTemplate.spec.template.spec.nodeSelectr"));
     let template = json!({"template": {"kind": "PodTemplate", "spec": {}, "template": {"spec": {
         "containers": [{"name": "a", "image": "b"}],
     }}}});
-    assert_eq!(texts(&ask_as_it_is(&nodes(), template).unwrap().warnings), unknown("spec"));
+    assert_eq!(texts(&evaluate_unchanged(&nodes(), template).unwrap().warnings), unknown("spec"));
     let misspelt: serde_json::Map<String, Value> = (0..300).map(|number| (format!("f{number}"), json!(1))).collect();
-    assert_eq!(ask(&nodes(), pod(misspelt.into())).unwrap().warnings.len(), 100, "as many as an API server tells");
+    assert_eq!(
+        evaluate(&nodes(), pod(misspelt.into())).unwrap().warnings.len(),
+        100,
+        "as many as an API server returns"
+    );
 }
 
 #[test]
@@ -272,17 +276,17 @@ fn a_pod_that_could_not_be_created_for_want_of_containers_has_no_answer() {
         (json!([{"name": 7, "image": "b"}]), "spec.containers[0].name: Invalid value: 7: must be a string"),
     ] {
         let spec = json!({"containers": containers});
-        let refused = ask_as_it_is(&nodes(), json!({"pod": {"spec": spec}})).unwrap_err();
+        let refused = evaluate_unchanged(&nodes(), json!({"pod": {"spec": spec}})).unwrap_err();
         assert!(refused.starts_with(expected), "{containers}: {refused}");
         let template = json!({"kind": "Deployment", "spec": {"template": {"spec": spec}}});
-        let refused = ask_as_it_is(&nodes(), json!({"template": template})).unwrap_err();
+        let refused = evaluate_unchanged(&nodes(), json!({"template": template})).unwrap_err();
         assert!(
             refused.starts_with(&expected.replace("spec.containers", "spec.template.spec.containers")),
             "{refused}"
         );
     }
     let labels = json!({"metadata": {"labels": {"-a": "b"}}, "spec": {"nodeSelector": {"-a": "b"}}});
-    let refused = ask_as_it_is(&nodes(), json!({"pod": labels})).unwrap_err();
+    let refused = evaluate_unchanged(&nodes(), json!({"pod": labels})).unwrap_err();
     let places = ["metadata.labels", "spec.containers", "spec.nodeSelector"].map(|field| refused.find(field));
     assert!(places.is_sorted() && places[0].is_some(), "in the order of an API server: {refused}");
 }

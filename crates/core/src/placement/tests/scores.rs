@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Options, asked, cluster, labelled, node, preferred, required, running, tainted, term};
+use super::{Options, cluster, incoming, labelled, node, preferred, required, running, tainted, term};
 use crate::placement::evaluate::{fewest_is_best, least_to_most, most_is_best};
 use crate::placement::options::Weights;
 use crate::placement::{ClusterIndex, Pod};
@@ -44,7 +44,7 @@ fn taints_that_are_not_preferred_cost() {
         tainted("n3", &["tolerated:PreferNoSchedule"]),
     ];
     let spec = json!({"tolerations": [{"key": "tolerated", "operator": "Exists"}, {"key": "a", "operator": "Exists", "effect": "NoSchedule"}]});
-    let found = scores(&cluster(&nodes, &[]), &asked(spec), &Options::default(), "TaintToleration");
+    let found = scores(&cluster(&nodes, &[]), &incoming(spec), &Options::default(), "TaintToleration");
     assert_eq!(found, expect(&[("n0", 0, 100), ("n1", 1, 67), ("n2", 3, 0), ("n3", 0, 100)]));
 }
 
@@ -54,7 +54,7 @@ fn preferred_node_affinity_adds_weights() {
     let preference = |weight: i64, key: &str| json!({"weight": weight, "preference": {"matchExpressions": [{"key": key, "operator": "Exists"}]}});
     let with = |list: Value| {
         let spec = json!({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": list}}});
-        scores(&cluster(&nodes, &[]), &asked(spec), &Options::default(), "NodeAffinity")
+        scores(&cluster(&nodes, &[]), &incoming(spec), &Options::default(), "NodeAffinity")
     };
     assert_eq!(
         with(json!([preference(30, "a"), preference(40, "b")])),
@@ -63,7 +63,7 @@ fn preferred_node_affinity_adds_weights() {
     assert_eq!(
         with(json!([preference(1, "zzz")])),
         expect(&[("n1", 0, 0), ("n2", 0, 0), ("n3", 0, 0)]),
-        "nobody matches"
+        "no pod matches"
     );
     assert_eq!(
         with(json!([{"weight": 9, "preference": {}}, preference(0, "a"), preference(1, "b")])),
@@ -75,7 +75,7 @@ fn preferred_node_affinity_adds_weights() {
         serde_json::from_value(json!({"preferredDuringSchedulingIgnoredDuringExecution": [preference(5, "a")]}))
             .unwrap();
     let options = Options { added_affinity: Some(added), ..Options::default() };
-    let found = scores(&cluster(&nodes, &[]), &asked(json!({})), &options, "NodeAffinity");
+    let found = scores(&cluster(&nodes, &[]), &incoming(json!({})), &options, "NodeAffinity");
     assert_eq!(found, expect(&[("n1", 5, 100), ("n2", 5, 100), ("n3", 0, 0)]), "the scheduler's own count too");
 }
 
@@ -84,7 +84,7 @@ fn a_preference_that_cannot_be_parsed_fails_the_cycle_when_there_is_a_choice() {
     let spec = json!({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
         {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "In", "values": ["not a value!"]}]}},
     ]}}});
-    let two = cluster(&[node("n1", &[]), node("n2", &[])], &[]).review(&asked(spec.clone()), &Options::default());
+    let two = cluster(&[node("n1", &[]), node("n2", &[])], &[]).review(&incoming(spec.clone()), &Options::default());
     assert!(
         two.warnings()[0].starts_with("the scheduler fails with an error when more than one node fits"),
         "{:?}",
@@ -92,7 +92,7 @@ fn a_preference_that_cannot_be_parsed_fails_the_cycle_when_there_is_a_choice() {
     );
     assert!(two.nodes(&[])[0].scores.is_empty(), "nothing is scored");
     assert_eq!(two.feasible(), 2);
-    let one = cluster(&[node("n1", &[])], &[]).review(&asked(spec), &Options::default());
+    let one = cluster(&[node("n1", &[])], &[]).review(&incoming(spec), &Options::default());
     assert!(one.warnings().is_empty(), "with one node nothing is scored, and the pod is placed");
 }
 
@@ -105,19 +105,19 @@ fn pods_attract_and_repel_by_their_preferred_terms() {
         running("default/db-2", "b1", &["app=db"], json!({})),
         running("default/db-3", "none", &["app=db"], json!({})),
     ];
-    let toward = asked(preferred("podAffinity", 10, term("app=db", "zone")));
+    let toward = incoming(preferred("podAffinity", 10, term("app=db", "zone")));
     let found = scores(&cluster(&nodes, &pods), &toward, &Options::default(), "InterPodAffinity");
     assert_eq!(
         found,
         expect(&[("a1", 20, 100), ("a2", 20, 100), ("b1", 10, 50), ("none", 0, 0)]),
         "each pod counts in its domain"
     );
-    let away = asked(preferred("podAntiAffinity", 10, term("app=db", "zone")));
+    let away = incoming(preferred("podAntiAffinity", 10, term("app=db", "zone")));
     let found = scores(&cluster(&nodes, &pods), &away, &Options::default(), "InterPodAffinity");
     assert_eq!(found, expect(&[("a1", -20, 0), ("a2", -20, 0), ("b1", -10, 50), ("none", 0, 100)]));
-    let nobody = asked(preferred("podAffinity", 10, term("app=zzz", "zone")));
+    let unmatched = incoming(preferred("podAffinity", 10, term("app=zzz", "zone")));
     assert!(
-        scores(&cluster(&nodes, &pods), &nobody, &Options::default(), "InterPodAffinity").is_empty(),
+        scores(&cluster(&nodes, &pods), &unmatched, &Options::default(), "InterPodAffinity").is_empty(),
         "an empty table is skipped"
     );
 }
@@ -166,7 +166,7 @@ fn only_feasible_nodes_are_scored_and_ordered_by_their_total() {
         {"weight": 1, "preference": {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["b"]}]}},
     ]}}});
     let cluster = cluster(&nodes, &[]);
-    let answer = cluster.review(&asked(spec.clone()), &Options::default());
+    let answer = cluster.review(&incoming(spec.clone()), &Options::default());
     let order: Vec<String> = answer.nodes(&[]).into_iter().map(|node| node.name.to_string()).collect();
     // b: 3 * 50 + 2 * 100; c: 3 * 100; a: 0. The closed node would have changed what 100 is.
     assert_eq!(order, ["b", "c", "a", "closed"]);
@@ -175,7 +175,11 @@ fn only_feasible_nodes_are_scored_and_ordered_by_their_total() {
         weights: Weights { taint_toleration: 1, node_affinity: 0, inter_pod_affinity: 0 },
         ..Options::default()
     };
-    let order: Vec<String> =
-        cluster.review(&asked(spec), &taints_only).nodes(&[]).into_iter().map(|node| node.name.to_string()).collect();
+    let order: Vec<String> = cluster
+        .review(&incoming(spec), &taints_only)
+        .nodes(&[])
+        .into_iter()
+        .map(|node| node.name.to_string())
+        .collect();
     assert_eq!(order, ["c", "b", "a", "closed"], "weights are options; 0 leaves a plugin out");
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{asked, cluster, labelled, node, required, running, tainted, term};
+use super::{cluster, incoming, labelled, node, required, running, tainted, term};
 use crate::placement::review::{API_VERSION, KIND, PlacementReview, PlacementReviewStatus, ResourceVersions};
 use crate::placement::{ClusterIndex, Options, PlacementResult};
 
@@ -11,20 +11,20 @@ fn review() -> PlacementReview {
     PlacementReview { api_version: API_VERSION.to_owned(), kind: KIND.to_owned(), ..PlacementReview::default() }
 }
 
-/// What is written at once, and what comes from the document, for the nodes that are named.
+/// The text as it is written directly, and the text of the document, for these nodes.
 pub(super) fn written(answer: &PlacementResult, names: &[&str]) -> (String, String) {
     let node_names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let mut asked = review();
-    asked.spec.node_names = node_names.clone();
+    let mut review = self::review();
+    review.spec.node_names = node_names.clone();
     let (versions, age) = (ResourceVersions::default(), Some(2));
     let summary = answer.summary(versions, age);
     let whole = PlacementReviewStatus { nodes: answer.nodes(&node_names), ..summary.clone() };
-    let document = PlacementReview { status: Some(whole), ..asked.clone() };
-    asked.status = Some(summary);
-    let text = String::from_utf8(answer.text_of(asked).unwrap()).unwrap();
+    let document = PlacementReview { status: Some(whole), ..review.clone() };
+    review.status = Some(summary);
+    let text = String::from_utf8(answer.text_of(review).unwrap()).unwrap();
     let read: Value = serde_json::from_str(&text).unwrap();
     let read = PlacementReviewStatus::deserialize(&read["status"]).unwrap();
-    assert_eq!(Some(read), document.status, "whoever has asked reads what was written");
+    assert_eq!(Some(read), document.status, "a client reads the text as the same status");
     (text, serde_json::to_string(&document).unwrap())
 }
 
@@ -59,7 +59,7 @@ fn every_kind_of_rejection_is_written_as_its_document_is() {
     ];
     let cluster = odd();
     for (message, spec) in rows {
-        for pod in [asked(spec.clone()), labelled(&["app=x"], spec)] {
+        for pod in [incoming(spec.clone()), labelled(&["app=x"], spec)] {
             for target_minor in [33, 36] {
                 let answer = cluster.review(&pod, &Options { target_minor, ..Options::default() });
                 for names in [&[][..], &["plain", "nowhere"], &["nowhere"]] {
@@ -69,13 +69,13 @@ fn every_kind_of_rejection_is_written_as_its_document_is() {
             }
         }
     }
-    let (text, _) = written(&cluster.review(&asked(json!({})), &Options::default()), &[]);
+    let (text, _) = written(&cluster.review(&incoming(json!({})), &Options::default()), &[]);
     assert!(text.contains(r#"{"name":"with \"quotes\" and \\","fits":true,"scores":["#), "{text}");
 }
 
 #[test]
 fn a_review_without_status_has_no_reports() {
-    let answer = odd().review(&asked(json!({})), &Options::default());
+    let answer = odd().review(&incoming(json!({})), &Options::default());
     let text = answer.text_of(review()).unwrap();
     assert_eq!(text, serde_json::to_vec(&review()).unwrap());
 }

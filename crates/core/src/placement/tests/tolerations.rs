@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Options, asked, fitting, node, reasons, report, review, tainted};
+use super::{Options, fitting, incoming, node, reasons, report, review, tainted};
 use crate::placement::condition::{origin, renamed};
 use crate::placement::node::Taint;
 use crate::placement::pod::Toleration;
@@ -67,7 +67,7 @@ fn only_untolerated_noschedule_and_noexecute_taints_keep_away() {
         tainted("no", &["a=1:NoSchedule", "b:PreferNoSchedule"]),
         tainted("execute", &["c=2:NoExecute", "d:NoSchedule"]),
     ];
-    let answer = review(&nodes, &[], &asked(json!({})));
+    let answer = review(&nodes, &[], &incoming(json!({})));
     assert_eq!(fitting(&answer), ["free", "prefer"]);
     assert_eq!(reasons(&answer, "execute"), ["UntoleratedTaint", "UntoleratedTaint"], "each taint is a reason");
     let report = report(&answer, "execute");
@@ -75,7 +75,7 @@ fn only_untolerated_noschedule_and_noexecute_taints_keep_away() {
     assert_eq!(taints, ["c=2:NoExecute", "d:NoSchedule"], "and is named as kubectl taint writes it");
     assert_eq!(answer.message(), "2/4 nodes are available: 2 node(s) had untolerated taint(s).");
     let seconds = json!({"tolerations": [{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0}]});
-    let answer = review(&nodes, &[], &asked(seconds));
+    let answer = review(&nodes, &[], &incoming(seconds));
     assert_eq!(reasons(&answer, "execute"), ["UntoleratedTaint"], "seconds play no part in a filter");
 }
 
@@ -83,14 +83,14 @@ fn only_untolerated_noschedule_and_noexecute_taints_keep_away() {
 fn releases_before_1_34_name_the_taint() {
     let cluster = super::cluster(&[tainted("n1", &["a=1:NoSchedule"]), tainted("n2", &["b:NoExecute"])], &[]);
     let older = Options { target_minor: 33, ..Options::default() };
-    let message = cluster.review(&asked(json!({})), &older).message();
+    let message = cluster.review(&incoming(json!({})), &older).message();
     let expected =
         "0/2 nodes are available: 1 node(s) had untolerated taint {a: 1}, 1 node(s) had untolerated taint {b: }.";
     assert_eq!(message, expected);
 }
 
 #[test]
-fn a_cordoned_node_rejects_whoever_does_not_tolerate_its_taint() {
+fn a_cordoned_node_rejects_pods_that_do_not_tolerate_its_taint() {
     let mut cordoned = node("n1", &[]);
     cordoned.spec.unschedulable = true;
     let rows = [
@@ -101,10 +101,10 @@ fn a_cordoned_node_rejects_whoever_does_not_tolerate_its_taint() {
         (json!({"tolerations": [{"key": "node.kubernetes.io/unschedulable", "value": "x"}]}), false, "another value"),
     ];
     for (spec, fits, why) in rows {
-        let answer = review(std::slice::from_ref(&cordoned), &[], &asked(spec));
+        let answer = review(std::slice::from_ref(&cordoned), &[], &incoming(spec));
         assert_eq!(answer.feasible() == 1, fits, "{why}");
     }
-    let answer = review(&[cordoned], &[], &asked(json!({})));
+    let answer = review(&[cordoned], &[], &incoming(json!({})));
     assert_eq!(answer.message(), "0/1 nodes are available: 1 node(s) were unschedulable.");
 }
 
@@ -147,7 +147,7 @@ fn evictions_follow_the_first_toleration_of_each_taint() {
 }
 
 #[test]
-fn taints_are_explained_by_the_conditions_that_they_stand_for() {
+fn taints_are_explained_by_the_conditions_behind_them() {
     for (key, expected) in [
         ("node.kubernetes.io/not-ready", Some("the condition Ready is False, or the Node is new")),
         ("node.kubernetes.io/unreachable", Some("the condition Ready is Unknown: the kubelet is not heard of")),
@@ -170,7 +170,7 @@ fn old_keys_are_ordinary_keys_with_a_hint() {
     let old = json!({"tolerations": [
         {"key": "node.alpha.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 6000},
     ]});
-    let answer = review(&[tainted("n1", &["node.kubernetes.io/unreachable:NoExecute"])], &[], &asked(old));
+    let answer = review(&[tainted("n1", &["node.kubernetes.io/unreachable:NoExecute"])], &[], &incoming(old));
     assert_eq!(answer.feasible(), 0, "it does not cover today's taint");
     let hint = "node.alpha.kubernetes.io/unreachable is an ordinary key today: Kubernetes sets node.kubernetes.io/unreachable instead";
     assert_eq!(answer.warnings(), [hint]);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Options, asked, labelled, required};
+use super::{Options, incoming, labelled, required};
 use crate::placement::admission::{AdmissionError, admit};
 use crate::placement::node::Taint;
 use crate::placement::pod::Pod;
@@ -13,11 +13,11 @@ const VALUE_RULE: &str = "a valid label must be an empty string or consist of al
 const DNS_RULE: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
 
 fn problems(spec: Value) -> Vec<String> {
-    pod(&asked(spec), &Options::default()).iter().map(ToString::to_string).collect()
+    pod(&incoming(spec), &Options::default()).iter().map(ToString::to_string).collect()
 }
 
 fn warnings(spec: Value) -> Vec<String> {
-    validate::warnings(&asked(spec).spec, "spec").iter().map(ToString::to_string).collect()
+    validate::warnings(&incoming(spec).spec, "spec").iter().map(ToString::to_string).collect()
 }
 
 fn node_terms(terms: Value) -> Value {
@@ -286,7 +286,7 @@ fn a_merged_key_must_not_be_in_the_selector_too() {
 #[test]
 fn tolerations_are_refused_in_upstreams_words() {
     let with = |toleration: Value, options: &Options| -> Vec<String> {
-        let pod = asked(json!({"tolerations": [toleration]}));
+        let pod = incoming(json!({"tolerations": [toleration]}));
         validate::pod(&pod, options).iter().map(ToString::to_string).collect()
     };
     let gate_off = Options::default();
@@ -435,7 +435,7 @@ fn taints_of_a_node_are_unique_by_key_and_effect() {
 }
 
 #[test]
-fn several_faults_are_told_at_once_and_in_order() {
+fn several_errors_are_reported_at_once_and_in_order() {
     let mut bad = labelled(
         &["-l=v"],
         json!({

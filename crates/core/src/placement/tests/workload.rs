@@ -65,7 +65,7 @@ fn controllers_add_their_labels() {
 }
 
 #[test]
-fn templates_stand_where_their_kinds_have_them() {
+fn templates_are_read_from_the_path_of_their_kind() {
     let template = json!({"spec": {"nodeSelector": {"a": "1"}}});
     let cron = json!({"kind": "CronJob", "metadata": {"name": "c"}, "spec": {"jobTemplate": {"spec": {"template": template}}}});
     let cron = Workload::read(&cron).unwrap();

@@ -62,7 +62,7 @@ fn fields_belong_to_minor_versions() {
     let json = r#"{"status":{"resourceClaimStatuses":[],"observedGeneration":3}}"#;
     let has = |minor| written_in(minor, "v1", "Pod", json).is_ok();
     assert!(!has(32) && has(36));
-    // What always stands is written only in versions that have it.
+    // Fields that are always written are written only in versions that have them.
     let length = |minor| written_in(minor, "v1", "Pod", "{}").unwrap().len();
     assert!(length(32) < length(36), "{} {}", length(32), length(36));
 }

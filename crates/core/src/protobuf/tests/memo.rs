@@ -73,7 +73,8 @@ fn only_the_same_field_of_the_same_version_is_known() {
     memo.encode(place, position, json, |_, out| out.extend_from_slice(b"bytes"));
     let Known::Encoded { entry, json: length, length: 5 } = memo.find(position, json) else { panic!("it was encoded") };
     assert_eq!((length, memo.encoded(entry)), (json.len(), &b"bytes"[..]));
-    // All that could share its place: none is known, and none takes the place while this object refers to it.
+    // All fields that could share its place: the memo has none of them, and none takes the place while this object
+    // refers to it.
     for message in 0..300 {
         let other = FieldPosition { message, ..position };
         let known = memo.find(other, json);
@@ -94,6 +95,10 @@ fn texts_that_never_come_again_are_bounded() {
         let volumes: Vec<String> = (0..100).map(volume).collect();
         let pod = format!(r#"{{"spec":{{"volumes":[{}]}}}}"#, volumes.join(","));
         encoder.read(kind, pod.as_bytes()).unwrap();
-        assert!(encoder.memo.held() <= Memo::MOST_HELD + 8 * Memo::LONGEST, "object {number}: {}", encoder.memo.held());
+        assert!(
+            encoder.memo.held_bytes() <= Memo::MOST_HELD + 8 * Memo::LONGEST,
+            "object {number}: {}",
+            encoder.memo.held_bytes()
+        );
     }
 }

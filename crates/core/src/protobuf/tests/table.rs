@@ -55,7 +55,7 @@ fn every_name_is_found_and_no_other() {
     }
 }
 
-/// A field of an inner message stands behind what opens it, and counts in its length.
+/// A field of an inner message follows the field that opens the message, and counts in the message's length.
 #[test]
 fn inner_messages_are_parts() {
     let table = MessageTable::for_minor(36).unwrap();

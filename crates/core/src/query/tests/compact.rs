@@ -21,7 +21,7 @@ fn sets() -> impl Strategy<Value = Vec<String>> {
         .prop_map(|values| values.into_iter().map(str::to_owned).collect())
 }
 
-/// In any order, as those of a View stand behind those of a request.
+/// In any order, because those of a View follow those of a request.
 fn requirements() -> impl Strategy<Value = Vec<LabelRequirement>> {
     let one = sample::select(VALUES.to_vec()).prop_map(|value| vec![value.to_owned()]);
     // Mostly such as hold for most objects, or a long list would select nothing.
@@ -110,8 +110,8 @@ fn the_smaller_one_of_a_set_and_the_values_of_an_object_is_searched_in_the_other
     let texts =
         |prefix: &str, count: usize| (0..count).map(|number| format!("{prefix}{number:06}")).collect::<Vec<_>>();
     for (values, wanted) in [(1_000, 50_000), (50_000, 10)] {
-        let held = texts("v", values);
-        let object = object_of(&[], &[held.iter().map(String::as_str).collect()]);
+        let present = texts("v", values);
+        let object = object_of(&[], &[present.iter().map(String::as_str).collect()]);
         assert!(object.has_many_texts());
         let operator = Operator::NotIn(texts("w", wanted));
         let fields = vec![FieldTerm { field: FieldRef::Field(FieldIndex(0)), operator }];

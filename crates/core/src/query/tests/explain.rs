@@ -12,7 +12,7 @@ use crate::selector::{LabelSelector, OperatorName};
 use crate::store::tests::record;
 use crate::store::{HistoryLimits, Store};
 
-/// What a resource with one field would say.
+/// The explanation for a resource with one field.
 pub(super) fn fields() -> Vec<Field> {
     vec![Field {
         label: "spec.color".to_owned(),

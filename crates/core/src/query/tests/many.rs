@@ -1,5 +1,5 @@
-//! Labels and fields with several values: planned answers against a filter over the values themselves, however the store came to
-//! be, also where objects have more labels or values than are indexed.
+//! Labels and fields with several values. Tests compare planned results with a filter over the values themselves, for
+//! stores with any history, also where objects have more labels or values than are indexed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -116,7 +116,7 @@ fn name(number: usize) -> String {
 fn replay(steps: &[Step], limits: IndexLimits) -> (Store, BTreeMap<String, Has>) {
     let mut store = Store::new(HistoryLimits::default()).indexing(limits);
     store.replace(&[], Version::new(1));
-    let mut held: BTreeMap<String, Has> = BTreeMap::new();
+    let mut state: BTreeMap<String, Has> = BTreeMap::new();
     let record = |key: &str, version: u64, has: &Has| {
         let values = has.values.clone().map(|values| values.into_iter().collect());
         let labels: Vec<(&str, &str)> = has.labels.iter().map(|(key, value)| (*key, *value)).collect();
@@ -130,21 +130,21 @@ fn replay(steps: &[Step], limits: IndexLimits) -> (Store, BTreeMap<String, Has>)
         match step {
             Step::Put(number, has) => {
                 store.apply(&record(&name(*number), version, has));
-                held.insert(name(*number), has.clone());
+                state.insert(name(*number), has.clone());
             }
             Step::Delete(number) => {
                 store.delete(&Key::new("", &name(*number)), Version::new(version));
-                held.remove(&name(*number));
+                state.remove(&name(*number));
             }
             Step::Relist(objects) => {
-                held = objects.iter().map(|(number, has)| (name(*number), has.clone())).collect();
+                state = objects.iter().map(|(number, has)| (name(*number), has.clone())).collect();
                 let records: Vec<_> =
-                    (version..).zip(&held).map(|(version, (key, has))| record(key, version, has)).collect();
+                    (version..).zip(&state).map(|(version, (key, has))| record(key, version, has)).collect();
                 store.replace(&records, Version::new(version + 999));
             }
         }
     }
-    (store, held)
+    (store, state)
 }
 
 fn is_selected(selection: &Selection, key: &str, has: &Has) -> bool {
@@ -158,7 +158,7 @@ fn is_selected(selection: &Selection, key: &str, has: &Has) -> bool {
 }
 
 /// Of the objects that a part of the index misses.
-fn missing(held: &BTreeMap<String, Has>, part: IndexedPart) -> Vec<&String> {
+fn missing(state: &BTreeMap<String, Has>, part: IndexedPart) -> Vec<&String> {
     let is_missing = |has: &Has| match part {
         IndexedPart::Labels => has.labels.len() > LIMITS.labels,
         IndexedPart::Field(field) => {
@@ -167,16 +167,16 @@ fn missing(held: &BTreeMap<String, Has>, part: IndexedPart) -> Vec<&String> {
             has.unknown[usize::from(field.0)] || values.len() > LIMITS.values || bytes > LIMITS.value_bytes
         }
     };
-    held.iter().filter(|(_, has)| is_missing(has)).map(|(key, _)| key).collect()
+    state.iter().filter(|(_, has)| is_missing(has)).map(|(key, _)| key).collect()
 }
 
 proptest! {
     #[test]
     fn planned_answers_equal_a_filter_over_the_values(steps in steps(), selection in selections(), has_limits in any::<bool>()) {
         let limits = if has_limits { LIMITS } else { IndexLimits::default() };
-        let (store, held) = replay(&steps, limits);
+        let (store, state) = replay(&steps, limits);
         let expected: Vec<&String> =
-            held.iter().filter(|(key, has)| is_selected(&selection, key, has)).map(|(key, _)| key).collect();
+            state.iter().filter(|(key, has)| is_selected(&selection, key, has)).map(|(key, _)| key).collect();
         let state = State::current(store.snapshot());
         let explained = explained(&selection, &state, &[]);
         prop_assert_eq!(explained.hits, expected.len() as u64, "{:?}", explained);
@@ -197,27 +197,27 @@ proptest! {
 
     #[test]
     fn what_is_not_indexed_is_known(steps in steps()) {
-        let (store, held) = replay(&steps, LIMITS);
+        let (store, state) = replay(&steps, LIMITS);
         let snapshot = store.snapshot();
         for part in [IndexedPart::Labels, IndexedPart::Field(FieldIndex(0)), IndexedPart::Field(FieldIndex(1))] {
             let slots = snapshot.postings().incomplete(part).map(SlotSet::to_bitmap).unwrap_or_default();
             let mut found: Vec<&str> = slots.iter().map(|slot| snapshot.object(slot).unwrap().key()).collect();
             found.sort_unstable();
-            prop_assert_eq!(found, missing(&held, part), "{:?}", part);
+            prop_assert_eq!(found, missing(&state, part), "{:?}", part);
         }
     }
 
     #[test]
     fn watchers_and_past_states_see_what_a_filter_sees(steps in steps(), selection in selections(), at in any::<sample::Index>()) {
-        // Without relists history knows every state.
+        // Without relists, history has every state.
         let steps: Vec<Step> = steps.into_iter().filter(|step| !matches!(step, Step::Relist(_))).collect();
         if steps.is_empty() {
             return Ok(());
         }
         let before = &steps[..at.index(steps.len())];
-        let ((store, held), (_, then)) = (replay(&steps, LIMITS), replay(before, LIMITS));
-        let selected = |held: &BTreeMap<String, Has>| -> BTreeSet<String> {
-            held.iter().filter(|(key, has)| is_selected(&selection, key, has)).map(|(key, _)| key.clone()).collect()
+        let ((store, newest), (_, then)) = (replay(&steps, LIMITS), replay(before, LIMITS));
+        let selected = |state: &BTreeMap<String, Has>| -> BTreeSet<String> {
+            state.iter().filter(|(key, has)| is_selected(&selection, key, has)).map(|(key, _)| key.clone()).collect()
         };
         let version = Version::new(before.len() as u64 * 1_000).max(Version::new(1));
         let snapshot = store.snapshot();
@@ -230,16 +230,16 @@ proptest! {
         for change in snapshot.changes(snapshot.since(version).unwrap()).unwrap() {
             let mut touched = Candidates::default();
             routes.candidates(change, &mut touched);
-            let told = transition(&selection, change);
-            prop_assert!(told.is_none() || touched.ids().contains(&7), "a change is routed to whom it concerns: {:?}", change);
-            match told {
+            let event = transition(&selection, change);
+            prop_assert!(event.is_none() || touched.ids().contains(&7), "a change is dispatched to every watch that it concerns: {:?}", change);
+            match event {
                 Some(Transition::Added(object)) => prop_assert!(seen.insert(object.key().to_owned())),
                 Some(Transition::Deleted(object)) => prop_assert!(seen.remove(object.key())),
                 Some(Transition::Modified(object)) => prop_assert!(seen.contains(object.key())),
                 None => {}
             }
         }
-        prop_assert_eq!(seen, selected(&held), "what a watcher has been told");
+        prop_assert_eq!(seen, selected(&newest), "the events of a watcher lead to the list");
     }
 }
 

@@ -33,7 +33,7 @@ fn labels(requirements: impl Iterator<Item = (String, Operator)>) -> Selection {
 
 /// Plans are made in turns, so that many of them exist at a time.
 #[test]
-fn a_plan_holds_little_however_many_lists_its_requirements_stand_for() {
+fn a_plan_takes_little_memory_however_many_lists_its_requirements_represent() {
     let mut store = Store::new(HistoryLimits::default());
     for number in 0..1_000 {
         let value = number.to_string();

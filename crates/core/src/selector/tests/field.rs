@@ -113,7 +113,7 @@ proptest! {
 fn the_number_of_terms_can_be_bounded() {
     let text = "b!=1,,a=2,c=3";
     assert_eq!(FieldSelector::parse_at_most(text, 3), FieldSelector::parse(text));
-    // What stands behind is not read.
+    // The rest is not read.
     let error = FieldSelector::parse_at_most(&format!("{text},d"), 3).unwrap_err();
     let expected = "the field selector has more than 3 terms: send several requests";
     assert_eq!((&*error.message, error.offset), (expected, text.len() + 1));

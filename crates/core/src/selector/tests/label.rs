@@ -111,7 +111,7 @@ fn every_refusal_is_worded_as_kube_apiserver_words_it() {
     }
 }
 
-/// A fault is hundreds of times as long as the value that it is about.
+/// An error is hundreds of times as long as the value that it is about.
 #[test]
 fn the_message_about_a_set_shows_its_first_ten_faults() {
     let key = format!("{}/k", "x".repeat(200));
@@ -136,7 +136,7 @@ fn the_number_of_requirements_can_be_bounded() {
     assert_eq!(LabelSelector::parse_at_most(&text(3), 3), LabelSelector::parse(&text(3)));
     let set = format!("k in ({})", text(10));
     assert_eq!(LabelSelector::parse_at_most(&set, 1), LabelSelector::parse(&set), "values are no requirements");
-    // What stands behind is not read.
+    // The rest is not read.
     let error = LabelSelector::parse_at_most(&format!("{},=", text(4)), 3).unwrap_err();
     let expected = "the label selector has more than 3 requirements: name all values of one key in one set, such as 'key in \
                     (a,b)', or send several requests";
@@ -218,7 +218,7 @@ fn matching_follows_the_table_of_the_documentation() {
     }
 }
 
-/// What the documentation says of one requirement, on the text and without any type of this room.
+/// The documentation's meaning of one requirement, computed on its text without any type of this module.
 fn naive(key: &str, sign: &str, values: &[String], labels: &[(String, String)]) -> bool {
     let mut here = None;
     for (label, value) in labels {

@@ -1,5 +1,6 @@
-//! What a store counts, beside what it has really allocated. The allocator of the program gives sizes of classes, which the store
-//! counts with; the counter of the tests knows what was asked for, which is a few percent less.
+//! Compares the memory that a store counts with the memory that it has really allocated. The store counts with the size
+//! classes of the program's allocator. The counter of the tests counts the requested sizes, which are a few percent
+//! less.
 
 use allocation_counter::measure;
 

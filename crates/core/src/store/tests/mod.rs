@@ -1,5 +1,5 @@
-//! Store: outcomes, relists, history. The property test replays random event sequences and compares the store with
-//! one rebuilt from scratch, and every watcher's replay with what a list would show.
+//! Store: outcomes, relists, history. The property test replays random event sequences. It compares the store with one
+//! rebuilt from scratch, and every watcher's replay with the result of a list.
 
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ fn keys(store: &Store) -> Vec<String> {
     store.snapshot().range(std::ops::Bound::Unbounded).map(|(_, object)| object.key().to_owned()).collect()
 }
 
-fn told(store: &Store, since: u64) -> Vec<(u64, Option<u64>, Option<u64>)> {
+fn reported(store: &Store, since: u64) -> Vec<(u64, Option<u64>, Option<u64>)> {
     let snapshot = store.snapshot();
     let cursor = snapshot.since(Version::new(since)).unwrap();
     snapshot
@@ -83,7 +83,7 @@ fn older_and_repeated_events_change_nothing() {
     assert_eq!(store.delete(&Key::new("a", "x"), Version::new(4)), WriteOutcome::Stale, "an older deletion");
     assert_eq!(store.delete(&Key::new("a", "y"), Version::new(9)), WriteOutcome::Stale, "an unknown object");
     assert_eq!(store.version(), Version::new(9), "a deletion proves its version");
-    assert_eq!(told(&store, 1), [(5, None, Some(5))]);
+    assert_eq!(reported(&store, 1), [(5, None, Some(5))]);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_snapshot_does_not_see_what_comes_after_it() {
 }
 
 #[test]
-fn a_relist_tells_removals_first_then_changes_in_version_order() {
+fn a_relist_reports_removals_first_then_changes_in_version_order() {
     let mut store = Store::new(HistoryLimits::default());
     store.replace(
         &[record("a/gone", 3, &[], &["x"]), record("a/kept", 4, &[], &["x"]), record("a/moved", 5, &[], &["x"])],
@@ -114,14 +114,14 @@ fn a_relist_tells_removals_first_then_changes_in_version_order() {
     let kept = store.snapshot().get("a/kept").unwrap().clone();
     let list = [record("a/moved", 30, &[], &["y"]), record("a/kept", 4, &[], &["x"]), record("a/new", 20, &[], &["y"])];
     assert_eq!(store.replace(&list, Version::new(40)), RelistOutcome::Continued);
-    assert_eq!(told(&store, 10), [(10, Some(3), None), (20, None, Some(20)), (30, Some(5), Some(30))]);
+    assert_eq!(reported(&store, 10), [(10, Some(3), None), (20, None, Some(20)), (30, Some(5), Some(30))]);
     assert!(kept.is_same(store.snapshot().get("a/kept").unwrap()), "an unchanged object is kept as it is");
     assert_eq!(store.version(), Version::new(40));
     let snapshot = store.snapshot();
     for (version, expected, why) in [
         (9, Err(10), "before the first list"),
         (10, Ok(3), "the version before the gap: sees the removals"),
-        (11, Err(40), "inside the gap: nobody knows what happened before it"),
+        (11, Err(40), "inside the gap: the changes before it are unknown"),
         (39, Err(40), "inside the gap"),
         (40, Ok(0), "after the relist"),
         (50, Ok(0), "the future"),
@@ -156,9 +156,9 @@ fn history_is_bounded_and_says_where_it_begins() {
     }
     let snapshot = store.snapshot();
     assert_eq!(snapshot.oldest(), Version::new(3));
-    assert!(snapshot.changes(slow).is_none(), "a watcher that the ring has passed is told so");
+    assert!(snapshot.changes(slow).is_none(), "a watcher that the ring has passed gets an error");
     assert_eq!(snapshot.since(Version::new(2)).unwrap_err().to_string(), "too old resource version: 2 (3)");
-    assert_eq!(told(&store, 3), [(4, Some(3), Some(4)), (5, Some(4), Some(5)), (6, Some(5), Some(6))]);
+    assert_eq!(reported(&store, 3), [(4, Some(3), Some(4)), (5, Some(4), Some(5)), (6, Some(5), Some(6))]);
 
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[record("a/x", 10, &[], &[])], Version::new(10));
@@ -168,7 +168,7 @@ fn history_is_bounded_and_says_where_it_begins() {
     for version in 10..=15 {
         store.apply(&record("a/x", version, &[], &[]));
     }
-    assert_eq!(told(&store, 13).len(), 2, "bounded by the bytes of previous states");
+    assert_eq!(reported(&store, 13).len(), 2, "bounded by the bytes of previous states");
     assert!(store.snapshot().since(Version::new(12)).is_err());
 }
 
@@ -200,11 +200,11 @@ fn an_unreadable_change_takes_the_old_object_away() {
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[record("a/x", 3, &[], &[])], Version::new(5));
     assert_eq!(store.drop_unreadable(&Key::new("a", "x"), None), WriteOutcome::Changed);
-    assert_eq!(told(&store, 5), [(5, Some(3), None)], "a watcher at the newest version is told");
+    assert_eq!(reported(&store, 5), [(5, Some(3), None)], "a watcher at the newest version gets the event");
     assert!(keys(&store).is_empty());
     store.apply(&record("a/x", 6, &[], &[]));
     assert_eq!(store.drop_unreadable(&Key::new("a", "x"), Some(Version::new(8))), WriteOutcome::Changed);
-    assert_eq!(told(&store, 6), [(8, Some(6), None)], "stamped with the version of the state that cannot be read");
+    assert_eq!(reported(&store, 6), [(8, Some(6), None)], "stamped with the version of the state that cannot be read");
     assert_eq!(store.version(), Version::new(8));
 }
 
@@ -246,7 +246,7 @@ proptest! {
         let mut model: BTreeMap<String, (u64, u8)> = BTreeMap::new();
         let mut version = 1;
         store.replace(&[], Version::new(version));
-        // A watcher that starts at a random step and keeps what it is told.
+        // A watcher that starts at a random step and applies the events that it receives.
         let stop = stop.index(steps.len());
         let mut start = None;
         let mut past = None;
@@ -271,7 +271,7 @@ proptest! {
                         version += 1;
                         // Half of the entries are as they were.
                         let entry = match model.get(&key(*name)) {
-                            Some(held) if value % 2 == 0 => (held.0, held.1, *name),
+                            Some(existing) if value % 2 == 0 => (existing.0, existing.1, *name),
                             _ => (version, *value, *name),
                         };
                         listed.insert(key(*name), entry);
@@ -281,7 +281,7 @@ proptest! {
                     store.replace(&records, Version::new(version));
                     model = listed.into_iter().map(|(key, (version, value, _))| (key, (version, value))).collect();
                 }
-                // A list that breaks off leaves no trace, whatever it has said.
+                // An interrupted list leaves no trace, with any content.
                 Step::AbortedRelist(entries) => {
                     store.begin_list();
                     for (name, value) in entries {
@@ -291,10 +291,10 @@ proptest! {
             }
         }
         let snapshot = store.snapshot();
-        let held: BTreeMap<String, u64> =
+        let listed: BTreeMap<String, u64> =
             snapshot.range(std::ops::Bound::Unbounded).map(|(_, object)| (object.key().to_owned(), object.version().number())).collect();
         let expected: BTreeMap<String, u64> = model.iter().map(|(key, (version, _))| (key.clone(), *version)).collect();
-        prop_assert_eq!(&held, &expected);
+        prop_assert_eq!(&listed, &expected);
 
         let mut rebuilt = Store::new(HistoryLimits::default());
         let records: Vec<Record> = model.iter().map(|(key, (version, value))| value_record(key.split_once('/').unwrap().1.parse().unwrap(), *version, *value)).collect();
@@ -312,7 +312,7 @@ proptest! {
             && let Ok(rewind) = snapshot.rewind_to(version, "")
         {
             let hidden = |key: &str| snapshot.slot(key).is_some_and(|slot| rewind.hidden().contains(slot));
-            let mut state: BTreeMap<String, u64> = held.into_iter().filter(|(key, _)| !hidden(key)).collect();
+            let mut state: BTreeMap<String, u64> = listed.into_iter().filter(|(key, _)| !hidden(key)).collect();
             for object in rewind.before() {
                 let twice = state.insert(object.key().to_owned(), object.version().number());
                 prop_assert_eq!(twice, None, "an object of the past takes the place of the present one");

@@ -83,7 +83,7 @@ fn changes_of_many_labels_count_for_the_nodes_that_they_copy() {
 }
 
 #[test]
-fn a_store_that_is_gone_counts_as_a_whole() {
+fn a_dropped_store_counts_with_all_its_bytes() {
     let all = Arc::new(Pinned::new(MOST));
     let (mut small, mut large) = (store(&all), store(&all));
     small.apply(&record("a/x", 1, &[], &["v"]));

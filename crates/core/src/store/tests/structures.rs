@@ -1,5 +1,6 @@
-//! The persistent structures beside obviously right ones, over enough steps that blocks split, join and change their form.
-//! Every structure is compared twice: as it is, and as a copy that was taken in the middle and must not have moved.
+//! The persistent structures compared with simple ones, over enough steps that blocks split, join and change their
+//! form. Every structure is compared twice: as it is, and as a copy that was taken in the middle and must not have
+//! moved.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -92,9 +93,9 @@ proptest! {
         for (terms, model) in [(terms, model), kept] {
             prop_assert_eq!(terms.len(), model.len());
             prop_assert_eq!(terms.is_empty(), model.is_empty());
-            let held: Vec<(String, Vec<u32>)> = terms.iter().map(|(text, posting)| (text.to_owned(), posting.to_bitmap().into_iter().collect())).collect();
+            let found: Vec<(String, Vec<u32>)> = terms.iter().map(|(text, posting)| (text.to_owned(), posting.to_bitmap().into_iter().collect())).collect();
             let expected: Vec<(String, Vec<u32>)> = model.iter().map(|(text, slots)| (text.clone(), slots.iter().copied().collect())).collect();
-            prop_assert_eq!(held, expected);
+            prop_assert_eq!(found, expected);
             for number in 0..1_600 {
                 let text = text(number);
                 prop_assert_eq!(terms.get(&text).map(|posting| posting.len()), model.get(&text).map(|slots| slots.len() as u64));

@@ -1,5 +1,5 @@
-//! Work is counted instead of time: texts of objects that are read. No step on the way of an update, a list or a watch event may
-//! grow faster than the number of labels and values of an object.
+//! Work is counted instead of time: texts of objects that are read. The cost of each step of an update, a list or a
+//! watch event grows at most linearly with the labels and values of an object.
 
 use super::{record, record_of_many};
 use crate::extract::FieldRef;
@@ -46,7 +46,7 @@ fn work_of(count: usize) -> [u64; 4] {
     let mut touched = Candidates::default();
     let routed = counted(|| changes.iter().for_each(|change| routes.candidates(change, &mut touched)));
     assert!(touched.ids().len() >= count, "{} are touched", touched.ids().len());
-    let told = counted(|| {
+    let reported = counted(|| {
         for selection in selections.iter().take(100) {
             changes.iter().for_each(|change| drop(transition(selection, change)));
         }
@@ -56,7 +56,7 @@ fn work_of(count: usize) -> [u64; 4] {
             assert!(Listing::new(State::current(snapshot.clone()), selection, None).count() <= 2);
         }
     });
-    [updated, routed, told, listed]
+    [updated, routed, reported, listed]
 }
 
 #[test]
@@ -71,6 +71,9 @@ fn work_grows_with_the_labels_and_values_of_an_object() {
         }
     }
     // One more label makes no event of an object with many dearer.
-    let [_, _, told, listed] = work_of(8_000);
-    assert!(told < 100 * 5 * 200 && listed < 100 * 200, "{told} and {listed} of 8,000 labels for 100 selections");
+    let [_, _, reported, listed] = work_of(8_000);
+    assert!(
+        reported < 100 * 5 * 200 && listed < 100 * 200,
+        "{reported} and {listed} of 8,000 labels for 100 selections"
+    );
 }

@@ -1,4 +1,4 @@
-//! Every row of the transition table, and that a change outside the namespace says nothing.
+//! Every row of the transition table, and that a change outside the namespace has no event.
 
 mod routes;
 

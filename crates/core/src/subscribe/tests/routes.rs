@@ -1,4 +1,4 @@
-//! Whom a change touches, against asking everybody.
+//! The candidates of a change, compared with a test of every subscription.
 
 use std::collections::BTreeSet;
 
@@ -97,26 +97,26 @@ proptest! {
     ) {
         let mut routes = SubscriptionIndex::default();
         let empty = format!("{routes:?}");
-        let stands: Vec<StoredKeys> = (0..).zip(&selections).map(|(id, selection)| routes.insert(id, selection)).collect();
-        for ((id, stored), gone) in (0..).zip(&stands).zip(&gone) {
+        let stored_keys: Vec<StoredKeys> = (0..).zip(&selections).map(|(id, selection)| routes.insert(id, selection)).collect();
+        for ((id, stored), gone) in (0..).zip(&stored_keys).zip(&gone) {
             if *gone {
                 routes.remove(id, stored);
             }
         }
-        let held = |id: usize| !gone[id];
+        let is_stored = |id: usize| !gone[id];
         for change in changes(&steps) {
             let touched = candidates(&routes, &change);
             for (id, selection) in selections.iter().enumerate() {
                 let meant = transition(selection, &change);
                 let compact = transition(&CompactSelection::new(selection), &change);
                 prop_assert_eq!(&compact, &meant, "{:?} in its compact form, of {:?}", selection, change);
-                let told = held(id) && meant.is_some();
+                let reported = is_stored(id) && meant.is_some();
                 let id = id as SubscriptionId;
-                prop_assert!(!told || touched.contains(&id), "{selection:?} is told of {change:?}");
-                prop_assert!(held(id as usize) || !touched.contains(&id), "{selection:?} is gone");
+                prop_assert!(!reported || touched.contains(&id), "{selection:?} is a candidate of {change:?}");
+                prop_assert!(is_stored(id as usize) || !touched.contains(&id), "{selection:?} is gone");
             }
         }
-        for ((id, stored), gone) in (0..).zip(&stands).zip(&gone) {
+        for ((id, stored), gone) in (0..).zip(&stored_keys).zip(&gone) {
             if !gone {
                 routes.remove(id, stored);
             }
@@ -171,22 +171,22 @@ fn thousands_of_subscriptions_with_many_values_are_touched_once_and_leave_nothin
     };
     let by_field = Selection { fields: vec![in_values], ..Selection::default() };
     let mut routes = SubscriptionIndex::default();
-    let stands: Vec<(SubscriptionId, StoredKeys)> =
+    let stored_keys: Vec<(SubscriptionId, StoredKeys)> =
         (0..10_000).map(|id| (id, routes.insert(id, if id % 2 == 0 { &by_label } else { &by_field }))).collect();
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(1));
-    let held: Vec<&'static str> = values.into_iter().map(|value| &*value.leak()).collect();
-    store.apply(&record_of_many("a/x", 2, &[("app", "v7")], &[held, vec![]]));
+    let leaked: Vec<&'static str> = values.into_iter().map(|value| &*value.leak()).collect();
+    store.apply(&record_of_many("a/x", 2, &[("app", "v7")], &[leaked, vec![]]));
     let snapshot = store.snapshot();
     let change = (*snapshot.changes(snapshot.since(Version::new(1)).unwrap()).unwrap().next().unwrap()).clone();
     let mut found = Candidates::default();
     for round in 0..2 {
         routes.candidates(&change, &mut found);
-        assert_eq!(found.ids().len(), stands.len(), "each once, round {round}");
+        assert_eq!(found.ids().len(), stored_keys.len(), "each once, round {round}");
         found.clear();
     }
-    for (id, stand) in &stands {
-        routes.remove(*id, stand);
+    for (id, stored) in &stored_keys {
+        routes.remove(*id, stored);
     }
     routes.candidates(&change, &mut found);
     assert_eq!(found.ids(), [0; 0]);
@@ -211,7 +211,7 @@ fn entering_and_leaving_is_by_some_value() {
         store.apply(&record_of_many("a/x", version, &[], &[values]));
     }
     let snapshot = store.snapshot();
-    let told = |selection: &Selection| -> Vec<&'static str> {
+    let reported = |selection: &Selection| -> Vec<&'static str> {
         let changes = snapshot.changes(snapshot.since(Version::new(1)).unwrap()).unwrap();
         changes
             .map(|change| match transition(selection, change) {
@@ -230,8 +230,8 @@ fn entering_and_leaving_is_by_some_value() {
         (OperatorName::NotIn, "a", ["nothing", "added", "modified", "modified"]),
         (OperatorName::NotIn, "d150", ["added", "modified", "modified", "deleted"]),
     ] {
-        assert_eq!(told(&field(operator, value)), expected, "{operator:?} {value}");
+        assert_eq!(reported(&field(operator, value)), expected, "{operator:?} {value}");
     }
     let elsewhere = Selection { namespace: Some("b".to_owned()), ..field(OperatorName::In, "a") };
-    assert_eq!(told(&elsewhere), ["nothing"; 4], "what else it asks for decides");
+    assert_eq!(reported(&elsewhere), ["nothing"; 4], "its other requirement decides");
 }
