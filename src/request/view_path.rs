@@ -25,7 +25,7 @@ impl ViewPath {
         let (name, below) = rest.split_at(rest.find('/')?);
         let inside = below.strip_prefix(PROXY)?;
         let is_whole = inside.is_empty() || inside.starts_with('/');
-        if !is_whole || !syntax::dns_subdomain_faults(name).is_empty() {
+        if !is_whole || !syntax::dns_subdomain_errors(name).is_empty() {
             return None;
         }
         let prefix = path[..path.len() - inside.len()].to_owned();

@@ -14,13 +14,13 @@
 //! | [`extract`] | selectable fields: validated, merged, and extracted from an object's bytes in one pass |
 //! | [`store`] | the indexed objects of one resource: one writer, snapshots for readers, history |
 //! | [`query`] | selectors planned over the indexes, pages |
-//! | [`subscribe`] | what a change means to one selection |
+//! | [`subscribe`] | the event of a change for one selection |
 //! | [`openapi`] | the documents, with `x-kubernetes-selectable-fields` |
 //! | [`printer`] | built-in kinds as kubectl shows them: columns, and the cells of an object |
 //! | [`protobuf`] | objects in Kubernetes protobuf, written from their JSON |
-//! | [`placement`] | where a Pod may run, and why not elsewhere: the scheduler's rules over an index of nodes and Pods |
+//! | [`placement`] | the nodes where a Pod may run, and why not the others: the scheduler's rules over an index of nodes and Pods |
 //! | [`builtin`] | the built-in kinds of Kubernetes: one row each, with fields, columns, names and deprecations; their schemas in folder mode |
-//! | [`advise`] | what a cache would save: kube-apiserver's metrics, ranked |
+//! | [`advise`] | the load that a cache would save, by resource, from kube-apiserver's metrics |
 
 #![cfg_attr(test, expect(clippy::wildcard_enum_match_arm, reason = "a test names the case that it expects"))]
 

@@ -7,7 +7,7 @@ use clap::Args;
 use crate::cli::shared_arguments::{OutputFormat, SourceArguments};
 use crate::placement::Taint;
 use crate::placement::review::{NodeLabel, NodeTaint, PodReference};
-use crate::selector::syntax::{label_key_faults, label_value_faults};
+use crate::selector::syntax::{label_key_errors, label_value_errors};
 
 /// `fieldcache place`.
 #[derive(Clone, Debug, Args)]
@@ -99,7 +99,7 @@ fn node_label(text: &str) -> Result<NodeLabel, String> {
     let refused = || "write NODE:KEY=VALUE, such as node1:disktype=ssd".to_owned();
     let (node, label) = text.split_once(':').filter(|(node, _)| !node.is_empty()).ok_or_else(refused)?;
     let (key, value) = label.split_once('=').ok_or_else(refused)?;
-    let faults = label_key_faults(key).into_iter().chain(label_value_faults(value));
+    let faults = label_key_errors(key).into_iter().chain(label_value_errors(value));
     match faults.into_iter().next() {
         Some(fault) => Err(format!("{label} is not a label: {fault}")),
         None => Ok(NodeLabel { node: node.to_owned(), key: key.to_owned(), value: value.to_owned() }),

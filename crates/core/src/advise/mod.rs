@@ -1,9 +1,9 @@
-//! What a cache would save, by resource: a ranking from kube-apiserver's metrics.
+//! Estimates by resource how much load a cache would save: a ranking from kube-apiserver's metrics.
 //!
-//! [`exposition`] parses the text that kube-apiserver serves at `/metrics`, [`scrape`] turns it into counts of each
-//! resource, and [`rank`] sorts the resources by cost and gives reasons. Metrics do not name clients, so users must
-//! find out which clients could read from a cache. This module has no IO and no clock: `cli::advise` reads the texts
-//! and prints the advice.
+//! [`exposition`] parses the text that kube-apiserver serves at `/metrics`, and [`scrape`] turns it into counts of each
+//! resource. [`rank`] sorts the resources by cost and gives reasons. Metrics do not name clients, so users must find
+//! out which clients could read from a cache. This module has no IO and no clock: `cli::advise` reads the texts and
+//! prints the advice.
 
 pub mod exposition;
 pub mod scrape;

@@ -13,7 +13,7 @@ pub struct Deprecation {
     pub since: u64,
     /// The minor release that removes it, if upstream has decided that.
     pub removed: Option<u64>,
-    /// What to use instead.
+    /// The replacement that users should use.
     pub replacement: Replacement,
 }
 

@@ -3,9 +3,9 @@
 //! | file | content |
 //! |---|---|
 //! | [`table`] | the rows, in the order in which kube-apiserver lists groups and kinds |
-//! | [`kind`] | what a row has |
+//! | [`kind`] | the type of a row |
 //! | [`deprecation`] | deprecated versions, and the warnings about them |
-//! | [`lookup`] | finds a row, and what it states |
+//! | [`lookup`] | finds a row, and returns the facts in it |
 //! | `served`, `served_version` | the versions that folder mode serves, in the order of discovery |
 //! | `schemas` | their OpenAPI documents and schemas, made from k8s-openapi; folder mode only |
 //!

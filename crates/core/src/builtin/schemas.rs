@@ -37,7 +37,7 @@ pub fn shared() -> Shared<'static> {
     Shared { definitions: published(), parameters: parameters() }
 }
 
-/// Definitions by name as OpenAPI v3 publishes them: every kind, its list, and what they refer to.
+/// Definitions by name as OpenAPI v3 publishes them: every kind, its list, and the definitions that they refer to.
 pub fn published() -> &'static Object {
     static PUBLISHED: OnceLock<Object> = OnceLock::new();
     PUBLISHED.get_or_init(|| {
@@ -150,8 +150,7 @@ pub fn parameters() -> &'static Object {
     })
 }
 
-/// Definitions as k8s-openapi writes them, with references of OpenAPI v3 and with Kubernetes' own idea of what is
-/// required.
+/// Definitions as k8s-openapi writes them, with references of OpenAPI v3 and with the `required` lists of Kubernetes.
 fn generated() -> &'static Object {
     static GENERATED: OnceLock<Object> = OnceLock::new();
     GENERATED.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! A CustomResourceDefinition, parsed once into what other modules need. Nothing is validated.
+//! A CustomResourceDefinition, parsed once into the parts that other modules need. Nothing is validated.
 //!
 //! Reading is lenient: fields of another JSON type than declared are reported as [`Malformed`] with their path, and
 //! unknown fields are ignored. The rules of selectable fields are in `extract::validation`. Schemas stay JSON text

@@ -63,7 +63,7 @@ struct Labels {
     never_populated: Vec<&'static str>,
 }
 
-/// What is read from an object's bytes.
+/// The paths that are read from an object's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Reading {
     paths: Paths,
@@ -400,7 +400,7 @@ fn several(bytes: &[u8], spans: impl Iterator<Item = Span>, shift: usize) -> Res
             continue;
         }
         values.push(text_at(bytes, span)?);
-        // Each time when there are twice as many, so that memory is bounded by what differs.
+        // Duplicates are removed each time the number of values has doubled, so the different values bound the memory.
         if values.len() >= full {
             values.sort_unstable();
             values.dedup();

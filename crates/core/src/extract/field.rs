@@ -1,4 +1,4 @@
-//! A selectable field, and what a label of a field selector refers to.
+//! A selectable field, and the field that a label of a field selector refers to.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub enum Origin {
     FieldCache,
 }
 
-/// What a label of a field selector refers to.
+/// The field that a label of a field selector refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldRef {
     /// metadata.name.

@@ -28,7 +28,7 @@ pub struct Prune(Vec<(Box<str>, PrunedPart)>);
 pub enum PrunedPart {
     /// The whole member.
     Whole,
-    /// Some of what is in it.
+    /// Parts of its content.
     Inside(Prune),
 }
 
@@ -203,7 +203,7 @@ impl Prune {
 struct Loss<'p> {
     /// The paths that continue in it.
     named: Option<&'p Prune>,
-    /// Copies of what is pruned elsewhere.
+    /// Copies of data that is pruned elsewhere.
     copies: DataCopy<'p>,
 }
 

@@ -3,7 +3,7 @@
 //! The scanner walks only the parts of the object that are in the trie, and skips all others. Of skipped parts it
 //! checks the balance (brackets, strings, depth) only. It has a stack of its own, so that nesting costs no stack of the
 //! thread. It rejects what Go's decoder rejects: more than [`MAX_DEPTH`] levels. Of a key that occurs twice the last
-//! value counts, as in Go's encoding/json. What the found bytes mean is `value`; `extractor` uses them.
+//! value counts, as in Go's encoding/json. `value` interprets the found bytes, and `extractor` uses them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +16,7 @@ use crate::json::unescape;
 /// list in 32 ways. Without a bound, an object of 1.5 MiB could have 20 million values.
 pub const MOST_VALUES: usize = 1 << 16;
 
-/// What a scan found.
+/// The result of a scan.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FoundSpans {
     /// One span for every slot of the trie; absent for slots that can have several values.

@@ -119,7 +119,8 @@ pub fn validate(new: &Crd, old: Option<&Crd>) -> CrdValidation {
         }
     }
     let has_fields = new.versions.iter().any(|version| !version.selectable_fields.is_empty());
-    // The API server moves what is equal in all versions to the top level before it validates, each part on its own.
+    // The API server moves parts that are equal in all versions to the top level before it validates, each part on its
+    // own.
     let fields_are_equal = fields_are_equal(new);
     // Without fields nothing depends on it, and no schema has to be read.
     let schemas_are_equal = has_fields
@@ -480,7 +481,7 @@ fn run_time_warnings(json_path: &str, segments: &[String]) -> Vec<String> {
 }
 
 /// Warnings that an API server returns when it decodes the raw document: `selectableFields` where v1 has none, and
-/// misspelt keys in its entries. What they name is dropped, so [`Crd::read`] does not show it.
+/// misspelt keys in its entries. The API server drops these fields, so [`Crd::read`] does not show them.
 pub fn unknown_fields(document: &Value) -> Vec<FieldWarning> {
     let mut warnings = Vec::new();
     let mut unknown = |version: &str, field: String| {

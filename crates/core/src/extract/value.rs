@@ -1,4 +1,4 @@
-//! The one canonical text of a JSON value: what an API server compares a field selector's value with.
+//! The one canonical text of a JSON value. An API server compares a field selector's value with it.
 //!
 //! The API server prints the decoded value with Go's `fmt.Sprint` (apiextensions
 //! `registry/customresource/strategy.go`). Numbers have been through its storage once, which turns `1.0` and `1e2` into
@@ -81,7 +81,7 @@ fn number(literal: &str) -> Option<String> {
 fn go_print(raw: &[u8]) -> Option<String> {
     let tree = Tree::read(raw).ok()?;
     let mut text = String::with_capacity(raw.len());
-    // Of each open container: what it is, whether it has been printed in part, and what comes next.
+    // Of each open container: its kind, whether it has been printed in part, and the next value.
     let mut open: Vec<(NodeKind, bool, Option<NodeId>)> = Vec::new();
     let mut at = tree.root();
     loop {

@@ -331,7 +331,7 @@ fn end(cursor: &mut Cursor<'_>) -> Result<(), SyntaxError> {
     if cursor.peek().is_some() { Err(cursor.error("the end of the value")) } else { Ok(()) }
 }
 
-/// What follows in a container.
+/// The next part of a container: a value or its end.
 enum Next {
     End,
     /// The cursor is at a value. Of a member, this is its key.

@@ -56,7 +56,7 @@ pub fn is_within(json: &[u8], most: usize) -> bool {
 /// An upper bound of the memory of a JSON text's value, in bytes. If it is more than `most`, the result is some number
 /// above `most`.
 pub fn memory_of(json: &[u8], most: usize) -> usize {
-    // All texts together are no longer than what they are written in.
+    // All texts together are no longer than the JSON.
     let mut memory = json.len();
     let mut open: Vec<Open> = Vec::new();
     let mut rest = json;

@@ -1,7 +1,7 @@
 //! JSON with the bytes that a Go server writes: `<`, `>`, `&`, U+2028 and U+2029 escaped, numbers as encoding/json prints them.
 //!
-//! Objects read from a cluster have this form already. What is made here must not differ: the JavaScript client splits the lines of a
-//! watch at a bare U+2028. Keys come out in alphabetical order, as Go writes maps.
+//! Objects read from a cluster have this form already. JSON from this module must not differ: the JavaScript client
+//! splits the lines of a watch at a bare U+2028. Keys come out in alphabetical order, as Go writes maps.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     let mut done = 0;
     loop {
-        // What needs no escape is copied in one go; most texts are that as a whole.
+        // Bytes without escapes are copied together; most texts have none at all.
         let plain = plain_length(&bytes[done..]);
         out.extend_from_slice(&bytes[done..done + plain]);
         done += plain;

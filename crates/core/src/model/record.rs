@@ -53,7 +53,7 @@ impl IndexedValues {
         }
     }
 
-    /// Packs labels sorted by key and values sorted by field, as [`Record`] says.
+    /// Packs labels sorted by key and values sorted by field; see [`Record::texts`].
     pub fn new<'t>(
         labels: impl IntoIterator<Item = (&'t str, &'t str)>,
         values: impl IntoIterator<Item = (FieldIndex, &'t str)>,

@@ -1,7 +1,8 @@
 //! The definitions of a custom resource: Kind and KindList. apiextensions-apiserver
 //! `pkg/controller/openapi/builder/builder.go`.
 //!
-//! CRDs are not validated here. A schema that cannot be published becomes a bare object, so that clients still know the kind.
+//! CRDs are not validated here. A schema that cannot be published becomes a bare object, so that clients still find the
+//! kind.
 
 use serde_json::{Map, Value, json};
 

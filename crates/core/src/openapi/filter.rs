@@ -2,7 +2,7 @@
 //!
 //! The result has only the paths of the View's resources, with reading methods, and only the definitions that these
 //! refer to. Schemas of custom resources have no pruned field. Definitions of built-in kinds stay whole, because they
-//! are public. Nothing is rebuilt: what remains is as in the whole document.
+//! are public. Nothing is rebuilt: the remaining parts are as in the whole document.
 
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
 //! OpenAPI documents, with `x-kubernetes-selectable-fields`.
 //!
-//! Map: [`structural`] turns the schema of a CRD version into the published schema: whole in OpenAPI v3, and without
-//! the parts that kubectl cannot read in Swagger 2. [`structure`] decides whether it is published at all.
-//! [`definitions`] builds Kind and KindList around it, and [`operations`] lists the paths. [`v3`] writes the document
-//! of one group-version, [`v2`] merges CRDs into a Swagger document. [`selectable`] adds the extension to definitions
-//! without it. [`hash`] names a document by its content. [`filter`] reduces a document to the content of a View.
-//! [`protobuf`] writes the binary forms that Go clients request.
+//! Map: [`structural`] turns the schema of a CRD version into the published one. In OpenAPI v3 it is whole; Swagger 2
+//! lacks the parts that kubectl cannot read. [`structure`] decides whether it is published at all. [`definitions`]
+//! builds Kind and KindList around it, and [`operations`] lists the paths. [`v3`] writes the document of one
+//! group-version, [`v2`] merges CRDs into a Swagger document. [`selectable`] adds the extension to definitions without
+//! it. [`hash`] names a document by its content. [`filter`] reduces a document to the content of a View. [`protobuf`]
+//! writes the binary forms that Go clients request.
 //!
 //! This module has no HTTP: `server::documents` answers requests. It does not depend on the built-in kinds. Callers
 //! pass the texts and definitions that all documents share as [`Shared`], from a cluster's own documents or from
@@ -32,7 +32,7 @@ use serde_json::{Map, Value};
 
 use crate::crd::DEFINITION_LEVELS;
 
-/// Levels of an OpenAPI document: those of a definition, and what is put around and into it.
+/// Levels of an OpenAPI document: those of a definition, and those added around and inside of it.
 pub const DOCUMENT_LEVELS: usize = DEFINITION_LEVELS + 24;
 
 /// The extension's key.

@@ -1,5 +1,5 @@
 //! The schema of a CRD version as it is published. apiextensions-apiserver `pkg/apiserver/schema/kubeopenapi.go`,
-//! `unfold.go`, and `pkg/controller/openapi/v2/conversion.go` for what Swagger 2 loses.
+//! `unfold.go`, and `pkg/controller/openapi/v2/conversion.go` for the keywords that Swagger 2 loses.
 //!
 //! Works on raw JSON and copies known keywords only, as the API server's typed form does. Keywords that it drops are
 //! dropped here. Values that it would normalise (absent, null, empty and false) are left out here. Nothing is

@@ -1,4 +1,4 @@
-//! OpenAPI documents: the table of what is published, paths, merging, hashes, the extension.
+//! OpenAPI documents: the table of published keywords, paths, merging, hashes, the extension.
 
 mod binary;
 mod filter;
@@ -161,7 +161,7 @@ fn what_a_schema_publishes_in_each_form() {
             json!({"x-kubernetes-int-or-string": true}),
         ),
         (
-            "int-or-string that says so itself",
+            "int-or-string that declares its types itself",
             json!({"x-kubernetes-int-or-string": true, "anyOf": either}),
             json!({"x-kubernetes-int-or-string": true, "anyOf": either}),
             json!({"x-kubernetes-int-or-string": true}),

@@ -158,7 +158,7 @@ impl PlacementResult {
             }
             _ => match (rejection.reason, &self.evaluation.incoming.unparsable) {
                 (RejectionReason::SchedulingGated, _) => self.gates().unwrap_or_default().into(),
-                (RejectionReason::PodAffinityMismatch, Some(fault)) => format!("parsing pod: {fault}").into(),
+                (RejectionReason::PodAffinityMismatch, Some(error)) => format!("parsing pod: {error}").into(),
                 (reason, _) => reason.message().into(),
             },
         }
@@ -310,10 +310,10 @@ impl PlacementResult {
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let incoming = &self.evaluation.incoming;
-        if let Some(fault) = incoming.unparsable_preference.as_ref().filter(|_| self.feasible() > 1) {
+        if let Some(error) = incoming.unparsable_preference.as_ref().filter(|_| self.feasible() > 1) {
             warnings.push(format!(
                 "the scheduler fails with an error when more than one node fits, because a preference cannot be \
-                 parsed: {fault}"
+                 parsed: {error}"
             ));
         }
         if let (unlisted @ 1.., most) = self.evaluation.unlisted {

@@ -159,8 +159,8 @@ fn arguments(name: &str, args: &Value, path: &str, options: &mut Options) -> Res
                 let terms = required.chain(added.preferred.iter().map(|preferred| &preferred.preference));
                 for term in terms {
                     // A scheduler with such a term does not start.
-                    if let NodeTerm::Unparsable(fault) = NodeTerm::new(term, "addedAffinity") {
-                        return Err(invalid("addedAffinity", fault.to_string()));
+                    if let NodeTerm::Unparsable(error) = NodeTerm::new(term, "addedAffinity") {
+                        return Err(invalid("addedAffinity", error.to_string()));
                     }
                 }
                 options.added_affinity = Some(added);

@@ -51,8 +51,8 @@ impl Incoming {
     pub(super) fn new(pod: &Pod, options: &Options) -> Incoming {
         let mut unparsable = None;
         let mut terms = |list: TermList| {
-            list.parse(pod).unwrap_or_else(|fault| {
-                unparsable.get_or_insert(fault);
+            list.parse(pod).unwrap_or_else(|error| {
+                unparsable.get_or_insert(error);
                 Vec::new()
             })
         };
@@ -97,8 +97,8 @@ fn preferences(written: &[super::pod::PreferredSchedulingTerm]) -> (Vec<(i64, No
     for (index, preferred) in written.iter().enumerate().filter(|(_, preferred)| preferred.weight != 0) {
         match NodeTerm::new(&preferred.preference, &format!("{PREFERRED_TERMS}[{index}].preference")) {
             NodeTerm::Empty => {}
-            NodeTerm::Unparsable(fault) => {
-                unparsable.get_or_insert(fault);
+            NodeTerm::Unparsable(error) => {
+                unparsable.get_or_insert(error);
             }
             term @ NodeTerm::Parsed { .. } => scored.push((i64::from(preferred.weight), term)),
         }

@@ -1,4 +1,4 @@
-//! The labels of an object, compact and immutable: what the index holds a hundred thousand times.
+//! The labels of an object, compact and immutable, because the index has a hundred thousand of them.
 //!
 //! One text and its cuts instead of a map of strings: a Pod's eight labels take two allocations, and comparing two sets
 //! compares two texts. Nothing is interned: values such as the name of a Job come and go for ever, and a table of them

@@ -137,8 +137,8 @@ impl std::str::FromStr for Taint {
         let refused = || NotATaint { text: text.to_owned() };
         let (pair, effect) = text.rsplit_once(':').ok_or_else(refused)?;
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let is_key = crate::selector::syntax::label_key_faults(key).is_empty();
-        let is_value = crate::selector::syntax::label_value_faults(value).is_empty();
+        let is_key = crate::selector::syntax::label_key_errors(key).is_empty();
+        let is_value = crate::selector::syntax::label_value_errors(value).is_empty();
         if !is_key || !is_value || !matches!(effect, "NoSchedule" | "PreferNoSchedule" | "NoExecute") {
             return Err(refused());
         }

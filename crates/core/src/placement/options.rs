@@ -63,8 +63,8 @@ pub struct Options {
     pub disabled: Vec<Plugin>,
     /// Weights of the scores.
     pub weights: Weights,
-    /// InterPodAffinityArgs.hardPodAffinityWeight, 0 to 100: what required affinity of an existing pod adds when the incoming
-    /// pod matches it.
+    /// InterPodAffinityArgs.hardPodAffinityWeight, 0 to 100: the score that required affinity of an existing pod adds
+    /// if the incoming pod matches it.
     pub hard_pod_affinity_weight: i64,
     /// InterPodAffinityArgs.ignorePreferredTermsOfExistingPods: no score from others' terms unless the incoming pod has
     /// preferred pod terms of its own.

@@ -1,7 +1,7 @@
 //! Pods as far as placement reads them: the fields of the Kubernetes API that decide where a Pod may run.
 //!
 //! These are documents, not decisions. Operators and effects stay texts, because an unknown one has a meaning of its
-//! own (a term with it matches nothing), and a rejection quotes it. Null reads as absent, as Go decodes it, and
+//! own: a term with it matches nothing. A rejection also quotes it. Null reads as absent, as Go decodes it, and
 //! everything else in a Pod is skipped. [`super::term`] matches selectors, [`super::validate`] validates a Pod.
 
 use std::collections::BTreeMap;

@@ -168,18 +168,18 @@ impl PlacementReviewSpec {
             if cluster.known_node(&label.node).is_none() {
                 problems.push(unknown(format!("{path}.node"), &label.node));
             }
-            let key_faults = crate::selector::syntax::label_key_faults(&label.key);
-            let value_faults = crate::selector::syntax::label_value_faults(&label.value);
-            let faults = key_faults.into_iter().map(|fault| ("key", &label.key, fault));
-            for (member, value, fault) in
-                faults.chain(value_faults.into_iter().map(|fault| ("value", &label.value, fault)))
+            let key_errors = crate::selector::syntax::label_key_errors(&label.key);
+            let value_errors = crate::selector::syntax::label_value_errors(&label.value);
+            let errors = key_errors.into_iter().map(|error| ("key", &label.key, error));
+            for (member, value, error) in
+                errors.chain(value_errors.into_iter().map(|error| ("value", &label.value, error)))
             {
                 let value = Value::from(value.as_str());
                 problems.push(FieldError::with_value(
                     FieldErrorType::Invalid,
                     format!("{path}.{member}"),
                     &value,
-                    fault,
+                    error,
                 ));
             }
         }

@@ -12,7 +12,7 @@ use std::fmt;
 use super::labels::PackedLabels;
 use super::pod;
 use crate::model::quote;
-use crate::selector::syntax::{label_key_faults, label_value_faults};
+use crate::selector::syntax::{label_key_errors, label_value_errors};
 use crate::selector::{Dialect, LabelRequirement, LabelSelection, LabelSelector, OperandError, OperatorName};
 
 /// A term that cannot be parsed: where, and why.
@@ -72,12 +72,12 @@ fn requirement(written: &pod::Requirement, dialect: Dialect, path: &str) -> Resu
             return refused("values", message);
         }
     };
-    if let Some(fault) = label_key_faults(key).first() {
-        return refused("key", format!("Invalid value: {}: {fault}", quote(key)));
+    if let Some(error) = label_key_errors(key).first() {
+        return refused("key", format!("Invalid value: {}: {error}", quote(key)));
     }
     for (index, value) in values.iter().enumerate() {
-        if let Some(fault) = label_value_faults(value).first() {
-            return refused(&format!("values[{index}]"), format!("Invalid value: {}: {fault}", quote(value)));
+        if let Some(error) = label_value_errors(value).first() {
+            return refused(&format!("values[{index}]"), format!("Invalid value: {}: {error}", quote(value)));
         }
     }
     Ok(LabelRequirement { key: key.clone(), operator })
@@ -150,7 +150,7 @@ impl NodeTerm {
         }
         match NodeTerm::parse(written, path) {
             Ok(parsed) => parsed,
-            Err(fault) => NodeTerm::Unparsable(fault),
+            Err(error) => NodeTerm::Unparsable(error),
         }
     }
 
@@ -208,7 +208,7 @@ impl NodeTerm {
     /// A requirement of this term as text, for users.
     pub(super) fn text(&self, mismatch: TermMismatch) -> String {
         match (self, mismatch) {
-            (NodeTerm::Unparsable(fault), _) => format!("a term that cannot be parsed matches no node: {fault}"),
+            (NodeTerm::Unparsable(error), _) => format!("a term that cannot be parsed matches no node: {error}"),
             (NodeTerm::Parsed { labels, .. }, TermMismatch::Label(position)) => {
                 labels.get(position).map(ToString::to_string).unwrap_or_default()
             }

@@ -62,7 +62,7 @@ impl<'answer> Writer<'answer> {
         self.text.extend_from_slice(text.as_bytes());
     }
 
-    /// Writes a list of what `write` writes.
+    /// Writes a list; `write` writes each item.
     fn list<T>(
         &mut self,
         items: &[T],

@@ -18,7 +18,7 @@ use crate::selector::{FieldError, FieldErrorType};
 /// Most unknown fields that are reported of one document, as in an API server (`sigs.k8s.io/json`).
 const MOST: usize = 100;
 
-/// The shape of a document: which members an object may have, and what they are.
+/// The shape of a document: which members an object may have, and the shape of each.
 #[derive(Clone, Copy)]
 enum Shape {
     /// Any value; its content is not checked.

@@ -20,7 +20,7 @@ use super::term::NAME_FIELD;
 use super::toleration::{NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, is_canonical_integer};
 use super::warning::Warning;
 use crate::model::quote;
-use crate::selector::syntax::{dns_label_faults, dns_subdomain_faults, label_key_faults, label_value_faults};
+use crate::selector::syntax::{dns_label_errors, dns_subdomain_errors, label_key_errors, label_value_errors};
 use crate::selector::wire::label_selector;
 use crate::selector::{FieldError, FieldErrorType};
 
@@ -70,8 +70,8 @@ fn warning(field: String, message: impl Into<String>) -> Warning {
 }
 
 /// Errors about a label key.
-fn key_problems(field: &str, key: &str) -> impl Iterator<Item = FieldError> {
-    label_key_faults(key).into_iter().map(move |fault| invalid(field, key, fault))
+fn key_errors(field: &str, key: &str) -> impl Iterator<Item = FieldError> {
+    label_key_errors(key).into_iter().map(move |error| invalid(field, key, error))
 }
 
 /// Validates keys and values of labels.
@@ -80,8 +80,8 @@ fn labels(labels: &BTreeMap<String, String>, path: &str, problems: &mut Problems
         if problems.left() == 0 {
             break;
         }
-        problems.extend(key_problems(path, key));
-        problems.extend(label_value_faults(value).into_iter().map(|fault| invalid(path, value, fault)));
+        problems.extend(key_errors(path, key));
+        problems.extend(label_value_errors(value).into_iter().map(|error| invalid(path, value, error)));
     }
 }
 
@@ -118,7 +118,7 @@ pub fn containers(containers: Option<&Value>, path: &str) -> Vec<FieldError> {
             match name {
                 "" => problems.push(FieldError::without_value(FieldErrorType::Required, &*name_path, "")),
                 name => {
-                    problems.extend(dns_label_faults(name).into_iter().map(|fault| invalid(&*name_path, name, fault)));
+                    problems.extend(dns_label_errors(name).into_iter().map(|error| invalid(&*name_path, name, error)));
                 }
             }
         }
@@ -166,14 +166,14 @@ fn pod_spec(spec: &PodSpec, path: &str, options: &Options) -> Vec<FieldError> {
             break;
         }
         let field = format!("{path}.schedulingGates[{index}]");
-        problems.extend(key_problems(&field, &gate.name));
+        problems.extend(key_errors(&field, &gate.name));
         if !seen.insert(&gate.name) {
             problems.push(FieldError::with_text(FieldErrorType::Duplicate, field, &quote(&gate.name), ""));
         }
     }
     if !spec.node_name.is_empty() {
-        let faults = dns_subdomain_faults(&spec.node_name).into_iter();
-        problems.extend(faults.map(|fault| invalid(format!("{path}.nodeName"), &spec.node_name, fault)));
+        let errors = dns_subdomain_errors(&spec.node_name).into_iter();
+        problems.extend(errors.map(|error| invalid(format!("{path}.nodeName"), &spec.node_name, error)));
     }
     for (index, toleration) in spec.tolerations.iter().enumerate() {
         if problems.left() == 0 {
@@ -260,13 +260,13 @@ fn node_requirement(requirement: &Requirement, checks_values: bool, path: &str, 
         })),
         unknown => problems.push(invalid(format!("{path}.operator"), unknown, "not a valid selector operator")),
     }
-    problems.extend(key_problems(&format!("{path}.key"), key));
+    problems.extend(key_errors(&format!("{path}.key"), key));
     for (index, value) in values.iter().enumerate().filter(|_| checks_values) {
         if problems.left() == 0 {
             break;
         }
-        let faults = label_value_faults(value).into_iter();
-        problems.extend(faults.map(|fault| invalid(format!("{path}.values[{index}]"), value, fault)));
+        let errors = label_value_errors(value).into_iter();
+        problems.extend(errors.map(|error| invalid(format!("{path}.values[{index}]"), value, error)));
     }
 }
 
@@ -289,8 +289,8 @@ fn field_requirement(requirement: &Requirement, path: &str, problems: &mut Probl
         if problems.left() == 0 {
             break;
         }
-        let faults = dns_subdomain_faults(value).into_iter();
-        problems.extend(faults.map(|fault| invalid(format!("{path}.values[{index}]"), value, fault)));
+        let errors = dns_subdomain_errors(value).into_iter();
+        problems.extend(errors.map(|error| invalid(format!("{path}.values[{index}]"), value, error)));
     }
 }
 
@@ -329,15 +329,15 @@ fn pod_term(term: &PodAffinityTerm, path: &str, problems: &mut Problems) {
             break;
         }
         // The member is called `namespaces`; upstream's path is not.
-        let faults = dns_label_faults(name).into_iter();
-        problems.extend(faults.map(|fault| invalid(format!("{path}.namespace"), name, fault)));
+        let errors = dns_label_errors(name).into_iter();
+        problems.extend(errors.map(|error| invalid(format!("{path}.namespace"), name, error)));
     }
     label_keys(term, path, problems);
     let topology_path = format!("{path}.topologyKey");
     if term.topology_key.is_empty() {
         problems.push(FieldError::without_value(FieldErrorType::Required, &*topology_path, "can not be empty"));
     }
-    problems.extend(key_problems(&topology_path, &term.topology_key));
+    problems.extend(key_errors(&topology_path, &term.topology_key));
 }
 
 /// Validates matchLabelKeys and mismatchLabelKeys. A key that is also in the selector is only recognized by its second
@@ -352,7 +352,7 @@ fn label_keys(term: &PodAffinityTerm, path: &str, problems: &mut Problems) {
             continue;
         }
         for (index, key) in keys.iter().enumerate() {
-            problems.extend(key_problems(&format!("{path}[{index}]"), key));
+            problems.extend(key_errors(&format!("{path}[{index}]"), key));
         }
     }
     if let Some(selector) = &term.label_selector {
@@ -383,7 +383,7 @@ fn tolerations(toleration: &Toleration, path: &str, options: &Options, problems:
     let Toleration { key, operator, value, effect, toleration_seconds } = toleration;
     let operator_path = format!("{path}.operator");
     if !key.is_empty() {
-        problems.extend(key_problems(&format!("{path}.key"), key));
+        problems.extend(key_errors(&format!("{path}.key"), key));
     } else if operator != "Exists" {
         let detail = "operator must be Exists when `key` is empty, which means \"match all values and all keys\"";
         problems.push(invalid(&*operator_path, operator, detail));
@@ -394,9 +394,9 @@ fn tolerations(toleration: &Toleration, path: &str, options: &Options, problems:
     }
     match &**operator {
         "" | "Equal" => {
-            let faults = label_value_faults(value);
-            if !faults.is_empty() {
-                problems.push(invalid(&*operator_path, value, faults.join(";")));
+            let errors = label_value_errors(value);
+            if !errors.is_empty() {
+                problems.push(invalid(&*operator_path, value, errors.join(";")));
             }
         }
         "Exists" if value.is_empty() => {}
@@ -407,17 +407,17 @@ fn tolerations(toleration: &Toleration, path: &str, options: &Options, problems:
             problems.push(unsupported(&*operator_path, operator, &["Equal", "Exists", "Lt", "Gt"]));
         }
         "Lt" | "Gt" => {
-            problems.extend(integer_faults(value).map(|fault| invalid(format!("{path}.value"), value, fault)))
+            problems.extend(integer_errors(value).map(|error| invalid(format!("{path}.value"), value, error)))
         }
         unknown => problems.push(unsupported(&*operator_path, unknown, &["Equal", "Exists"])),
     }
     if !effect.is_empty() {
-        problems.extend(effect_problem(effect, &format!("{path}.effect")));
+        problems.extend(effect_error(effect, &format!("{path}.effect")));
     }
 }
 
 /// The errors of the value of a comparison, in the order of upstream's two checks.
-fn integer_faults(value: &str) -> impl Iterator<Item = String> {
+fn integer_errors(value: &str) -> impl Iterator<Item = String> {
     let form = match value {
         "" => Some("must be non-empty".to_owned()),
         value if is_canonical_integer(value) => None,
@@ -426,14 +426,14 @@ fn integer_faults(value: &str) -> impl Iterator<Item = String> {
     let digits = value.strip_prefix(['-', '+']).unwrap_or(value);
     let is_number = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
     let range = value.parse::<i64>().is_err().then(|| {
-        let fault = if is_number { "value out of range" } else { "invalid syntax" };
-        format!("strconv.ParseInt: parsing {}: {fault}", quote(value))
+        let error = if is_number { "value out of range" } else { "invalid syntax" };
+        format!("strconv.ParseInt: parsing {}: {error}", quote(value))
     });
     form.into_iter().chain(range)
 }
 
 /// An error if this is no effect of a taint.
-fn effect_problem(effect: &str, path: &str) -> Option<FieldError> {
+fn effect_error(effect: &str, path: &str) -> Option<FieldError> {
     let supported = [NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE];
     (!supported.contains(&effect)).then(|| unsupported(path, effect, &supported))
 }
@@ -447,16 +447,16 @@ pub fn taints(taints: &[Taint], path: &str) -> Vec<FieldError> {
             break;
         }
         let path = format!("{path}[{index}]");
-        problems.extend(key_problems(&format!("{path}.key"), &taint.key));
-        let faults = label_value_faults(&taint.value);
-        if !faults.is_empty() {
-            problems.push(invalid(format!("{path}.value"), &taint.value, faults.join(";")));
+        problems.extend(key_errors(&format!("{path}.key"), &taint.key));
+        let errors = label_value_errors(&taint.value);
+        if !errors.is_empty() {
+            problems.push(invalid(format!("{path}.value"), &taint.value, errors.join(";")));
         }
         let effect_path = format!("{path}.effect");
         if taint.effect.is_empty() {
             problems.push(FieldError::without_value(FieldErrorType::Required, effect_path, ""));
         } else {
-            problems.extend(effect_problem(&taint.effect, &effect_path));
+            problems.extend(effect_error(&taint.effect, &effect_path));
         }
         if !seen.insert((&taint.effect, &taint.key)) {
             let shown = serde_json::to_value(taint).unwrap_or_default();
@@ -530,9 +530,9 @@ fn warn_of_node_term(term: &NodeSelectorTerm, checks_values: bool, path: &str, w
             if warnings.len() >= MOST_PROBLEMS {
                 break;
             }
-            let faults = label_value_faults(value).into_iter();
+            let errors = label_value_errors(value).into_iter();
             let field = format!("{path}.matchExpressions[{index}].values[{position}]");
-            warnings.extend(faults.map(|fault| warning(field.clone(), format!("{value} is invalid, {fault}"))));
+            warnings.extend(errors.map(|error| warning(field.clone(), format!("{value} is invalid, {error}"))));
         }
     }
 }

@@ -7,7 +7,7 @@
 //! servers. All functions are pure: time and bytes are arguments. Columns of custom resources are data of their
 //! definitions and are printed in `wire::column`. `builtin::table` assigns the printers to kinds.
 //!
-//! Printers: one file for what belongs together. [`mod@read`] reads members, [`text`] holds the texts that several kinds share,
+//! Related printers are in one file. [`mod@read`] reads members, [`text`] holds the texts that several kinds share,
 //! [`time`] counts ages.
 
 pub mod access;

@@ -132,15 +132,15 @@ impl<'a> State<'a> {
             restarts = of_sidecars;
             let mut has_running = false;
             // The first container with a reason decides.
-            let (mut said, mut failure) = (None, None);
+            let (mut container_reason, mut failure) = (None, None);
             for container in items(status.at("containerStatuses")) {
                 restarts.add(container);
                 let (waiting, ended) = (container.at("state").at("waiting"), container.at("state").at("terminated"));
                 let waits_for = text(waiting.at("reason"));
                 if !waits_for.is_empty() {
-                    said.get_or_insert_with(|| waits_for.into_owned());
+                    container_reason.get_or_insert_with(|| waits_for.into_owned());
                 } else if is_set(ended) {
-                    said.get_or_insert_with(|| end_of(ended));
+                    container_reason.get_or_insert_with(|| end_of(ended));
                     if integer(ended.at("exitCode")) != 0 {
                         failure.get_or_insert_with(|| end_of(ended));
                     }
@@ -149,7 +149,7 @@ impl<'a> State<'a> {
                     ready += 1;
                 }
             }
-            reason = said.unwrap_or(reason);
+            reason = container_reason.unwrap_or(reason);
             if reason == "Completed" {
                 let is_ready = || items(status.at("conditions")).any(is_true_ready);
                 reason = match failure {

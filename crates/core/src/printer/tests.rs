@@ -100,7 +100,7 @@ fn the_status_of_a_pod_is_that_of_the_container_that_says_most() {
         (pod(&[], &gated), "SchedulingGated", "not to be scheduled yet"),
         (pod(&[waiting("CrashLoopBackOff"), running()], &none), "CrashLoopBackOff", "one waits"),
         (pod(&[waiting("First"), waiting("Second")], &none), "First", "the first container has the last word"),
-        (pod(&[waiting(""), ended(1, "Error")], &none), "Error", "waiting without a reason says nothing"),
+        (pod(&[waiting(""), ended(1, "Error")], &none), "Error", "waiting without a reason has no effect"),
         (pod(&[ended(1, "")], &none), "ExitCode:1", "no reason, no signal"),
         (pod(&[json!({ "state": { "terminated": { "exitCode": 137, "signal": 9 } } })], &none), "Signal:9", "a signal"),
         (pod(&[completed()], &none), "Completed", "all have ended well"),
@@ -175,7 +175,7 @@ fn a_pod_that_starts_says_how_far_it_is() {
         (
             starting(&[], &[running()], &initialized),
             "ImagePullBackOff",
-            "once initialized, the containers speak, whatever the init containers say",
+            "once initialized, the containers decide, whatever the status of init containers",
         ),
     ];
     check("", "pods", "Status", &rows);
@@ -355,7 +355,7 @@ fn jobs_say_how_much_is_done_and_how_long_it_took() {
     };
     let going = || json!({ "metadata": { "deletionTimestamp": NOW } });
     let rows = [
-        (conditions(&[], none()), "Running", "nothing else is said"),
+        (conditions(&[], none()), "Running", "no other reason is set"),
         (
             conditions(&[("SuccessCriteriaMet", "True"), ("Complete", "True")], none()),
             "Complete",
@@ -399,7 +399,7 @@ fn metrics_of_autoscalers_are_current_and_target() {
         (
             scaler(json!([external(json!({ "value": "1" }))]), json!([now(json!({ "averageValue": "5m" }))])),
             "<unknown>/1",
-            "a status of another kind says nothing",
+            "a status of another kind has no effect",
         ),
         (scaler(json!([{ "type": "New" }]), none()), "<unknown type>", "a kind of later"),
         (
@@ -487,14 +487,14 @@ fn events_compute_times_from_the_members_that_they_have() {
         (json!({ "firstTimestamp": old, "lastTimestamp": new }), "60s", "the last time"),
         (json!({ "firstTimestamp": old, "lastTimestamp": null }), "60m", "else the first"),
         (json!({ "eventTime": fine }), "118s", "else the time of the event, seconds cut off"),
-        (json!({ "lastTimestamp": old, "series": { "lastObservedTime": fine } }), "118s", "a series knows best"),
-        (json!({ "lastTimestamp": old, "series": {} }), "<unknown>", "even when it does not know"),
+        (json!({ "lastTimestamp": old, "series": { "lastObservedTime": fine } }), "118s", "a series takes precedence"),
+        (json!({ "lastTimestamp": old, "series": {} }), "<unknown>", "even without a time"),
     ];
     check("", "events", "Last Seen", &rows);
     let counts = [
         (json!({}), 1, "once"),
         (json!({ "count": 4 }), 4, "as stated"),
-        (json!({ "count": 4, "series": { "count": 9 } }), 9, "a series knows best"),
+        (json!({ "count": 4, "series": { "count": 9 } }), 9, "a series takes precedence"),
     ];
     for (event, expected, why) in counts {
         assert_eq!(cell("", "events", "Count", &event), expected, "{why}");
@@ -513,7 +513,7 @@ fn nodes_claims_and_quotas() {
     let rows = [
         (node(none(), ready("True"), false), "Ready", "ready"),
         (node(none(), ready("Unknown"), true), "NotReady,SchedulingDisabled", "unknown is not ready"),
-        (node(none(), json!([]), false), "Unknown", "nothing is said"),
+        (node(none(), json!([]), false), "Unknown", "no condition is set"),
         (
             node(none(), json!([{ "type": "Ready", "status": "True" }, { "type": "Ready", "status": "False" }]), false),
             "NotReady",
@@ -530,7 +530,7 @@ fn nodes_claims_and_quotas() {
                 false,
             ),
             "all,worker",
-            "two ways to say it, sorted; an empty role is none",
+            "two forms of the label, sorted; an empty role is none",
         ),
         (
             node(json!({ "node-role.kubernetes.io/a": "", "kubernetes.io/role": "a" }), json!([]), false),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::json::Json;
-use crate::selector::syntax::{label_key_faults, label_value_faults};
+use crate::selector::syntax::{label_key_errors, label_value_errors};
 
 use super::read::{items, members, text, texts};
 
@@ -29,7 +29,7 @@ pub(super) fn selector(value: Json<'_>) -> String {
 pub(super) fn bare_selector(value: Json<'_>) -> Option<String> {
     let mut requirements: Vec<(Cow<'_, str>, String)> = Vec::new();
     for (key, value) in members(value.at("matchLabels")) {
-        if !label_value_faults(&text(value)).is_empty() {
+        if !label_value_errors(&text(value)).is_empty() {
             return None;
         }
         let printed = format!("{key}={}", text(value));
@@ -38,7 +38,7 @@ pub(super) fn bare_selector(value: Json<'_>) -> Option<String> {
     for expression in items(value.at("matchExpressions")) {
         let key = text(expression.at("key"));
         let mut values = texts(expression.at("values"));
-        if values.iter().any(|value| !label_value_faults(value).is_empty()) {
+        if values.iter().any(|value| !label_value_errors(value).is_empty()) {
             return None;
         }
         values.sort_unstable();
@@ -51,14 +51,14 @@ pub(super) fn bare_selector(value: Json<'_>) -> Option<String> {
         };
         requirements.push((key, printed));
     }
-    if requirements.iter().any(|(key, _)| !label_key_faults(key).is_empty()) {
+    if requirements.iter().any(|(key, _)| !label_key_errors(key).is_empty()) {
         return None;
     }
     requirements.sort_by(|(left, _), (right, _)| left.cmp(right));
     Some(requirements.into_iter().map(|(_, printed)| printed).collect::<Vec<_>>().join(","))
 }
 
-/// A label selector as generated Go code prints the struct: what upstream shows of a policy binding's parameters.
+/// A label selector as generated Go code prints the struct: upstream prints a policy binding's parameters like this.
 pub(super) fn selector_struct(value: Json<'_>) -> String {
     let mut expressions = String::new();
     for expression in items(value.at("matchExpressions")) {

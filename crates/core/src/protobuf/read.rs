@@ -23,7 +23,7 @@ use crate::model::moment;
 /// Deepest nesting of messages. Only schemas nest without a bound; usual ones have some twenty levels.
 const MOST_NESTED: usize = 256;
 
-/// Most slots of an object: 64 MiB of them. An object of 1.5 MiB, which is what etcd stores, stays far below.
+/// Most slots of an object: 64 MiB of them. An object of 1.5 MiB, the maximum of etcd, stays far below.
 const MOST_SLOTS: usize = 8 << 20;
 
 /// Most bytes of an object. Their encoding, such as that of a negative number, is at most four times as long.
@@ -67,7 +67,7 @@ pub enum EncodeErrorReason {
     },
 }
 
-/// Errors are rare, and in a box what is read fits two registers.
+/// Errors are rare. With the error in a box, the result fits two registers.
 type Read<T> = Result<T, Box<Unencodable>>;
 
 impl Unencodable {

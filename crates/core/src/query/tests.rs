@@ -158,7 +158,7 @@ fn an_exact_state_undoes_history() {
     assert!(State::at(store.snapshot(), Version::new(9), None).is_err());
 }
 
-/// A response at a past version lasts as long as its client reads it, so what it holds is part of a limit.
+/// A response at a past version lasts as long as its client reads it, so its memory counts against a limit.
 #[test]
 fn a_past_state_holds_little_and_only_for_its_namespace() {
     const CHANGES: u64 = 5_000;

@@ -64,7 +64,7 @@ impl ContinueToken {
             };
             invalid(format!("illegal base64 data at input byte {offset}"))
         })?;
-        let document: Value = serde_json::from_slice(&bytes).map_err(|error| invalid(json_problem(&bytes, &error)))?;
+        let document: Value = serde_json::from_slice(&bytes).map_err(|error| invalid(json_error(&bytes, &error)))?;
         if let Some(kind) = kind_that_is_no_object(&document) {
             return Err(invalid(format!("json: cannot unmarshal {kind} into Go value of type storage.continueToken")));
         }
@@ -112,7 +112,7 @@ fn kind_that_is_no_object(document: &Value) -> Option<&'static str> {
 }
 
 /// Go's error for invalid JSON, in the common cases: truncated, trailing data, other bytes.
-fn json_problem(bytes: &[u8], error: &serde_json::Error) -> String {
+fn json_error(bytes: &[u8], error: &serde_json::Error) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".to_owned();
     }

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::selector::syntax::{dns_label_faults, dns_subdomain_faults};
+use crate::selector::syntax::{dns_label_errors, dns_subdomain_errors};
 
 /// Whether a format is checked. Dashes in names do not count: `date-time` is `datetime`.
 pub fn is_known(format: &str) -> bool {
@@ -48,8 +48,8 @@ fn check_of(format: &str) -> Option<fn(&str) -> bool> {
         "date" => is_date,
         "duration" => is_duration,
         "datetime" => is_date_time,
-        "k8sshortname" => |text| dns_label_faults(text).is_empty(),
-        "k8slongname" => |text| dns_subdomain_faults(text).is_empty(),
+        "k8sshortname" => |text| dns_label_errors(text).is_empty(),
+        "k8slongname" => |text| dns_subdomain_errors(text).is_empty(),
         _ => return None,
     })
 }

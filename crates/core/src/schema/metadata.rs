@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::model::Scope;
 use crate::selector::syntax::{
-    dns_1035_label_faults, dns_label_faults, dns_subdomain_faults, label_key_faults, label_value_faults,
-    path_segment_faults,
+    dns_1035_label_errors, dns_label_errors, dns_subdomain_errors, label_key_errors, label_value_errors,
+    path_segment_errors,
 };
 use crate::selector::{FieldError, FieldErrorType};
 
@@ -31,12 +31,12 @@ pub enum NameRule {
 
 impl NameRule {
     /// The errors of a name.
-    pub fn faults(self, name: &str) -> Vec<String> {
+    pub fn errors(self, name: &str) -> Vec<String> {
         match self {
-            NameRule::DnsSubdomain => dns_subdomain_faults(name),
-            NameRule::DnsLabel => dns_label_faults(name),
-            NameRule::Dns1035Label => dns_1035_label_faults(name),
-            NameRule::PathSegment => path_segment_faults(name),
+            NameRule::DnsSubdomain => dns_subdomain_errors(name),
+            NameRule::DnsLabel => dns_label_errors(name),
+            NameRule::Dns1035Label => dns_1035_label_errors(name),
+            NameRule::PathSegment => path_segment_errors(name),
         }
     }
 }
@@ -76,15 +76,15 @@ fn names(metadata: &Map<String, Value>, scope: Scope, name_rule: NameRule, probl
         let detail = "name or generateName is required";
         problems.push(FieldError::without_value(FieldErrorType::Required, "metadata.name", detail));
     }
-    let faults = if name.is_empty() { Vec::new() } else { name_rule.faults(name) };
-    problems.extend(invalid("metadata.name", name, faults));
+    let errors = if name.is_empty() { Vec::new() } else { name_rule.errors(name) };
+    problems.extend(invalid("metadata.name", name, errors));
     let Some(namespace) = text(metadata, "namespace", problems) else { return };
     match (scope, namespace.is_empty()) {
         (Scope::Namespaced, true) => {
             problems.push(FieldError::without_value(FieldErrorType::Required, "metadata.namespace", ""));
         }
         (Scope::Namespaced, false) => {
-            problems.extend(invalid("metadata.namespace", namespace, dns_label_faults(namespace)));
+            problems.extend(invalid("metadata.namespace", namespace, dns_label_errors(namespace)));
         }
         (Scope::Cluster, true) => {}
         (Scope::Cluster, false) => {
@@ -97,8 +97,8 @@ fn names(metadata: &Map<String, Value>, scope: Scope, name_rule: NameRule, probl
 /// Validates labels.
 fn labels(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
     for (key, value) in texts(metadata, "labels", problems) {
-        problems.extend(invalid("metadata.labels", key, label_key_faults(key)));
-        problems.extend(invalid("metadata.labels", value, label_value_faults(value)));
+        problems.extend(invalid("metadata.labels", key, label_key_errors(key)));
+        problems.extend(invalid("metadata.labels", value, label_value_errors(value)));
     }
 }
 
@@ -108,7 +108,7 @@ fn annotations(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
     for (key, value) in texts(metadata, "annotations", problems) {
         size += key.len() + value.len();
         // Case is free in annotation keys, also in the prefix.
-        problems.extend(invalid("metadata.annotations", key, label_key_faults(&key.to_lowercase())));
+        problems.extend(invalid("metadata.annotations", key, label_key_errors(&key.to_lowercase())));
     }
     if size > ANNOTATIONS_MAX {
         let detail = format!("may not be more than {ANNOTATIONS_MAX} bytes");
@@ -165,7 +165,7 @@ fn owners(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
 fn finalizers(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
     for (index, finalizer) in list(metadata, "finalizers", problems).iter().enumerate() {
         match finalizer.as_str() {
-            Some(text) => problems.extend(invalid("metadata.finalizers", text, label_key_faults(text))),
+            Some(text) => problems.extend(invalid("metadata.finalizers", text, label_key_errors(text))),
             None => {
                 let field = format!("metadata.finalizers[{index}]");
                 problems.push(FieldError::with_value(
@@ -180,10 +180,10 @@ fn finalizers(metadata: &Map<String, Value>, problems: &mut Vec<FieldError>) {
 }
 
 /// Errors about a value that breaks rules.
-fn invalid(field: &str, value: &str, faults: Vec<String>) -> Vec<FieldError> {
-    faults
+fn invalid(field: &str, value: &str, errors: Vec<String>) -> Vec<FieldError> {
+    errors
         .into_iter()
-        .map(|fault| FieldError::with_value(FieldErrorType::Invalid, field, &Value::from(value), fault))
+        .map(|error| FieldError::with_value(FieldErrorType::Invalid, field, &Value::from(value), error))
         .collect()
 }
 

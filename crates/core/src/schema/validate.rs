@@ -15,7 +15,7 @@ use super::format;
 use super::node::{Additional, SchemaNode};
 use crate::json;
 use crate::model::{float, quote};
-use crate::selector::syntax::dns_1035_label_faults;
+use crate::selector::syntax::dns_1035_label_errors;
 use crate::selector::{FieldError, FieldErrorType};
 
 /// Validates an object, and returns all errors.
@@ -617,11 +617,11 @@ fn type_field(value: Option<&Value>, name: &str, field: String) -> Option<FieldE
     let detail = match value {
         Value::String(text) if text.is_empty() => "must not be empty".to_owned(),
         Value::String(text) if name == "kind" => {
-            let faults = dns_1035_label_faults(&text.to_lowercase());
-            if faults.is_empty() {
+            let errors = dns_1035_label_errors(&text.to_lowercase());
+            if errors.is_empty() {
                 return None;
             }
-            format!("may have mixed case, but should otherwise match: {}", faults.join(","))
+            format!("may have mixed case, but should otherwise match: {}", errors.join(","))
         }
         Value::String(text) if text.matches('/').count() > 1 => {
             format!("unexpected GroupVersion string: {text}")

@@ -59,8 +59,8 @@ impl FieldSelector {
                 requirements.push(FieldRequirement { label: label.to_owned(), operator: operator(value) });
             }
         }
-        // `a==b` and `a=b` print alike. Sorting once more, by what is printed, changes only the order among terms of
-        // one label, and makes printing and reading back the identity.
+        // `a==b` and `a=b` print alike. Sorting once more, by the printed form, changes only the order among terms of
+        // one label. Printing and reading back is then the identity.
         if requirements.len() > 1 {
             requirements.sort_by_cached_key(FieldRequirement::to_string);
         }

@@ -9,11 +9,11 @@ use std::fmt;
 
 use super::error::{SelectorError, too_many};
 use super::operator::Operator;
-use super::syntax::{label_key_faults, label_value_faults};
+use super::syntax::{label_key_errors, label_value_errors};
 use crate::model::quote;
 
 /// Most errors about one set of values in a message. The text of an error is hundreds of times as long as its value.
-const MOST_FAULTS: usize = 10;
+const MOST_ERRORS: usize = 10;
 
 /// One requirement.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -216,9 +216,9 @@ impl<'text> Parser<'text> {
         if !key.is_word() {
             return Err(found(key, ", expected: identifier"));
         }
-        let faults = label_key_faults(key.text);
-        if !faults.is_empty() {
-            let message = format!("<nil>: Invalid value: {}: {}", quote(key.text), faults.join("; "));
+        let errors = label_key_errors(key.text);
+        if !errors.is_empty() {
+            let message = format!("<nil>: Invalid value: {}: {}", quote(key.text), errors.join("; "));
             return Err(SelectorError { message, offset: key.offset });
         }
         let operator = if negated {
@@ -305,12 +305,12 @@ impl<'text> Parser<'text> {
     fn bound(&mut self, key: &str) -> Result<i64, SelectorError> {
         let token = self.value()?;
         let number = token.text.parse::<i64>();
-        let fault = number.is_err().then(|| {
+        let error = number.is_err().then(|| {
             let value = quote(token.text);
             format!("values[0]: Invalid value: {value}: for 'Gt', 'Lt' operators, the value must be an integer")
         });
-        checked(key, &[token.text.to_owned()], fault.as_slice(), token.offset)?;
-        number.map_err(|_| SelectorError { message: fault.unwrap_or_default(), offset: token.offset })
+        checked(key, &[token.text.to_owned()], error.as_slice(), token.offset)?;
+        number.map_err(|_| SelectorError { message: error.unwrap_or_default(), offset: token.offset })
     }
 }
 
@@ -324,25 +324,25 @@ fn found(token: Token<'_>, rest: &str) -> SelectorError {
 }
 
 /// Checks the syntax of values; `earlier` are errors found before. Several errors are written as upstream's aggregate:
-/// `[a, b]`. Errors beyond [`MOST_FAULTS`] are left out.
+/// `[a, b]`. Errors beyond [`MOST_ERRORS`] are left out.
 fn checked(key: &str, values: &[String], earlier: &[String], offset: usize) -> Result<(), SelectorError> {
-    let mut faults = earlier.to_vec();
+    let mut errors = earlier.to_vec();
     let faulty = values.iter().enumerate().filter_map(|(index, value)| {
-        let faults = label_value_faults(value);
-        (!faults.is_empty()).then_some((index, value, faults))
+        let errors = label_value_errors(value);
+        (!errors.is_empty()).then_some((index, value, errors))
     });
-    for (index, value, value_faults) in faulty {
-        if faults.len() == MOST_FAULTS {
-            faults.push("further values are invalid".to_owned());
+    for (index, value, value_errors) in faulty {
+        if errors.len() == MOST_ERRORS {
+            errors.push("further values are invalid".to_owned());
             break;
         }
         let quoted = quote(value);
-        faults.push(format!("values[{index}][{key}]: Invalid value: {quoted}: {}", value_faults.join("; ")));
+        errors.push(format!("values[{index}][{key}]: Invalid value: {quoted}: {}", value_errors.join("; ")));
     }
-    let message = match &faults[..] {
+    let message = match &errors[..] {
         [] => return Ok(()),
-        [fault] => fault.clone(),
-        faults => format!("[{}]", faults.join(", ")),
+        [error] => error.clone(),
+        errors => format!("[{}]", errors.join(", ")),
     };
     Err(SelectorError { message, offset })
 }

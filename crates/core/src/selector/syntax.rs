@@ -19,86 +19,86 @@ const DNS_SUBDOMAIN_PATTERN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([
 const DNS_1035_LABEL_PATTERN: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 
 /// The errors of a label key (also of an annotation key): `[PREFIX/]NAME`.
-pub fn label_key_faults(key: &str) -> Vec<String> {
+pub fn label_key_errors(key: &str) -> Vec<String> {
     let rule = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
                 character";
     // Nearly all keys are valid, and a selector may have very many.
-    let pattern_fault = || pattern_fault(rule, LABEL_KEY_PATTERN, &["MyName", "my.name", "123-abc"]);
-    let mut faults = Vec::new();
+    let pattern_error = || pattern_error(rule, LABEL_KEY_PATTERN, &["MyName", "my.name", "123-abc"]);
+    let mut errors = Vec::new();
     let mut parts = key.split('/');
     let name = match (parts.next(), parts.next(), parts.next()) {
         (Some(name), None, _) => name,
         (Some(prefix), Some(name), None) => {
             if prefix.is_empty() {
-                faults.push("prefix part must be non-empty".to_owned());
+                errors.push("prefix part must be non-empty".to_owned());
             } else {
-                faults.extend(dns_subdomain_faults(prefix).iter().map(|fault| format!("prefix part {fault}")));
+                errors.extend(dns_subdomain_errors(prefix).iter().map(|error| format!("prefix part {error}")));
             }
             name
         }
         _ => {
             return vec![format!(
                 "a valid label key {} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
-                pattern_fault()
+                pattern_error()
             )];
         }
     };
     if name.is_empty() {
-        faults.push("name part must be non-empty".to_owned());
+        errors.push("name part must be non-empty".to_owned());
     } else if name.len() > LABEL_MAX {
-        faults.push(format!("name part {}", length_fault(LABEL_MAX)));
+        errors.push(format!("name part {}", length_error(LABEL_MAX)));
     }
     if !is_label_text(name) {
-        faults.push(format!("name part {}", pattern_fault()));
+        errors.push(format!("name part {}", pattern_error()));
     }
-    faults
+    errors
 }
 
 /// The errors of a label value.
-pub fn label_value_faults(value: &str) -> Vec<String> {
-    let mut faults = Vec::new();
+pub fn label_value_errors(value: &str) -> Vec<String> {
+    let mut errors = Vec::new();
     if value.len() > LABEL_MAX {
-        faults.push(length_fault(LABEL_MAX));
+        errors.push(length_error(LABEL_MAX));
     }
     if !value.is_empty() && !is_label_text(value) {
-        faults.push(pattern_fault(
+        errors.push(pattern_error(
             "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must \
              start and end with an alphanumeric character",
             LABEL_VALUE_PATTERN,
             &["MyValue", "my_value", "12345"],
         ));
     }
-    faults
+    errors
 }
 
 /// The errors of a DNS subdomain: the name rule of most kinds.
-pub fn dns_subdomain_faults(text: &str) -> Vec<String> {
-    let mut faults = Vec::new();
+pub fn dns_subdomain_errors(text: &str) -> Vec<String> {
+    let mut errors = Vec::new();
     if text.len() > DNS_SUBDOMAIN_MAX {
-        faults.push(length_fault(DNS_SUBDOMAIN_MAX));
+        errors.push(length_error(DNS_SUBDOMAIN_MAX));
     }
     if !is_dns_subdomain(text) {
-        faults.push(pattern_fault(
+        errors.push(pattern_error(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must \
              start and end with an alphanumeric character",
             DNS_SUBDOMAIN_PATTERN,
             &["example.com"],
         ));
     }
-    faults
+    errors
 }
 
 /// The errors of a DNS label: the rule of namespace names.
-pub fn dns_label_faults(text: &str) -> Vec<String> {
-    let mut faults = Vec::new();
+pub fn dns_label_errors(text: &str) -> Vec<String> {
+    let mut errors = Vec::new();
     if text.len() > DNS_LABEL_MAX {
-        faults.push(length_fault(DNS_LABEL_MAX));
+        errors.push(length_error(DNS_LABEL_MAX));
     }
     if !is_dns_label(text) {
-        faults.push(if is_dns_subdomain(text) {
+        errors.push(if is_dns_subdomain(text) {
             "must not contain dots".to_owned()
         } else {
-            pattern_fault(
+            pattern_error(
                 "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start \
                  and end with an alphanumeric character",
                 DNS_LABEL_PATTERN,
@@ -106,28 +106,28 @@ pub fn dns_label_faults(text: &str) -> Vec<String> {
             )
         });
     }
-    faults
+    errors
 }
 
 /// The errors of a DNS label of RFC 1035, which must start with a letter: the rule of Service names.
-pub fn dns_1035_label_faults(text: &str) -> Vec<String> {
-    let mut faults = Vec::new();
+pub fn dns_1035_label_errors(text: &str) -> Vec<String> {
+    let mut errors = Vec::new();
     if text.len() > DNS_LABEL_MAX {
-        faults.push(length_fault(DNS_LABEL_MAX));
+        errors.push(length_error(DNS_LABEL_MAX));
     }
     if !is_dns_label(text) || !text.starts_with(|first: char| first.is_ascii_lowercase()) {
-        faults.push(pattern_fault(
+        errors.push(pattern_error(
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
              character, and end with an alphanumeric character",
             DNS_1035_LABEL_PATTERN,
             &["my-name", "abc-123"],
         ));
     }
-    faults
+    errors
 }
 
 /// The errors of a name that only has to fit into one segment of a URL: the rule of RBAC names.
-pub fn path_segment_faults(text: &str) -> Vec<String> {
+pub fn path_segment_errors(text: &str) -> Vec<String> {
     if matches!(text, "." | "..") {
         return vec![format!("may not be '{text}'")];
     }
@@ -135,12 +135,12 @@ pub fn path_segment_faults(text: &str) -> Vec<String> {
 }
 
 /// The message for a text that is too long.
-fn length_fault(limit: usize) -> String {
+fn length_error(limit: usize) -> String {
     format!("must be no more than {limit} bytes")
 }
 
 /// The message for a text that does not match a pattern. The doubled space after a comma is upstream's.
-fn pattern_fault(rule: &str, pattern: &str, examples: &[&str]) -> String {
+fn pattern_error(rule: &str, pattern: &str, examples: &[&str]) -> String {
     let examples: Vec<String> = examples.iter().map(|example| format!("'{example}', ")).collect();
     format!("{rule} (e.g. {}regex used for validation is '{pattern}')", examples.join(" or "))
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::label::{LabelRequirement, LabelSelector};
 use super::operator::{Dialect, OperandError, Operator, OperatorName};
 use super::problem::{FieldError, FieldErrorType};
-use super::syntax::{label_key_faults, label_value_faults};
+use super::syntax::{label_key_errors, label_value_errors};
 
 /// The meaning of a label selector in an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -62,22 +62,22 @@ pub fn label_selector(value: &Value, path: &str, most: usize) -> Result<LabelSel
             break;
         }
         let operator = expression.operator(Dialect::Requirement, &mut problems);
-        for fault in label_key_faults(&expression.key) {
+        for error in label_key_errors(&expression.key) {
             let value = Value::from(&*expression.key);
             problems.push(FieldError::with_value(
                 FieldErrorType::Invalid,
                 format!("{}.key", expression.path),
                 &value,
-                fault,
+                error,
             ));
         }
         for (index, value) in expression.values.iter().enumerate() {
             if problems.len() >= most {
                 break;
             }
-            for fault in label_value_faults(value) {
+            for error in label_value_errors(value) {
                 let field = format!("{}.values[{index}]", expression.path);
-                problems.push(FieldError::with_value(FieldErrorType::Invalid, field, &Value::from(&**value), fault));
+                problems.push(FieldError::with_value(FieldErrorType::Invalid, field, &Value::from(&**value), error));
             }
         }
         if let (Some(operator), true) = (operator, found == problems.len()) {
@@ -194,11 +194,11 @@ fn equalities(value: &Value, path: &str, most: usize, problems: &mut Vec<FieldEr
             break;
         }
         let Some(value) = text(value, &format!("{path}[{key}]"), problems) else { continue };
-        for (shown, faults) in [(key, label_key_faults(key)), (&value, label_value_faults(&value))] {
+        for (shown, errors) in [(key, label_key_errors(key)), (&value, label_value_errors(&value))] {
             problems.extend(
-                faults
+                errors
                     .iter()
-                    .map(|fault| FieldError::with_value(FieldErrorType::Invalid, path, &Value::from(&**shown), fault)),
+                    .map(|error| FieldError::with_value(FieldErrorType::Invalid, path, &Value::from(&**shown), error)),
             );
         }
         if found == problems.len() {

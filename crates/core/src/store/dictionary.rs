@@ -1,7 +1,7 @@
 //! Compression: each object by itself, with a dictionary trained on the objects of its resource.
 //!
 //! Objects of one resource share keys, managedFields and words, and repeat little within themselves. A zstd dictionary
-//! contains what they share, so that one object can be read without any other. Compressing groups of objects was not
+//! contains the shared parts, so that one object can be read without any other. Compressing groups of objects was not
 //! chosen, because every read of one object would decompress a group. Small stores are not compressed. This file
 //! compresses bytes; `object` decides which form an object has.
 
@@ -38,7 +38,7 @@ thread_local! {
 /// A decompressor for frames without the magic number.
 fn decompression() -> DCtx<'static> {
     let mut context = DCtx::create();
-    context.set_parameter(DParameter::Format(FrameFormat::Magicless)).expect("zstd must know its own frame formats");
+    context.set_parameter(DParameter::Format(FrameFormat::Magicless)).expect("zstd must accept its own frame formats");
     context
 }
 

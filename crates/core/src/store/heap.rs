@@ -1,7 +1,7 @@
 //! Heap memory of values: sizes as the allocator gives them, and the nodes of persistent maps.
 //!
 //! The memory limit and the metrics use these, so that many small parts are not counted too low. The sizes are computed
-//! without the allocator. A test compares them with what it really allocates.
+//! without the allocator. A test compares them with its real allocations.
 
 use std::sync::Arc;
 

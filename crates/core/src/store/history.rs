@@ -99,8 +99,8 @@ impl History {
 
     /// A relist brought the store from `start` to `end`.
     ///
-    /// A client cannot resume from a version in between. What it has seen there on another server is unknown here, so
-    /// neither removals nor changes of its selection could be reported.
+    /// A client cannot resume from a version in between. The state that it received there from another server is
+    /// unknown here, so neither removals nor changes of its selection could be reported.
     pub(super) fn bridge(&mut self, start: Version, end: Version) {
         if end.number() > start.number() + 1 {
             self.gaps.push_back((start, end));

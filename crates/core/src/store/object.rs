@@ -18,7 +18,7 @@ use crate::model::{FieldIndex, Key, Record, Version};
 /// One object of a store. It is immutable: a change creates a new one. Cloning shares it.
 ///
 /// After the head come the key, the label values in the order of the layout, the field values with their numbers, and
-/// the object's own bytes. Each text has its length in front. With keys of its own the object has a [`Table`] after the
+/// the object's bytes. Each text has its length in front. With keys of its own the object has a [`Table`] after the
 /// key, and the key of each label before its value.
 #[derive(Clone)]
 pub struct Object(ThinArc<Head, u8>);
@@ -503,7 +503,7 @@ impl<'o> Table<'o> {
         Table { labels, places, entries: texts.get(4 * (2 + count)..).unwrap_or_default() }
     }
 
-    /// The text at an entry and what follows it.
+    /// The bytes from the text of an entry on.
     fn entry(&self, index: usize) -> &'o [u8] {
         self.places.get(index).map_or(&[], |place| &self.entries[u32::from_le_bytes(*place) as usize..])
     }

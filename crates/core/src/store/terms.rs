@@ -1,6 +1,6 @@
 //! The values of one attribute in order, each with its slots: Lucene's term dictionary.
 //!
-//! Terms are stored in blocks of up to [`MOST`] with joined texts, so a value of a single object takes its text and a
+//! Terms are stored in blocks of up to [`MOST`] with joined texts. So a value of a single object takes its text and a
 //! few bytes. Blocks are shared with snapshots: a change copies one block. The order serves sets and existence, and
 //! would serve ranges and prefixes.
 

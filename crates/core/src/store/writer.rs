@@ -75,7 +75,7 @@ impl Store {
         self
     }
 
-    /// Sets a bound on what readers of past states retain, which several stores share.
+    /// Sets a bound on the memory that readers of past states retain. Several stores share it.
     #[must_use]
     pub fn pinned_by(mut self, all: &Arc<Pinned>) -> Store {
         self.current.pins = Pins::new(all.clone());
@@ -210,7 +210,7 @@ impl Store {
         }
     }
 
-    /// Counts what a change releases, unless a reader of an earlier state references it.
+    /// Counts the bytes that a change releases, unless a reader of an earlier state references them.
     fn retire(&mut self, before: Option<&Object>, after: Option<&Object>) {
         let terms = |object: Option<&Object>| object.map_or(0, |object| object.label_count() + object.fields().count());
         let changed = match (before, after) {

@@ -1,5 +1,5 @@
-//! The style of `kubectl -o yaml`: scalars, keys and values on one line, in a form that every reader of YAML 1.1 and
-//! 1.2 reads as the same JSON.
+//! The style of `kubectl -o yaml`: scalars, keys and values on one line. Every reader of YAML 1.1 and 1.2 reads this
+//! form as the same JSON.
 
 use super::line::break_line;
 use crate::json::{unescape, write_string};

@@ -31,7 +31,7 @@ fn mapping(object: &Map<String, Value>, indent: usize, out: &mut String) {
         }
         out.push_str(&one_line(key));
         out.push(':');
-        // Below a list item the column is no multiple of four; what hangs below aligns to the next one.
+        // Below a list item the column is no multiple of four; deeper values align to the next one.
         let below = INDENT * ((indent + INDENT) / INDENT);
         match value {
             Value::Object(_) | Value::Array(_) if below > MOST_INDENTATION => flow(value, " ", out),

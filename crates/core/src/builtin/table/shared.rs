@@ -1,4 +1,4 @@
-//! What rows have in common.
+//! Macros that the rows share.
 
 pub(super) const ALL: &[&str] = &["all"];
 pub(super) const API_EXTENSIONS: &[&str] = &["api-extensions"];

@@ -6,7 +6,8 @@ use std::cmp::Ordering;
 use super::template::{ComparisonOperator, Literal};
 use crate::json::unescape;
 
-/// What can be compared. Integers are not compared with fractions, nor texts with numbers; objects, lists and null with nothing.
+/// A value that can be compared. Integers are not compared with fractions, nor texts with numbers. Objects, lists and
+/// null cannot be compared.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scalar<'a> {
     /// A boolean.

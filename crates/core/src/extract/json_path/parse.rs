@@ -36,7 +36,7 @@ fn actions(text: &str, levels: usize) -> Result<Vec<Steps>, InvalidTemplate> {
     Ok(actions)
 }
 
-/// The first action of a text in braces. What follows it must only be valid.
+/// The first action of a text in braces. The rest of the text must be valid, but is not used.
 fn first_action(text: &str, levels: usize) -> Result<Steps, InvalidTemplate> {
     Ok(actions(text, levels)?.into_iter().next().unwrap_or_default())
 }
@@ -145,7 +145,7 @@ fn quote<'t>(text: &'t str, mark: char, list: &mut Steps) -> Result<&'t str, Inv
     Err(InvalidTemplate::Quote)
 }
 
-/// Parses what is in brackets, from behind the opening one on.
+/// Parses the content of brackets, from after the opening one on.
 fn bracket<'t>(text: &'t str, list: &mut Steps, levels: usize) -> Result<&'t str, InvalidTemplate> {
     let (inside, rest) = text.split_once(']').ok_or(InvalidTemplate::Bracket)?;
     if inside.contains('\n') {

@@ -40,7 +40,7 @@ const MOST_VISITS: usize = 1 << 23;
 /// How many values one step may find in any object; in a larger one as many as it has bytes.
 const LEAST_HELD: usize = 1 << 14;
 
-enum Fault {
+enum SearchError {
     /// The template does not fit the value. The values that come with the error are the result for a filter that only
     /// tests whether there are any.
     Unfit,
@@ -78,16 +78,16 @@ impl<'t, 'b> Search<'t, 'b> {
     }
 
     /// Counts visited values, and fails when there were too many.
-    fn visit(&mut self, count: usize) -> Result<(), Fault> {
-        self.left = self.left.checked_sub(count).ok_or(Fault::Final)?;
+    fn visit(&mut self, count: usize) -> Result<(), SearchError> {
+        self.left = self.left.checked_sub(count).ok_or(SearchError::Final)?;
         Ok(())
     }
 
     /// Adds a found value, and fails when there are too many.
-    fn hold<'p>(&mut self, found: &mut Vec<FoundValue<'p>>, one: FoundValue<'p>) -> Result<(), Fault> {
+    fn hold<'p>(&mut self, found: &mut Vec<FoundValue<'p>>, one: FoundValue<'p>) -> Result<(), SearchError> {
         self.visit(1)?;
         if found.len() >= self.most_held {
-            return Err(Fault::Final);
+            return Err(SearchError::Final);
         }
         found.push(one);
         Ok(())
@@ -100,7 +100,7 @@ impl<'t, 'b> Search<'t, 'b> {
 
     /// Replaces the input values of a list of steps by its results; on an error, by the values that client-go returns
     /// with it.
-    fn follow<'p>(&mut self, list: &'p Steps, found: &mut Vec<FoundValue<'p>>) -> Result<(), Fault> {
+    fn follow<'p>(&mut self, list: &'p Steps, found: &mut Vec<FoundValue<'p>>) -> Result<(), SearchError> {
         for node in list {
             self.visit(1 + found.len())?;
             match node {
@@ -136,19 +136,19 @@ impl<'t, 'b> Search<'t, 'b> {
                     }
                     *found = all;
                 }
-                PathNode::Range => return Err(Fault::Final),
+                PathNode::Range => return Err(SearchError::Final),
                 PathNode::Word(Word::End) => {
                     found.clear();
-                    return Err(Fault::Unfit);
+                    return Err(SearchError::Unfit);
                 }
-                PathNode::Word(Word::Unknown) => return Err(Fault::Unfit),
+                PathNode::Word(Word::Unknown) => return Err(SearchError::Unfit),
             }
         }
         Ok(())
     }
 
     /// The member of an object.
-    fn member<'p>(&mut self, value: FoundValue<'p>, name: &str) -> Result<Option<FoundValue<'p>>, Fault> {
+    fn member<'p>(&mut self, value: FoundValue<'p>, name: &str) -> Result<Option<FoundValue<'p>>, SearchError> {
         let FoundValue::Node(id) = value else { return Ok(None) };
         if self.tree.kind(id) != NodeKind::Map {
             return Ok(None);
@@ -165,7 +165,7 @@ impl<'t, 'b> Search<'t, 'b> {
     }
 
     /// Selects all members, elements, or bytes of texts.
-    fn all<'p>(&mut self, values: &[FoundValue<'p>]) -> Result<Vec<FoundValue<'p>>, Fault> {
+    fn all<'p>(&mut self, values: &[FoundValue<'p>]) -> Result<Vec<FoundValue<'p>>, SearchError> {
         let mut found = Vec::new();
         for &value in values {
             match value {
@@ -191,7 +191,7 @@ impl<'t, 'b> Search<'t, 'b> {
     }
 
     /// All descendants that are not empty: containers before their content, and strings.
-    fn descendants<'p>(&mut self, values: &[FoundValue<'p>]) -> Result<Vec<FoundValue<'p>>, Fault> {
+    fn descendants<'p>(&mut self, values: &[FoundValue<'p>]) -> Result<Vec<FoundValue<'p>>, SearchError> {
         let mut found = Vec::new();
         // The next sibling on each level; objects are too deep for recursion.
         let mut open: Vec<Option<NodeId>> = Vec::new();
@@ -229,14 +229,14 @@ impl<'t, 'b> Search<'t, 'b> {
     }
 
     /// The elements of lists that a slice selects.
-    fn slices<'p>(&mut self, slice: &Slice, values: &[FoundValue<'p>]) -> Result<Vec<FoundValue<'p>>, Fault> {
+    fn slices<'p>(&mut self, slice: &Slice, values: &[FoundValue<'p>]) -> Result<Vec<FoundValue<'p>>, SearchError> {
         let mut found = Vec::new();
         for &value in values {
-            let FoundValue::Node(id) = value else { return Err(Fault::Unfit) };
+            let FoundValue::Node(id) = value else { return Err(SearchError::Unfit) };
             match self.tree.kind(id) {
                 NodeKind::List => {}
                 NodeKind::Scalar if self.tree.bytes(id) == b"null" => continue,
-                NodeKind::Scalar | NodeKind::Map => return Err(Fault::Unfit),
+                NodeKind::Scalar | NodeKind::Map => return Err(SearchError::Unfit),
             }
             let length = self.tree.children(id).count();
             self.visit(length)?;
@@ -248,7 +248,7 @@ impl<'t, 'b> Search<'t, 'b> {
                 None => 1,
                 // A longer step than a list can be is as good as any.
                 Some(step) if step > 0 => usize::try_from(step).unwrap_or(usize::MAX),
-                Some(_) => return Err(Fault::Unfit),
+                Some(_) => return Err(SearchError::Unfit),
             };
             self.make_room(&mut found, (end - first).div_ceil(step));
             for element in self.tree.children(id).take(end).skip(first).step_by(step) {
@@ -259,23 +259,23 @@ impl<'t, 'b> Search<'t, 'b> {
     }
 
     /// Replaces the values by the elements that pass the filter.
-    fn filter<'p>(&mut self, filter: &'p Filter, values: &mut Vec<FoundValue<'p>>) -> Result<(), Fault> {
+    fn filter<'p>(&mut self, filter: &'p Filter, values: &mut Vec<FoundValue<'p>>) -> Result<(), SearchError> {
         let mut found = Vec::new();
         for &value in &*values {
-            let FoundValue::Node(id) = value else { return Err(Fault::Unfit) };
+            let FoundValue::Node(id) = value else { return Err(SearchError::Unfit) };
             if self.tree.kind(id) != NodeKind::List {
-                return Err(Fault::Unfit);
+                return Err(SearchError::Unfit);
             }
             let mut element = self.tree.first(id);
             while let Some(id) = element {
                 match self.passes(filter, id) {
                     Ok(true) => self.hold(&mut found, FoundValue::Node(id))?,
                     Ok(false) => {}
-                    Err(Fault::Incomparable) => {
+                    Err(SearchError::Incomparable) => {
                         *values = found;
-                        return Err(Fault::Unfit);
+                        return Err(SearchError::Unfit);
                     }
-                    Err(fault) => return Err(fault),
+                    Err(error) => return Err(error),
                 }
                 element = self.tree.next(id);
             }
@@ -285,13 +285,13 @@ impl<'t, 'b> Search<'t, 'b> {
     }
 
     /// Whether an element passes the filter.
-    fn passes(&mut self, filter: &Filter, element: NodeId) -> Result<bool, Fault> {
+    fn passes(&mut self, filter: &Filter, element: NodeId) -> Result<bool, SearchError> {
         let mut left = vec![FoundValue::Node(element)];
         let followed = self.follow(&filter.left, &mut left);
         let (operator, right) = match &filter.test {
             Test::Exists => {
                 return match followed {
-                    Err(Fault::Final) => Err(Fault::Final),
+                    Err(SearchError::Final) => Err(SearchError::Final),
                     _ => Ok(!left.is_empty()),
                 };
             }
@@ -302,20 +302,20 @@ impl<'t, 'b> Search<'t, 'b> {
         let left = match left[..] {
             [] => return Ok(false),
             [left] => left,
-            _ => return Err(Fault::Unfit),
+            _ => return Err(SearchError::Unfit),
         };
         let mut found = vec![FoundValue::Node(element)];
         self.follow(right, &mut found)?;
         let right = match found[..] {
             [] => return Ok(false),
             [right] => right,
-            _ => return Err(Fault::Unfit),
+            _ => return Err(SearchError::Unfit),
         };
         let sides = scalar(self.tree, left).zip(scalar(self.tree, right));
         operator
             .zip(sides)
             .and_then(|(operator, (left, right))| compares(operator, &left, &right))
-            .ok_or(Fault::Incomparable)
+            .ok_or(SearchError::Incomparable)
     }
 }
 
@@ -329,8 +329,8 @@ fn scalar<'v>(tree: &Tree<'v>, value: FoundValue<'v>) -> Option<Scalar<'v>> {
 }
 
 /// The first element of a slice and the one after its last; `None` when it selects no element.
-fn bounds(slice: &Slice, length: usize) -> Result<Option<(usize, usize)>, Fault> {
-    let length = i64::try_from(length).map_err(|_| Fault::Final)?;
+fn bounds(slice: &Slice, length: usize) -> Result<Option<(usize, usize)>, SearchError> {
+    let length = i64::try_from(length).map_err(|_| SearchError::Final)?;
     let mut first = slice.first.unwrap_or(0);
     let mut end = match slice.end {
         SliceEnd::Open => length,
@@ -349,5 +349,5 @@ fn bounds(slice: &Slice, length: usize) -> Result<Option<(usize, usize)>, Fault>
     }
     let is_within = (0..length).contains(&first) && (0..=length).contains(&end) && first < end;
     let bounds = is_within.then(|| usize::try_from(first).ok().zip(usize::try_from(end).ok())).flatten();
-    bounds.map(Some).ok_or(Fault::Unfit)
+    bounds.map(Some).ok_or(SearchError::Unfit)
 }

@@ -15,7 +15,7 @@ pub(super) fn unquote(text: &str, mark: char) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Reads what follows a backslash, as Go does.
+/// Reads the characters after a backslash, as Go does.
 fn escaped(letters: &mut std::str::Chars<'_>, mark: char, bytes: &mut Vec<u8>) -> Option<()> {
     let letter = letters.next()?;
     bytes.push(match letter {

@@ -42,7 +42,7 @@ pub(super) static FIELDS: LazyLock<Prune> = LazyLock::new(|| {
     fields
 });
 
-/// Which copies a value can hold. `Prune` is what is pruned of the object at the same place.
+/// Which copies a value can hold. `Prune` has the pruned parts of the object at the same place.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum DataCopy<'p> {
     /// No copy.
@@ -81,9 +81,9 @@ impl<'p> DataCopy<'p> {
     }
 }
 
-/// The kind of copy that a member of a set of fields is; `None`: the member is pruned, because it is a copy of pruned
-/// data or may be one. Names of members are `.` for the value itself, `f:` with a member's name, `k:` with the keys of
-/// an element as JSON, `v:` with an element as JSON, or `i:` with a position.
+/// The kind of copy that a member of a set of fields is. `None`: the member is pruned, because it is a copy of pruned
+/// data or may be one. The name of a member is `.` for the value itself, or has a prefix. `f:` precedes a member's
+/// name, `k:` the keys of an element as JSON, `v:` an element as JSON, and `i:` a position.
 fn of_field<'p>(prune: &'p Prune, name: &str) -> Option<DataCopy<'p>> {
     let inside = Some(DataCopy::Fields(prune));
     if name == "." {

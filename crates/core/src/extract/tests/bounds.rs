@@ -1,4 +1,5 @@
-//! What authors of definitions and of FieldCaches may make long: paths, enums, schemas. Counted in bytes and allocations.
+//! Parts that authors of definitions and of FieldCaches can make long: paths, enums, schemas. Costs are counted in
+//! bytes and allocations.
 
 use allocation_counter::measure;
 use serde_json::{Value, json};

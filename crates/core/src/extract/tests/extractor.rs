@@ -1,4 +1,4 @@
-//! Plans: what objects yield, labels, and the form of built-in objects.
+//! Extractors: the records of objects, labels, and the form of built-in objects.
 
 use bytes::Bytes;
 use serde_json::json;

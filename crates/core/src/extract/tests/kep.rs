@@ -3,7 +3,8 @@
 use crate::extract::FieldRef;
 use crate::extract::builtin::LabelSource;
 
-/// Where KEP-4358's own table of built-in fields differs from what API servers do, and why ours follows them.
+/// The differences between KEP-4358's own table of built-in fields and API servers, and why our table follows the API
+/// servers.
 struct KepDifference {
     /// Kind, or kinds.
     kind: &'static str,
@@ -33,7 +34,7 @@ const KEP_DIFFERENCES: &[KepDifference] = &[
         kind: "Pod",
         kep: "phase",
         here: "status.phase",
-        reason: "The conversion function knows only status.phase.",
+        reason: "The conversion function accepts only status.phase.",
     },
     KepDifference {
         kind: "Pod",

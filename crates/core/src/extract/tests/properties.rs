@@ -76,7 +76,7 @@ fn merged(paths: &[Vec<PathStep>]) -> (Trie, Vec<usize>) {
     (merging.merge(usize::MAX).unwrap(), slots)
 }
 
-/// What the scanner finds at the paths, in their order; the values of each sorted.
+/// The values that the scanner finds at the paths, in their order; the values of each path are sorted.
 fn scanned(bytes: &[u8], paths: &[Vec<PathStep>]) -> Vec<Vec<String>> {
     let (trie, slots) = merged(paths);
     let found = locate(&trie, bytes).unwrap_or_else(|error| panic!("{error:?}: {}", String::from_utf8_lossy(bytes)));
@@ -95,7 +95,7 @@ fn scanned(bytes: &[u8], paths: &[Vec<PathStep>]) -> Vec<Vec<String>> {
 
 #[test]
 fn repeated_keys_replace_what_was_found_before() {
-    // Looking through all of what was found, at each key, would take the square of this. Each is found by up to two paths.
+    // Searching all found values at each key would take quadratic time. Each value is found by up to two paths.
     let many = MOST_VALUES / 7;
     let document =
         format!("{{{}\"a\":[{}2]{}}}", "\"a\":[1],".repeat(many), "3,".repeat(many), ",\"b\":[1]".repeat(many));

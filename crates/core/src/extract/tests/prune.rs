@@ -1,4 +1,4 @@
-//! What is left of objects, against the same done to parsed values; and which fields are left.
+//! Pruned objects, compared with pruned parsed values; and the remaining fields.
 
 use proptest::prelude::{Just, Strategy, prop_oneof};
 use proptest::{collection, prop_assert, prop_assert_eq, proptest, sample};
@@ -85,7 +85,7 @@ proptest! {
     }
 }
 
-/// Removes member `a` of each object that only lists surround: what `.spec.a` prunes of a nested value.
+/// Removes member `a` of each object that only lists surround, as `.spec.a` does with a nested value.
 fn expected_of_nested(nested: &Nested) -> String {
     let text = nested.text();
     let lists = match &nested.shape {
@@ -96,7 +96,7 @@ fn expected_of_nested(nested: &Nested) -> String {
     if lists == nested.depth || nested.keys[lists % nested.keys.len()] != "a" {
         return text;
     }
-    // The object that starts here loses its first member; what remains is a sibling.
+    // The object that starts here loses its first member; a sibling remains.
     let behind =
         |level: usize, is_list: bool| match nested.sibling_every > 0 && level.is_multiple_of(nested.sibling_every) {
             true if is_list => ",\"s\"]",

@@ -423,7 +423,7 @@ fn a_definition_is_judged_once_for_each_state() {
     assert_eq!(weak.strong_count(), 0, "the definition is gone");
 }
 
-/// A schema with only what JSONSchemaProps keeps of it: what is equal then is equal.
+/// A schema with only the keywords that JSONSchemaProps has. Schemas are equal if these are.
 fn decoded(schema: &Value) -> Value {
     let Some(keywords) = schema.as_object() else { return schema.clone() };
     let kept = keywords.iter().filter_map(|(keyword, value)| {

@@ -145,7 +145,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let sizes = prop_oneof![1u64..40, Just(60), Just(100), Just(101), Just(1_000)];
     let enter = (0u8..4, sizes).prop_map(|(user, bytes)| Step::Enter { user, bytes });
-    // A flood of one user is what this is about, so one of the users comes more often.
+    // This tests a flood of one user, so one of the users comes more often.
     let flood = (1u64..40).prop_map(|bytes| Step::Enter { user: 0, bytes });
     vec(prop_oneof![3 => enter, 2 => flood, 4 => (0usize..16).prop_map(Step::Leave)], 0..120)
 }
@@ -179,7 +179,7 @@ proptest! {
             let bytes: u64 = in_flight.iter().map(|entry| entry.bytes).sum();
             prop_assert_eq!((turns.places(), turns.bytes()), (in_flight.len() as u64, bytes));
             prop_assert_eq!(turns.waiting(), naive.waiting(None).len());
-            // What is promised, apart from how it is done.
+            // The guarantees, independent of the implementation.
             let users = (0..4).filter(|who| turns.usage_of(&user(*who)).0 > 0).count();
             let beyond = BOUNDS.first_places.min(users as u64);
             prop_assert!(turns.places() <= BOUNDS.places + beyond, "at most one beyond the bound for each user");
@@ -226,20 +226,20 @@ fn a_list_that_is_larger_than_everything_goes_when_nothing_else_does() {
     assert_eq!((turns.release(&user(0), list(1)), turns.places(), turns.bytes()), (Vec::new(), 0, 0));
 }
 
-/// Seats of a round, by rules that examine all state: the user with the least use is next, and among equals the one who
+/// Seats of a round, by rules that examine all state. The user with the least use is next, and among equals the one who
 /// came last.
 #[derive(Default)]
 struct NaiveRounds {
     waiting: Vec<(u8, Ticket, u64)>,
     /// By user, also for users who do not wait.
     used: [u64; 4],
-    /// What turns are expected to cost beyond what they take.
+    /// The expected cost of turns beyond their places.
     beyond: [u64; 4],
     now: u64,
     /// Turns of this round.
     granted: Vec<(u8, Ticket, u64)>,
     first: Option<Ticket>,
-    /// What turns of this round have cost beyond what they took.
+    /// The cost of the turns of this round beyond their places.
     overdrawn: u64,
     /// The request with which a user began to wait.
     joined: [Ticket; 4],
@@ -401,7 +401,7 @@ proptest! {
         let mut ticket = 0;
         for _ in 0..rounds {
             for (number, cost) in costs.iter().enumerate() {
-                // The first user floods, the others have what one round needs.
+                // The first user floods; the others have enough requests for one round.
                 while queue.usage_of(&name(number)).1 < if number == 0 { 500 } else { 10 } {
                     queue.wait(&name(number), ticket * 8 + number as u64, Cost { places: *cost, bytes: 0 });
                     ticket += 1;

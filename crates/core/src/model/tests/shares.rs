@@ -17,7 +17,7 @@ proptest! {
         let shares = Arc::new(Shares::new(MOST, FIRST));
         let mut taken: Vec<(u8, u64, Share<String>)> = Vec::new();
         for (who, amount, action, place) in steps {
-            // What is free for everyone else, or a first amount out of the reserve.
+            // The amount that is free for all other users, or a first amount out of the reserve.
             let may_have = |of_user: u64, more: u64, total: u64| {
                 of_user + more <= MOST.saturating_sub(total) || (of_user + more <= FIRST && total + more <= MOST + MOST / 4)
             };

@@ -1,9 +1,9 @@
 //! The protobuf forms of the documents: gnostic's `openapi.v2.Document` and `openapi.v3.Document`, written from JSON.
 //!
 //! Go's discovery client requests Swagger 2 in this form only. The messages are data ([`v2`], [`v3`]: keyword, field
-//! number, type). This module walks a document along them and writes the wire format: varints and length-delimited
-//! fields, in the order of field numbers as Go writes them. Nothing is decoded here. The protobuf form has less content
-//! than the JSON: in v3, a default that is an object or a list becomes an empty message, as in gnostic.
+//! number, type). This module walks a document along them and writes the wire format. Varints and length-delimited
+//! fields are in the order of field numbers, as Go writes them. Nothing is decoded here. The protobuf form has less
+//! content than the JSON. In v3, a default that is an object or a list becomes an empty message, as in gnostic.
 
 mod encode;
 pub mod message;

@@ -1,4 +1,4 @@
-//! Protobuf: bytes derived by hand, and a reader that knows the wire format only.
+//! Protobuf: bytes derived by hand, and a reader of the plain wire format.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What a View shows of a document: nothing of what it does not have.
+//! The document of a View has nothing of the resources and fields that the View does not have.
 
 use std::sync::Arc;
 

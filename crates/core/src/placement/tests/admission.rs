@@ -1,4 +1,4 @@
-//! What an API server makes of a new Pod.
+//! An API server's changes to a new Pod.
 
 use serde_json::{Value, json};
 

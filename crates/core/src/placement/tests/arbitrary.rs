@@ -15,7 +15,7 @@ use crate::placement::pod::{
     WeightedPodAffinityTerm,
 };
 
-/// What happens to a cluster.
+/// A change of a cluster.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Node(Node),

@@ -1,4 +1,4 @@
-//! The index: objects in any order, changes that are none, points in time, and what is read from JSON.
+//! The index: objects in any order, changes without effect, points in time, and objects read from JSON.
 
 use serde_json::json;
 

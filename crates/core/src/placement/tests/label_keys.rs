@@ -1,4 +1,4 @@
-//! matchLabelKeys and mismatchLabelKeys (KEP-3633): how they are merged, and what is made of them afterwards.
+//! matchLabelKeys and mismatchLabelKeys (KEP-3633): how they are merged, and how derived requirements are reported.
 
 use serde_json::{Value, json};
 

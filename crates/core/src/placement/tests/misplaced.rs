@@ -1,4 +1,4 @@
-//! What already runs: misplaced pods, evictions, uses of label keys.
+//! Running pods: misplaced ones, evictions, uses of label keys.
 
 use serde_json::json;
 

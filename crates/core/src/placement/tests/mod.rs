@@ -81,7 +81,7 @@ fn with_containers(mut spec: Value) -> Value {
     spec
 }
 
-/// A pod that runs: `namespace/name`, its node, labels, and what else its spec has.
+/// A running pod: `namespace/name`, its node, labels, and the rest of its spec.
 fn running(key: &str, node: &str, labels: &[&str], mut spec: Value) -> Pod {
     let (namespace, name) = key.split_once('/').unwrap();
     spec["nodeName"] = json!(node);

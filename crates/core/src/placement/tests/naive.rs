@@ -11,7 +11,7 @@ use crate::placement::options::Options;
 use crate::placement::pod::{
     MetaV1LabelSelector, NodeSelectorTerm, Pod, PodAffinityTerm, Requirement, Toleration, WeightedPodAffinityTerm,
 };
-use crate::selector::syntax::{label_key_faults, label_value_faults};
+use crate::selector::syntax::{label_key_errors, label_value_errors};
 
 type Labels = BTreeMap<String, String>;
 /// A topology key and a value of it.
@@ -25,9 +25,9 @@ pub(super) struct World {
     pub(super) namespaces: BTreeMap<String, Namespace>,
 }
 
-/// What is true of a node.
+/// The result for a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Judgement {
+pub(super) struct NodeResult {
     /// Codes, each once, in the order of the scheduler.
     pub(super) reasons: Vec<&'static str>,
     /// Plugin, raw, normalized.
@@ -37,8 +37,8 @@ pub(super) struct Judgement {
 fn requirement_parses(requirement: &Requirement, on_node: bool) -> bool {
     let Requirement { key, operator, values } = requirement;
     let is_number = |text: &String| text.parse::<i64>().is_ok();
-    label_key_faults(key).is_empty()
-        && values.iter().all(|value| label_value_faults(value).is_empty())
+    label_key_errors(key).is_empty()
+        && values.iter().all(|value| label_value_errors(value).is_empty())
         && match operator.as_str() {
             "In" | "NotIn" => !values.is_empty(),
             "Exists" | "DoesNotExist" => values.is_empty(),
@@ -68,7 +68,7 @@ fn selector_parses(selector: Option<&MetaV1LabelSelector>) -> bool {
             && selector
                 .match_labels
                 .iter()
-                .all(|(key, value)| label_key_faults(key).is_empty() && label_value_faults(value).is_empty())
+                .all(|(key, value)| label_key_errors(key).is_empty() && label_value_errors(value).is_empty())
     })
 }
 
@@ -158,9 +158,9 @@ impl World {
             && selects(term.label_selector.as_ref(), &incoming.metadata.labels)
     }
 
-    /// What is true of each node.
-    pub(super) fn judge(&self, incoming: &Pod, options: &Options) -> BTreeMap<String, Judgement> {
-        let mut judgements: BTreeMap<String, Judgement> = BTreeMap::new();
+    /// The result for each node.
+    pub(super) fn evaluate(&self, incoming: &Pod, options: &Options) -> BTreeMap<String, NodeResult> {
+        let mut results: BTreeMap<String, NodeResult> = BTreeMap::new();
         for (name, node) in &self.nodes {
             let reasons = [
                 (!incoming.spec.scheduling_gates.is_empty()).then_some("SchedulingGated"),
@@ -172,10 +172,10 @@ impl World {
             ];
             let mut reasons: Vec<&'static str> = reasons.into_iter().flatten().collect();
             reasons.extend(self.pod_rules(incoming, node));
-            judgements.insert(name.clone(), Judgement { reasons, scores: Vec::new() });
+            results.insert(name.clone(), NodeResult { reasons, scores: Vec::new() });
         }
-        self.score(incoming, options, &mut judgements);
-        judgements
+        self.score(incoming, options, &mut results);
+        results
     }
 
     fn narrowed(&self, incoming: &Pod, name: &str) -> Option<&'static str> {
@@ -297,9 +297,9 @@ impl World {
         reasons
     }
 
-    fn score(&self, incoming: &Pod, options: &Options, judgements: &mut BTreeMap<String, Judgement>) {
+    fn score(&self, incoming: &Pod, options: &Options, results: &mut BTreeMap<String, NodeResult>) {
         let feasible: Vec<&Node> =
-            self.nodes.values().filter(|node| judgements[&node.metadata.name].reasons.is_empty()).collect();
+            self.nodes.values().filter(|node| results[&node.metadata.name].reasons.is_empty()).collect();
         let added = options.added_affinity.as_ref();
         let own = incoming.spec.preferred_node_affinity().iter();
         let preferences: Vec<_> = own.clone().chain(added.into_iter().flat_map(|added| &added.preferred)).collect();
@@ -317,7 +317,7 @@ impl World {
             let least = raws.iter().copied().min().unwrap_or(0);
             let most = raws.iter().copied().max().unwrap_or(0);
             for (node, raw) in feasible.iter().zip(raws) {
-                let scores = &mut judgements.get_mut(&node.metadata.name).unwrap().scores;
+                let scores = &mut results.get_mut(&node.metadata.name).unwrap().scores;
                 scores.push((plugin, raw, normalize(raw, least, most)));
             }
         };

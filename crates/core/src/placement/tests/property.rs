@@ -7,7 +7,7 @@ use proptest::test_runner::TestCaseError;
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
 use super::arbitrary::{Change, change, incoming_pod, options};
-use super::naive::{Judgement, World};
+use super::naive::{NodeResult, World};
 use super::text;
 use crate::placement::options::Options;
 use crate::placement::pod::Pod;
@@ -64,7 +64,7 @@ fn is_same(left: &Pod, right: &Pod) -> bool {
     by_uid || (!left.name.is_empty() && left.name == right.name && left.namespace == right.namespace)
 }
 
-fn judgement(report: &NodeReport) -> Judgement {
+fn node_result(report: &NodeReport) -> NodeResult {
     let code =
         |text: &str| RejectionReason::ALL.iter().map(|reason| reason.as_str()).find(|code| *code == text).unwrap();
     let mut reasons: Vec<&'static str> = report.rejections.iter().map(|rejection| code(&rejection.reason)).collect();
@@ -75,15 +75,15 @@ fn judgement(report: &NodeReport) -> Judgement {
         _ => "InterPodAffinity",
     };
     let scores = report.scores.iter().map(|score| (plugin(&score.plugin), score.raw, score.normalized)).collect();
-    Judgement { reasons, scores }
+    NodeResult { reasons, scores }
 }
 
 fn check(cluster: &ClusterIndex, world: &World, pod: &Pod, options: &Options) -> Result<(), TestCaseError> {
     let answer = cluster.review(pod, options);
     let reports = answer.nodes(&[]);
-    let found: BTreeMap<String, Judgement> =
-        reports.iter().map(|report| (report.name.to_string(), judgement(report))).collect();
-    let expected = world.judge(pod, options);
+    let found: BTreeMap<String, NodeResult> =
+        reports.iter().map(|report| (report.name.to_string(), node_result(report))).collect();
+    let expected = world.evaluate(pod, options);
     prop_assert_eq!(&found, &expected);
     prop_assert_eq!(answer.total(), world.nodes.len() as u64);
     prop_assert_eq!(answer.feasible(), expected.values().filter(|node| node.reasons.is_empty()).count() as u64);
@@ -147,7 +147,7 @@ proptest! {
         if let Some((cluster, world)) = earlier {
             check(&cluster, &world, &pods[0], &options)?;
         }
-        // Nothing is left of what went.
+        // Nothing remains of removed objects.
         prop_assert_eq!(cluster.counts(), rebuilt(&world).counts());
     }
 }

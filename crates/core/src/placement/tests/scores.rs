@@ -168,7 +168,7 @@ fn only_feasible_nodes_are_scored_and_ordered_by_their_total() {
     let cluster = cluster(&nodes, &[]);
     let answer = cluster.review(&incoming(spec.clone()), &Options::default());
     let order: Vec<String> = answer.nodes(&[]).into_iter().map(|node| node.name.to_string()).collect();
-    // b: 3 * 50 + 2 * 100; c: 3 * 100; a: 0. The closed node would have changed what 100 is.
+    // b: 3 * 50 + 2 * 100; c: 3 * 100; a: 0. The closed node would have changed the value that is normalized to 100.
     assert_eq!(order, ["b", "c", "a", "closed"]);
     assert!(answer.nodes(&["closed".to_owned()])[0].scores.is_empty());
     let taints_only = Options {

@@ -1,4 +1,4 @@
-//! What an API server refuses and warns about, word for word.
+//! The errors and warnings of an API server, word for word.
 
 use serde_json::{Value, json};
 
@@ -279,7 +279,7 @@ fn a_merged_key_must_not_be_in_the_selector_too() {
         labelled(has, required("podAffinity", json!([term(json!({"matchLabels": {"a": "1"}}), json!(["a"]))])));
     assert!(
         template(&deployed, "spec.template", &Options::default()).is_empty(),
-        "a template is judged unmerged: its pods are refused"
+        "a template is validated unmerged: its pods are rejected"
     );
 }
 
@@ -431,7 +431,7 @@ fn taints_of_a_node_are_unique_by_key_and_effect() {
             "spec.taints[0].effect: Unsupported value: \"Never\": supported values: \"NoSchedule\", \"PreferNoSchedule\", \"NoExecute\""
         ]
     );
-    assert_eq!(of(&[("", "-", "NoSchedule")]).len(), 3, "key and value are judged");
+    assert_eq!(of(&[("", "-", "NoSchedule")]).len(), 3, "key and value are validated");
 }
 
 #[test]
@@ -492,7 +492,7 @@ fn deprecated_labels_and_null_selectors_are_warned_of() {
     );
 }
 
-/// One problem takes hundreds of times the bytes of what it is about.
+/// One problem takes hundreds of times the bytes of its subject.
 #[test]
 fn a_document_has_at_most_a_hundred_problems_and_about_as_many_warnings() {
     let bad: Vec<String> = (0..1_000).map(|number| format!("-{number}")).collect();

@@ -76,7 +76,7 @@ fn texts_that_are_no_utf8_are_replaced_as_go_does() {
     assert!(out.ends_with("x\u{fffd}y".as_bytes()), "{}", out.escape_ascii());
 }
 
-/// Schemas nest; a thread of usual size has to be enough for what is allowed.
+/// Schemas nest; the stack of a usual thread must suffice for the permitted depth.
 #[test]
 fn nesting_has_an_end() {
     let nested = |levels: usize| {
@@ -133,7 +133,7 @@ fn the_envelope_of_a_message_is_as_long_as_announced() {
     }
 }
 
-/// What one object has is compared with what the next one has in the same place.
+/// The encoder compares the fields of one object with those of the next one in the same place.
 #[test]
 fn objects_have_no_influence_on_the_next_ones() {
     let long = format!("{{\"f:{}\":{{}}}}", "x".repeat(5_000));

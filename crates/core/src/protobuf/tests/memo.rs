@@ -1,4 +1,4 @@
-//! Neighbours share an encoder, and what is written of each is what an encoder of its own writes.
+//! Neighbours share an encoder; the encoding of each must equal that of a separate encoder.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Tests of the table, of quantities, and of what is written.
+//! Tests of the table, of quantities, and of encodings.
 //!
 //! That the bytes are upstream's is tested beside upstream's serializers, in `e2e/tests/it/protobuf`.
 
@@ -9,7 +9,7 @@ mod table;
 
 use super::{EncodeErrorReason, Encoder, MessageTable, Unencodable};
 
-/// What is written of an object of the newest version but one.
+/// The encoding of an object in the newest version but one.
 fn written(api_version: &str, kind: &str, json: &str) -> Result<Vec<u8>, Unencodable> {
     written_in(36, api_version, kind, json)
 }

@@ -1,4 +1,4 @@
-//! Quantities beside what upstream's reader and printer make of them.
+//! Quantities, compared with the results of upstream's reader and printer.
 
 use crate::protobuf::quantity::canonical;
 

@@ -1,4 +1,5 @@
-//! Compact selections: they select what selections do, and their work does not grow with requirements times labels or values.
+//! Compact selections: they select the same objects as selections, and their work does not grow with requirements times
+//! labels or values.
 
 use std::collections::{BTreeMap, BTreeSet};
 

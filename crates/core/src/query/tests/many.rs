@@ -1,5 +1,5 @@
-//! Labels and fields with several values. Tests compare planned results with a filter over the values themselves, for
-//! stores with any history, also where objects have more labels or values than are indexed.
+//! Labels and fields with several values. Tests compare planned results with a filter over the values themselves.
+//! Stores have any history, and objects may have more labels or values than are indexed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ const LABELS: [&str; 4] = ["k", "l", "m", "n"];
 /// Some objects have more than this.
 const LIMITS: IndexLimits = IndexLimits { labels: 2, values: 2, value_bytes: 5 };
 
-/// What an object has: values of two fields, and labels.
+/// An object: values of two fields, and labels.
 #[derive(Clone, Debug)]
 struct Has {
     values: [BTreeSet<&'static str>; 2],
@@ -53,7 +53,7 @@ fn has() -> impl Strategy<Value = Has> {
     })
 }
 
-/// Whether what a field has meets an operator, looked at value by value.
+/// Whether the values of a field satisfy an operator, tested one by one.
 fn is_met(operator: &Operator, found: &BTreeSet<&'static str>) -> bool {
     let has = |wanted: &[String]| wanted.iter().any(|value| found.contains(&**value));
     let is_there = found.iter().any(|value| !value.is_empty());
@@ -112,7 +112,7 @@ fn name(number: usize) -> String {
     format!("{}/n{number:03}", if number.is_multiple_of(3) { "b" } else { "a" })
 }
 
-/// The store, and what it must hold.
+/// The store, and the objects that it must hold.
 fn replay(steps: &[Step], limits: IndexLimits) -> (Store, BTreeMap<String, Has>) {
     let mut store = Store::new(HistoryLimits::default()).indexing(limits);
     store.replace(&[], Version::new(1));

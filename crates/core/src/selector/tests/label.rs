@@ -113,19 +113,19 @@ fn every_refusal_is_worded_as_kube_apiserver_words_it() {
 
 /// An error is hundreds of times as long as the value that it is about.
 #[test]
-fn the_message_about_a_set_shows_its_first_ten_faults() {
+fn the_message_about_a_set_shows_its_first_ten_errors() {
     let key = format!("{}/k", "x".repeat(200));
     for count in [9, 10, 11, 1_000] {
         let values: Vec<String> = (0..count).map(|number| format!("-{number:04}")).collect();
         let shown = values.iter().take(10).enumerate();
-        let mut faults: Vec<String> = shown
+        let mut errors: Vec<String> = shown
             .map(|(index, value)| format!("values[{index}][{key}]: Invalid value: \"{value}\": {VALUE_RULE}"))
             .collect();
         if count > 10 {
-            faults.push("further values are invalid".to_owned());
+            errors.push("further values are invalid".to_owned());
         }
         let error = LabelSelector::parse(&format!("{key} in ({})", values.join(","))).unwrap_err();
-        let expected = format!("unable to parse requirement: [{}]", faults.join(", "));
+        let expected = format!("unable to parse requirement: [{}]", errors.join(", "));
         assert_eq!(error.message, expected, "{count} values");
     }
 }

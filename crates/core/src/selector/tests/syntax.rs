@@ -5,8 +5,8 @@ use regex::Regex;
 
 use crate::model::quote;
 use crate::selector::syntax::{
-    dns_1035_label_faults, dns_label_faults, dns_subdomain_faults, label_key_faults, label_value_faults,
-    path_segment_faults,
+    dns_1035_label_errors, dns_label_errors, dns_subdomain_errors, label_key_errors, label_value_errors,
+    path_segment_errors,
 };
 
 #[test]
@@ -30,12 +30,12 @@ fn keys_values_and_names_are_accepted_or_refused_by_the_documented_rules() {
         ("é", false, "not ASCII"),
         ("a b", false, "a blank"),
     ] {
-        assert_eq!(label_key_faults(text).is_empty(), is_key, "{why}: {text}");
+        assert_eq!(label_key_errors(text).is_empty(), is_key, "{why}: {text}");
     }
-    assert!(label_value_faults("").is_empty(), "the empty value is allowed");
-    assert_eq!(dns_label_faults("a.b"), ["must not contain dots"]);
+    assert!(label_value_errors("").is_empty(), "the empty value is allowed");
+    assert_eq!(dns_label_errors("a.b"), ["must not contain dots"]);
     assert_eq!(
-        dns_label_faults("A"),
+        dns_label_errors("A"),
         [
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end \
           with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
@@ -43,15 +43,15 @@ fn keys_values_and_names_are_accepted_or_refused_by_the_documented_rules() {
         ]
     );
     assert_eq!(
-        dns_subdomain_faults("A"),
+        dns_subdomain_errors("A"),
         [
             r"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
         ]
     );
-    assert_eq!(path_segment_faults(".."), ["may not be '..'"]);
-    assert_eq!(path_segment_faults("a/b%"), ["may not contain '/'", "may not contain '%'"]);
-    assert!(path_segment_faults("system:node").is_empty(), "RBAC names have colons");
-    assert!(dns_1035_label_faults("a-1").is_empty() && !dns_1035_label_faults("1-a").is_empty(), "RFC 1035");
+    assert_eq!(path_segment_errors(".."), ["may not be '..'"]);
+    assert_eq!(path_segment_errors("a/b%"), ["may not contain '/'", "may not contain '%'"]);
+    assert!(path_segment_errors("system:node").is_empty(), "RBAC names have colons");
+    assert!(dns_1035_label_errors("a-1").is_empty() && !dns_1035_label_errors("1-a").is_empty(), "RFC 1035");
 }
 
 #[test]
@@ -75,10 +75,10 @@ proptest! {
         let matches = |pattern: &str| Regex::new(&format!("^(?:{pattern})$")).unwrap().is_match(&text);
         let name = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
         let subdomain = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
-        prop_assert_eq!(label_value_faults(&text).is_empty(), matches(&format!("({name})?")));
-        prop_assert_eq!(label_key_faults(&text).is_empty(), matches(&format!("({subdomain}/)?{name}")));
-        prop_assert_eq!(dns_subdomain_faults(&text).is_empty(), matches(subdomain));
-        prop_assert_eq!(dns_label_faults(&text).is_empty(), matches("[a-z0-9]([-a-z0-9]*[a-z0-9])?"));
-        prop_assert_eq!(dns_1035_label_faults(&text).is_empty(), matches("[a-z]([-a-z0-9]*[a-z0-9])?"));
+        prop_assert_eq!(label_value_errors(&text).is_empty(), matches(&format!("({name})?")));
+        prop_assert_eq!(label_key_errors(&text).is_empty(), matches(&format!("({subdomain}/)?{name}")));
+        prop_assert_eq!(dns_subdomain_errors(&text).is_empty(), matches(subdomain));
+        prop_assert_eq!(dns_label_errors(&text).is_empty(), matches("[a-z0-9]([-a-z0-9]*[a-z0-9])?"));
+        prop_assert_eq!(dns_1035_label_errors(&text).is_empty(), matches("[a-z]([-a-z0-9]*[a-z0-9])?"));
     }
 }

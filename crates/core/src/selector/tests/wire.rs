@@ -51,7 +51,7 @@ fn an_empty_selector_selects_everything_and_a_null_one_nothing() {
 }
 
 #[test]
-fn every_fault_of_a_label_selector_is_reported_in_upstreams_words() {
+fn every_error_of_a_label_selector_is_reported_in_upstreams_words() {
     let rows: [(Value, &[&str]); 8] = [
         (
             json!({"matchExpressions": [{"key": "a", "operator": "In"}, {"key": "a", "operator": "NotIn", "values": []}]}),
@@ -129,7 +129,7 @@ fn field_expressions_speak_of_some_value_or_of_none() {
 }
 
 #[test]
-fn faults_of_field_expressions_are_reported_and_absence_means_no_restriction() {
+fn errors_of_field_expressions_are_reported_and_absence_means_no_restriction() {
     for selector in [json!(null), json!({}), json!({"matchExpressions": []})] {
         assert_eq!(field_expressions(&selector, "s", usize::MAX), Ok(Vec::new()), "{selector}");
     }

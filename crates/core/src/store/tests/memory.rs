@@ -8,7 +8,7 @@ use super::{record, record_of_many};
 use crate::model::{Record, Version};
 use crate::store::{HistoryLimits, Store};
 
-/// What these objects take by the allocator's account, and by the store's own.
+/// The memory of these objects by the allocator's count, and by the store's own.
 fn taken(records: &[Record], updates: &[Record]) -> (u64, u64) {
     let mut store = Store::new(HistoryLimits::default());
     let measured = measure(|| {

@@ -1,4 +1,5 @@
-//! Compression at rest: what goes in comes out, large stores become small, and data that changes gets another dictionary.
+//! Compression at rest: objects are read back unchanged, large stores become small, and changing data gets another
+//! dictionary.
 
 use std::ops::Bound;
 

@@ -1,4 +1,4 @@
-//! States that readers hold: bounded by what changes have let go, over all stores, the oldest first.
+//! States that readers hold: bounded by the bytes that changes have released, over all stores, the oldest first.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Work is counted instead of time: texts of objects that are read. The cost of each step of an update, a list or a
-//! watch event grows at most linearly with the labels and values of an object.
+//! Work is counted instead of time: texts of objects that are read. The cost of updates, lists and watch events grows
+//! at most linearly with the labels and values of an object.
 
 use super::{record, record_of_many};
 use crate::extract::FieldRef;
@@ -11,7 +11,7 @@ use crate::store::{HistoryLimits, Store};
 use crate::subscribe::subscription_index::{Candidates, SubscriptionIndex};
 use crate::subscribe::transition;
 
-/// What updates, routing, watch events and lists of an object with so many labels and values read.
+/// The texts that updates, dispatching, watch events and lists read, of an object with this many labels and values.
 fn work_of(count: usize) -> [u64; 4] {
     let keys: Vec<String> = (0..count).map(|number| format!("k{number:06}")).collect();
     let labels = |value| -> Vec<(&str, &str)> { keys.iter().map(|key| (&**key, value)).collect() };
