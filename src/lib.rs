@@ -1,9 +1,10 @@
 //! fieldcache: one indexed store of each resource of a cluster, served over the ordinary Kubernetes API.
 //!
-//! This page is the map. A CustomResourceDefinition says which of its fields are selectable; [`extract`] turns that
-//! into a validated extractor; [`store`] holds every object once, compressed, with a posting list for every field value and
-//! every label; [`query`] answers selectors from those lists; [`openapi`] publishes the fields. The modules around this core read
-//! objects (`source`), serve them (`server`), and start all of it (`runtime`, `cli`). ARCHITECTURE.md has a picture, and says where to start.
+//! This page is the map. A CustomResourceDefinition says which of its fields are selectable, and [`extract`] turns that
+//! into a validated extractor. [`store`] holds every object once, compressed, with a posting list for every field value
+//! and every label. [`query`] evaluates selectors from those lists, and [`openapi`] publishes the fields. The modules
+//! around this core read objects (`source`), serve them (`server`), and start all of it (`runtime`, `cli`).
+//! ARCHITECTURE.md has a picture, and says where to start.
 //!
 //! # The core, the crate `fieldcache-core`: no IO, no clock, no environment, no logging; decisions are returned as data
 //!

@@ -1,4 +1,4 @@
-//! The architecture as a test: every file has a head, is reached by a `mod`, has a bounded length, and uses only the
+//! The architecture as a test. Every file has a head, is reached by a `mod`, has a bounded length, and uses only the
 //! modules that its own may use. The table below is the map of `lib.rs` as data.
 
 #![expect(clippy::disallowed_methods, reason = "a test that reads the source tree")]

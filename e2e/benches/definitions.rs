@@ -1,5 +1,5 @@
-//! How soon a change of a definition is followed: by what is selected by, by OpenAPI and by the SelectableResource, beside kube-apiserver,
-//! whose own OpenAPI and selectors follow too.
+//! How soon a change of a definition takes effect in selectors, in OpenAPI and in the SelectableResource.
+//! kube-apiserver runs beside it, because its own OpenAPI and selectors follow the change too.
 //!
 //! A field is added and taken away in turn; each time all places are queried repeatedly until they show it.
 

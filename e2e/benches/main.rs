@@ -4,10 +4,16 @@
 //! sees. Sides are queried in turn, nothing runs beside a measurement, both sides' answers are compared before they are counted. The
 //! result is a table on the terminal and in `target/bench`. Nothing here asserts a time: figures are for people.
 //!
-//! Map: [`options`] what was typed; [`own`] fieldcache as it is measured; [`load`] requests in rounds; [`beside`] and [`everything`]
-//! the rows with two sides; [`corpora`], [`updates`] and [`growth`] those fed by the generator (`e2e::generator`, which is this
-//! same program started as `bench generator`); [`formats`] JSON and protobuf; [`idle`]; [`definitions`] how soon a change of one is followed; [`watches`] those of open watches;
-//! [`routing`] what of them is no socket; [`consumer`] what reads cost the client; [`placement`] where pods may run; [`hold`] for profiles; [`report`] the table.
+//! Map:
+//!
+//! - [`options`]: the command line; [`report`]: the table; [`own`]: fieldcache as it is measured; [`load`]: requests in
+//!   rounds
+//! - [`beside`] and [`everything`]: rows with two sides
+//! - [`corpora`], [`updates`] and [`growth`]: rows fed by the generator, `e2e::generator`, which is this same program
+//!   started as `bench generator`
+//! - [`formats`]: JSON and protobuf; [`definitions`]: how soon a change of one takes effect
+//! - [`idle`]: an idle server; [`watches`]: open watches; [`routing`]: the part of their cost that is not a socket
+//! - [`consumer`]: what reads cost the client; [`placement`]: where Pods can run; [`hold`]: processes for profilers
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test names the case that it expects")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to a person")]

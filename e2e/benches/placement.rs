@@ -1,8 +1,9 @@
 //! Where pods may run: reviews beside updates in a large cluster, and the scheduler's own plugins on the same snapshot.
 //!
-//! A review is measured as a server answers it: from the bytes of the question to those of the answer. The plugins are those of
-//! `placement-judge`: their time is that of one pass over all nodes, without reading objects or making the snapshot, and every
-//! plugin is reviewed every node, which the scheduler itself only does until enough nodes fit. Verdicts are compared first.
+//! A review is measured as a server answers it: from the bytes of the question to those of the answer. The plugins are
+//! those of `placement-judge`. Their time is that of one pass over all nodes, without reading objects or making the
+//! snapshot. Every plugin evaluates every node, which the scheduler itself only does until enough nodes fit. Verdicts
+//! are compared first.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};

@@ -36,8 +36,9 @@ pub fn cpu_of_stat(text: &str) -> Result<Duration> {
 
 /// CPU time of a process between two moments, finer than the steps of [`cpu`]: for rounds of a few milliseconds.
 ///
-/// It adds up what the scheduler has booked on each thread, in nanoseconds. A thread that has ended takes its part along, so
-/// the sum is believed only while all threads of the beginning live and it agrees with [`cpu`] within that one's steps.
+/// It adds up what the scheduler has booked on each thread, in nanoseconds. A thread that has ended takes its part
+/// along. So the sum is only believed while all threads of the beginning live and it agrees with [`cpu`] within that
+/// one's steps.
 #[derive(Debug)]
 pub struct Meter {
     process: u32,

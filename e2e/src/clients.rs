@@ -1,10 +1,11 @@
 //! The programs that run real Kubernetes clients: `e2e/clients`, one folder a language.
 //!
-//! Each runs one unmodified client until it is stopped (SIGTERM) and says, a JSON document a line, what it requested, what came and
-//! what it holds; the tests judge. Like the components they are built by `cargo run -p e2e --bin components`, into
-//! `e2e/.cache/clients`: the Go program by `go build`, a virtual environment by pip, `node_modules` by npm, each from pinned
-//! versions with checked hashes. Tests only [`locate`] them. kube-rs needs no program: it runs within the tests. What a client said is read
-//! by [`log`]; whether that is what happened, [`judge`] knows.
+//! Each runs one unmodified client until it is stopped (SIGTERM). It reports what it requested, received and holds, a
+//! JSON document a line; the tests check these reports. `cargo run -p e2e --bin components` builds them like the
+//! components, into `e2e/.cache/clients`. The Go program comes from `go build`, a virtual environment from pip, and
+//! `node_modules` from npm. All have pinned versions with checked hashes. Tests only [`locate`] them. kube-rs needs no
+//! program: it runs within the tests. What a client said is read by [`log`]; whether that is what happened, [`judge`]
+//! knows.
 
 pub mod java;
 pub mod judge;

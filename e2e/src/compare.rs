@@ -1,7 +1,8 @@
 //! Two JSON documents, and where they differ.
 //!
-//! Documents are compared by meaning: the order of members does not matter, the order of array items does, and numbers are equal
-//! when their texts are. Nothing is ignored here: what may differ is removed or replaced by the caller, who has a reason for it.
+//! Documents are compared by meaning. The order of members does not matter, the order of array items does, and numbers
+//! are equal when their texts are. Nothing is ignored here: what may differ is removed or replaced by the caller, who
+//! has a reason for it.
 
 use std::fmt;
 

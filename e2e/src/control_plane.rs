@@ -1,9 +1,9 @@
 //! etcd and kube-apiserver on free loopback ports, ready in seconds; optionally kube-controller-manager.
 //!
-//! Tests share one control plane per test binary ([`ControlPlane::shared`]) and keep apart by names ([`crate::unique`]); a test that
-//! stops components or wants other settings starts its own. There is no kubelet and no scheduler: Pods stay as they are written.
-//! The ServiceAccount admission plugin is off, so that Pods can be created without a controller manager; RBAC is on and everybody
-//! but the administrator has to be given rights. etcd does not wait for the disk.
+//! Tests share one control plane per test binary ([`ControlPlane::shared`]) and use separate names ([`crate::unique`]).
+//! A test that stops components or needs other settings starts its own. There is no kubelet and no scheduler: Pods stay
+//! as they are written. The ServiceAccount admission plugin is off, so that Pods can be created without a controller
+//! manager. RBAC is on, so every user except the administrator needs permissions. etcd does not wait for the disk.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,11 +1,11 @@
 //! The true history of a resource, and what a selection makes of it.
 //!
-//! Read from etcd itself, by a path on which neither kube-apiserver nor fieldcache stands: one watch of the resource's keys,
-//! begun before anything is written, which no restart of kube-apiserver touches and which goes on after one of etcd. (A watch on
-//! kube-apiserver cannot be resumed over its restart: its watch cache begins again with the list of its start, and everything older
-//! is answered "too old".) An etcd revision is
-//! the resourceVersion, which makes the two comparable. Objects are JSON in etcd: custom ones always, built-in ones because the test
-//! starts kube-apiserver with `--storage-media-type=application/json`.
+//! It is read from etcd itself, past kube-apiserver and fieldcache: one watch of the resource's keys, begun before
+//! anything is written. No restart of kube-apiserver affects that watch, and it continues after a restart of etcd. (A
+//! watch on kube-apiserver cannot be resumed over its restart. Its watch cache begins again with the list of its start,
+//! and any older version gets the error "too old".) An etcd revision is the resourceVersion, which makes the two
+//! comparable. Objects are JSON in etcd: custom ones always, built-in ones because the test starts kube-apiserver with
+//! `--storage-media-type=application/json`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,8 +64,8 @@ pub struct Transition {
     pub fills_gap: bool,
 }
 
-/// Versions of which a cache can only know the outcome, because it had to list its source again: the last one before and the last
-/// one within.
+/// Versions of which a cache can only know the outcome, because it had to relist: the last one before and the last one
+/// within.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
     /// The last version before.
@@ -223,8 +223,8 @@ fn read(answer: &Value, prefix: &str) -> Result<Vec<Change>> {
     events.iter().map(change).collect()
 }
 
-/// The history as a cache with these gaps, the earliest first, can report it: what changed within one is reported once, in its last state
-/// and version; what was deleted within goes first, with the version before.
+/// The history as a cache with these gaps, the earliest first, can report it. A change within a gap is reported once,
+/// in its last state and version. A deletion within it goes first, with the version before.
 #[must_use]
 pub fn visible_changes(changes: &[Change], gaps: &[Gap]) -> Vec<Change> {
     gaps.iter().fold(changes.to_vec(), |changes, gap| with_gap(&changes, *gap))

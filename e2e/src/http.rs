@@ -1,8 +1,9 @@
 //! One HTTP client for both sides: kube-apiserver over TLS with a client certificate, fieldcache over plain HTTP.
 //!
-//! It sends exactly what a test says: no retries, no redirects, no headers of its own but `Host` and `Content-Length`; and hands on
-//! bodies as they came, but for the lines of a compressed watch. So what two servers answer can be compared byte by byte. A
-//! [`Client`] keeps connections, which belong to the runtime that opened them: every test makes its own from an [`Endpoint`].
+//! It sends exactly what a test specifies: no retries, no redirects, and no headers of its own but `Host` and
+//! `Content-Length`. It returns bodies as they came, except for the lines of a compressed watch. So what two servers
+//! answer can be compared byte by byte. A [`Client`] keeps connections, which belong to the runtime that opened them:
+//! every test makes its own from an [`Endpoint`].
 
 use std::fmt;
 use std::io::Write;
@@ -296,8 +297,8 @@ impl Client {
         answer.context(what)
     }
 
-    /// Reads, and asks again where the server says that it has not come as far as the version that is requested: 504 with Retry-After,
-    /// ten times at most, as client-go does (`rest/with_retry.go`).
+    /// Reads, and repeats the request when the server has not reached the requested version. That is 504 with
+    /// Retry-After; it repeats ten times at most, as client-go does (`rest/with_retry.go`).
     ///
     /// # Errors
     /// As [`Client::send`], and when the last answer is no success.

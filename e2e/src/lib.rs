@@ -1,8 +1,9 @@
 //! The test bed: fieldcache beside real Kubernetes components, all on loopback.
 //!
-//! Nothing that a test depends on imitates Kubernetes (the benchmarks' [`generator`] does, for load alone). The components are built from
-//! their own source ([`components`], `e2e/go`), started with a throw-away certificate authority in seconds ([`control_plane`]), and queried
-//! the same questions as fieldcache ([`fieldcache`]) by one HTTP client that adds nothing to what a test sends ([`http`]).
+//! Nothing that a test depends on imitates Kubernetes (the benchmarks' [`generator`] does, for load alone). The
+//! components are built from their own source ([`components`], `e2e/go`) and started with a throw-away certificate
+//! authority in seconds ([`control_plane`]). They get the same requests as fieldcache ([`fieldcache`]) from one HTTP
+//! client that adds nothing to what a test sends ([`http`]).
 //!
 //! | room | what it is |
 //! |---|---|

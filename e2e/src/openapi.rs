@@ -1,7 +1,7 @@
 //! Protobuf OpenAPI documents, read by the decoder Go clients use.
 //!
-//! The decoder is Google's gnostic-models in the Go program `openapi-check`; Rust has no equal of it, and a decoder of our own would
-//! repeat our own mistakes.
+//! The decoder is Google's gnostic-models in the Go program `openapi-check`. Rust has no equivalent, and a decoder of
+//! our own would repeat our own mistakes.
 
 use std::io::Write;
 use std::path::Path;

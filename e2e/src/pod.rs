@@ -1,9 +1,9 @@
 //! What a Pod is to the program in it: two environment variables, and files at a fixed place that every client looks at.
 //!
-//! There is no kubelet here, so the files of a projected volume are written by [`project`], which asks kube-apiserver for what
-//! kubelet would ask for. A program is run [`within`] them in a mount namespace of its own, where nothing else of the file
-//! system differs: the place is fixed in client libraries and can be changed by no setting. Making such a namespace takes
-//! root, or a kernel that lets everybody make user namespaces.
+//! There is no kubelet here, so the files of a projected volume are written by [`project`], which asks kube-apiserver
+//! for what kubelet would ask for. A program runs [`within`] them in a mount namespace of its own, where nothing else
+//! of the file system differs. The path is fixed in client libraries, and no setting changes it. Making such a
+//! namespace takes root, or a kernel that lets everybody make user namespaces.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,16 +19,16 @@ use crate::run_directory::RunDirectory;
 /// Where clients look for the files of a Pod's ServiceAccount.
 pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// Puts an empty file system over `/var/run`, links the folder into it, and makes the name of the server one of this machine; then
-/// becomes the program.
+/// Puts an empty file system over `/var/run`, links the folder into it, and gives this machine the name of the server.
+/// Then it becomes the program.
 const ENTER: &str = r#"
 mount -t tmpfs none /var/run && mkdir -p "$(dirname "$0")" && ln -s "$1" "$0" &&
 echo "127.0.0.1 localhost $KUBERNETES_SERVICE_HOST" > /var/run/hosts && mount --bind /var/run/hosts /etc/hosts &&
 shift && exec "$@"
 "#;
 
-/// The same program with the files of `folder` where those of a Pod's ServiceAccount are, and a server of this machine, known by the
-/// name or address `host`, where a Pod finds the API server.
+/// The same program where a Pod finds its files and its API server. The files of `folder` are those of the
+/// ServiceAccount, and a server of this machine, known by `host`, is the API server.
 ///
 /// # Errors
 /// When this machine makes no mount namespaces.

@@ -14,7 +14,8 @@ use crate::random::Random;
 const FIRST: u64 = 20_000;
 const LAST: u64 = 31_999;
 
-/// How often a start is tried: a free port is looked up, let go and taken again by the program, and another process can come between.
+/// How often a start is tried. A free port is found, released and taken again by the program, and another process can
+/// take it in between.
 pub const ATTEMPTS: usize = 5;
 
 /// One that nobody has, and that this process has not given before.

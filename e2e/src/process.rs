@@ -1,10 +1,11 @@
 //! A process that cannot outlive the test that started it, with its output in files.
 //!
-//! A test can end in ways that run no destructor: a signal, a shared value in a static, an abort. So a process is started by a small
-//! shell that leaves a watcher behind and then becomes the program (`exec`). The watcher reads a pipe whose other end is ours: each
-//! line on it is a signal to pass on, and its end, which the operating system brings about however we go, is the order to kill. The
-//! obvious alternative, Linux' parent-death signal, needs unsafe code, which this workspace forbids. The program runs in a process
-//! group of its own, so that an interrupt typed in a terminal reaches the test first.
+//! A test can end in ways that run no destructor: a signal, a shared value in a static, an abort. So a process is
+//! started by a small shell that leaves a watcher behind and then becomes the program (`exec`). The watcher reads a
+//! pipe whose other end belongs to this process. Each line on it is a signal to forward. The end of the pipe, which the
+//! operating system causes however this process ends, makes the watcher kill the program. The obvious alternative,
+//! Linux' parent-death signal, needs unsafe code, which this workspace forbids. The program runs in a process group of
+//! its own, so that an interrupt typed in a terminal reaches the test first.
 //!
 //! Output goes to files instead of pipes: no task has to drain them, and the tail is there when something fails.
 
@@ -133,8 +134,8 @@ impl Process {
         read(&self.stdout)
     }
 
-    /// The complete lines of its standard output behind the first `read` bytes, which it then counts too: for a long output that is
-    /// looked at often.
+    /// The complete lines of its standard output after the first `read` bytes, to which it adds their length. It is for
+    /// a long output that is read often.
     ///
     /// # Errors
     /// When the file cannot be read.

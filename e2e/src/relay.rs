@@ -1,4 +1,5 @@
-//! Hands HTTP requests on to a server, or to one of two, from any address of this machine, and notes how their responses were compressed and how long they were.
+//! Forwards HTTP requests to a server, or to one of two, from any address of this machine. It records how their
+//! responses were compressed and how long they were.
 //!
 //! It asks as the user of an endpoint, so any client that reads through it needs no credentials and no TLS. Bodies go through as they come.
 

@@ -35,8 +35,8 @@ pub struct Ready {
 }
 
 impl Routing {
-    /// As many shirts as subscriptions, each selected by one of them through a value that no other shirt has; `stretches` changes
-    /// of each, so many of them in a snapshot.
+    /// As many shirts as subscriptions; each subscription selects one shirt through a value that no other shirt has.
+    /// There are `stretches` changes of each, so many of them in a snapshot.
     ///
     /// # Errors
     /// When the corpus cannot be read.

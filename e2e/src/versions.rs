@@ -1,9 +1,10 @@
 //! Other Kubernetes versions than the usual one, to run the same tests beside: one Go module each under `e2e/go/versions`.
 //!
-//! Tests run beside the kube-apiserver of [`Kubernetes::under_test`], which is the usual one unless the environment variable
-//! `E2E_KUBERNETES` names another, as `make test-versions` does. Only kube-apiserver is of that version, and the program that fills
-//! objects of its types: etcd and kubectl stay the usual ones. A module names, in its `toolchain` line, the Go that Kubernetes' own release of that version was built with; Go
-//! itself fetches that one, as a module, when it is not the one on the path.
+//! Tests run beside the kube-apiserver of [`Kubernetes::under_test`], which is the usual one unless the environment
+//! variable `E2E_KUBERNETES` names another, as `make test-versions` does. Only kube-apiserver is of that version, and
+//! the program that fills objects of its types: etcd and kubectl stay the usual ones. The `toolchain` line of a module
+//! names the Go version that built the Kubernetes release of that version. Go itself fetches it, as a module, when it
+//! is not the one on the path.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,9 +1,9 @@
 //! Authentication by front proxy, certificate or token, in kube-apiserver's order. The first one that yields a user wins.
 //!
-//! A method that fails does not stop the next one (apiserver `authenticatorfactory/delegating.go`, `authentication/request/union`): a valid
-//! token beside an unknown certificate authenticates its user, and so does a valid certificate beside an invalid token. If no method yields
-//! a user, a caller without credentials is anonymous and may read health endpoints only. A caller with invalid credentials is rejected
-//! even there.
+//! A method that fails does not stop the next one (apiserver `authenticatorfactory/delegating.go`,
+//! `authentication/request/union`). A valid token beside an unknown certificate authenticates its user, and so does a
+//! valid certificate beside an invalid token. If no method yields a user, a caller without credentials is anonymous and
+//! may read health endpoints only. A caller with invalid credentials is rejected even there.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};

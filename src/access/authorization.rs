@@ -23,8 +23,8 @@ const KEEP: Duration = Duration::from_secs(10);
 /// How long a denied request is cached. Users try a permission as soon as it is granted.
 const KEEP_DENIED: Duration = Duration::from_secs(1);
 
-/// Reviews in progress at a time, including those that wait for a place of [`Backend`]. A user may have as many as are free for
-/// all others: alone half of them, which the API server answers within a fraction of a second.
+/// Reviews in progress at a time, including those that wait for a place of [`Backend`]. A user may have as many as are
+/// free for all others. A lone user has half of them, which the API server processes within a fraction of a second.
 const MOST_BEGUN: u64 = 400;
 
 /// Decisions that are cached.

@@ -42,8 +42,9 @@ impl DeferredClientVerifier {
     }
 }
 
-/// Most intermediate certificates of a client. The search for a path to an authority tries their combinations, and reads each
-/// certificate again at every step: with a thousand of them it takes seconds, for a client that has authenticated nothing.
+/// Most intermediate certificates of a client. The search for a path to an authority tries their combinations, and
+/// reads each certificate again at every step. With a thousand of them it takes seconds, for a client that has not
+/// authenticated.
 pub const MOST_INTERMEDIATES: usize = 4;
 
 /// Most bytes of the certificates of a client.

@@ -5,14 +5,15 @@
 //! calls [`AuthorizationLease::renew`]. Holders of one permission or one token share one [`Lease`]: the first of them checks, the others
 //! take its result.
 //!
-//! - Permissions and tokens are reviewed again at most five minutes after the last time, including the time of the review, and up to a
-//!   fifth sooner, so that checks are spread.
+//! - Permissions and tokens are reviewed again at most five minutes after the last time, including the time of the
+//!   review. They are reviewed up to a fifth sooner, so that checks are spread.
 //! - A token is also reviewed at the time of its `exp` claim. The result of the review counts, not the claim.
 //! - A client certificate ends its watches at its notAfter, and when the cluster does not trust its authority any more.
 //! - A front proxy vouches for the user of a request once. Only its own certificate can be checked again.
 //!
-//! While no API server responds, a lease holds for a minute more and is checked every ten seconds: ending every watch for
-//! a short outage would make all clients list at once. A token whose claimed time is over does not hold for that minute.
+//! While no API server responds, a lease holds for a minute more and is checked every ten seconds. Ending every watch
+//! for a short outage would make all clients list at once. A token whose claimed time is over does not hold for that
+//! minute.
 
 use std::collections::HashMap;
 use std::fmt;

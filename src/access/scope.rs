@@ -37,8 +37,8 @@ impl ViewScope<'_> {
 /// What permits a request through a View.
 #[derive(Clone, Copy)]
 pub enum ViewPermission<'a> {
-    /// The caller's own permissions, in each of the namespaces to which the View restricts a resource, by group and plural; at the
-    /// request's own scope where it does not.
+    /// The caller's own permissions. They apply in each namespace to which the View restricts a resource (by group and
+    /// plural), otherwise at the request's own scope.
     Caller(&'a (dyn Fn(&str, &str) -> &'a [String] + Send + Sync)),
     /// The permission to use the View.
     Use,

@@ -3,9 +3,9 @@
 //! It is used when the operator gets no certificate. [`due`] is a pure function of the time and of the current state. [`renew`] does what is
 //! due and returns the new state. The caller stores the state (in a Secret, a folder or memory) and decides which replica renews it.
 //!
-//! Clients must know an authority long before it signs a certificate: kubeconfigs and APIServices contain copies of the bundle, which are
-//! updated at unknown times. So a new authority is made and published when a third of the life of its predecessor is left, and it signs
-//! when a sixth is left.
+//! Clients must know an authority long before it signs a certificate: kubeconfigs and APIServices contain copies of the
+//! bundle, which are updated at unknown times. So a new authority is made and published when a third of the life of its
+//! predecessor remains. It signs when a sixth remains.
 
 use std::net::IpAddr;
 use std::time::Duration;

@@ -1,10 +1,11 @@
 //! Bearer tokens: their owners, by TokenReview, cached for ten seconds under a keyed hash.
 //!
-//! As in apiserver `authentication/token/cache` with the times of `server/options/authentication.go`: valid and invalid are
-//! cached, errors are not, and a token that is malformed or expired comes as an error. [`super::failure_rate_limiter`] bounds the reviews of
-//! tokens that fail, by address. A token that was valid not long ago is reviewed without a try of its address, and new tokens
-//! have tries of their own. The token itself is in memory only during its review, and as long as a watch that it
-//! opened ([`HeldToken`]), since the watch's token is reviewed again.
+//! As in apiserver `authentication/token/cache` with the times of `server/options/authentication.go`: valid and invalid
+//! results are cached, errors are not. A token that is malformed or expired comes as an error.
+//! [`super::failure_rate_limiter`] bounds the reviews of tokens that fail, by address. A token that was valid not long
+//! ago is reviewed without a try of its address, and new tokens have tries of their own. The token itself is in memory
+//! only during its review. For a watch that it opened it stays as long as the watch ([`HeldToken`]), since it is
+//! reviewed again.
 
 use std::fmt;
 use std::net::IpAddr;

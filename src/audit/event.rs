@@ -29,7 +29,8 @@ pub const VIEW_PROBLEM: &str = "view.fieldcache.dev/problem";
 const LONGEST: usize = 1024;
 const CUT: &str = "...TRUNCATED";
 
-/// Longer URIs are cut. A URI can have a mebibyte, so that a user of a View could fill the disk of the log with a few requests a second.
+/// Longer URIs are cut. A URI can have a mebibyte. A user of a View could otherwise fill the disk of the log with a few
+/// requests a second.
 const LONGEST_URI: usize = 16 << 10;
 
 /// Most addresses of an event. The client chooses all but the last, and each takes many times as much memory as in the header.

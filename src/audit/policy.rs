@@ -21,8 +21,8 @@ pub enum RequestClass {
     ViewRight,
     /// Through another View, or through a View that is not served.
     View,
-    /// A rejected request through the name of a View. It is the same for every View, also for a missing one, so that neither the work
-    /// of a rejection nor its event depends on the View.
+    /// A rejected request through the name of a View. It is the same for every View, also for a missing one. So neither
+    /// the work of a rejection nor its event depends on the View.
     RejectedView,
     /// A health check: probes arrive every few seconds and are of no interest.
     Health,

@@ -1,8 +1,9 @@
 //! The thread that writes the audit log, and its progress.
 //!
-//! A batch stays in memory until the operating system has taken every byte of it. After a failed write the thread tries again, with growing
-//! pauses, and continues after the last byte that was taken: no line is written twice, and none stays incomplete. A line whose request
-//! was rejected meanwhile is left out; that request gets a line of its own, with its true result.
+//! A batch stays in memory until the operating system has taken every byte of it. After a failed write the thread tries
+//! again, with growing pauses, and continues after the last byte that was written. No line is written twice, and none
+//! stays incomplete. A line whose request was rejected meanwhile is left out; that request gets a line of its own, with
+//! its true result.
 
 #![expect(
     clippy::disallowed_methods,

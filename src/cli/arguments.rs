@@ -12,7 +12,7 @@ use crate::wire::params::go_duration;
 
 /// Field-filtered informer caches for Kubernetes.
 ///
-/// Reads CustomResourceDefinitions, caches objects in indexed stores and serves them with the Kubernetes API: point
+/// Reads CustomResourceDefinitions, caches objects in indexed stores and serves them with the Kubernetes API. Point
 /// kubectl or any other client at it and select by field.
 #[derive(Debug, Parser)]
 #[command(name = "fieldcache", version, max_term_width = 100, disable_help_subcommand = true)]
@@ -119,7 +119,8 @@ pub struct KubeconfigArguments {
     /// Embed a new token for this ServiceAccount: needs the permission to create serviceaccounts/token
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub service_account: Option<String>,
-    /// Copy the credentials of the user unchanged, although the operator rejects tokens for the API server, and a server that receives one can use it there
+    /// Copy the credentials of the user unchanged. The operator rejects tokens for the API server, and a server that
+    /// receives one can use it there
     #[arg(long, conflicts_with_all = ["service_account", "token_file"])]
     pub allow_api_server_credentials: bool,
     /// How to print

@@ -1,7 +1,7 @@
 //! `--max-...`, `--memory-limit`, `--history-...`, and the limit of open files of the process.
 //!
-//! `flow_control` and `registry` apply the limits. The limit of open files is raised as far as possible, as Go programs do at their start:
-//! the server can reject a connection with a message only while the process can accept it.
+//! `flow_control` and `registry` apply the limits. The limit of open files is raised as far as possible, as Go programs
+//! do at their start. The server can reject a connection with a message only while the process can accept it.
 
 use clap::Args;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -27,8 +27,8 @@ pub struct LimitArguments {
     /// Most watches of one user at a time (without authentication: of one address); further ones get 429
     #[arg(long, value_name = "COUNT", default_value = "30000", value_parser = at_least_one)]
     pub max_watches_per_user: u64,
-    /// Seats: units of work, of about a millisecond each, in progress before waiting requests are ordered by user;
-    /// further requests wait, 128 for each seat and user, then 429. Default: 16 for each processor
+    /// Seats: units of work in progress, of about a millisecond each. When all are taken, further requests wait,
+    /// ordered by user: 128 for each seat and user, then 429. Default: 16 for each processor
     #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
     pub max_seats: Option<u64>,
     /// Most large lists (over 4Mi) in progress at a time; further ones take turns, four times as many of each user wait, then 429
@@ -37,8 +37,8 @@ pub struct LimitArguments {
     /// Most bytes of large lists in progress at a time, as for --max-lists
     #[arg(long, value_name = "QUANTITY", default_value = "16Gi", value_parser = Bytes::parse)]
     pub max_list_bytes: Bytes,
-    /// Most bytes of watches that clients have not read; beyond it, the watches of the slowest clients end, those of the user
-    /// with the most first
+    /// Most bytes of watches that clients have not read. Beyond it, the watches of the slowest clients end, those of
+    /// the user with the most first
     #[arg(long, value_name = "QUANTITY", default_value = "256Mi", value_parser = Bytes::parse)]
     pub max_unread_bytes: Bytes,
     /// Most request bodies in memory at a time; a user may have as many as are free, further ones get 429

@@ -80,7 +80,8 @@ pub fn printed(result: &impl Printed, output: OutputFormat) -> String {
     }
 }
 
-/// A JSON document in which controls that JSON permits in strings, such as DEL, are escaped: the value stays the same, and terminals do not interpret them.
+/// A JSON document in which controls that JSON permits in strings, such as DEL, are escaped. The value stays the same,
+/// and terminals do not interpret them.
 pub fn json(text: &str) -> Cow<'_, str> {
     shown(text, |character, shown| shown.push_str(&format!("\\u{:04x}", u32::from(character))))
 }

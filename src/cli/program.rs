@@ -54,8 +54,7 @@ impl Program {
         }
     }
 
-    /// A text with commands of this program in it, each at the start of a line or in quotes, in the words that can be
-    /// typed.
+    /// A text with commands of this program, each at the start of a line or in quotes, in the words that can be typed.
     pub fn in_text(self, text: &str) -> String {
         match self {
             Program::Itself => text.to_owned(),

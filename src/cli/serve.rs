@@ -154,8 +154,8 @@ async fn greet(registry: &Registry, (source, pinned): (&str, &[Gvr]), reached: &
     }
 }
 
-/// The first resource with fields and objects that is loaded or loading, custom ones before built-in ones, of `pinned` ones if there
-/// are; `None` when none is.
+/// The first resource with fields and objects that is loaded or loading, custom ones before built-in ones. It is one of
+/// `pinned` if there are any; `None` when none is.
 pub(super) async fn first_loaded(catalog: &Catalog, pinned: &[Gvr]) -> Option<(Arc<Resource>, Snapshot)> {
     let mut wanted: Vec<&Arc<Resource>> = catalog
         .resources()

@@ -90,8 +90,8 @@ pub struct OperatorArguments {
     /// Also serve Prometheus metrics over TLS, at /metrics of this address, to users who may get the nonResourceURL /metrics; off by default
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub metrics_address: Option<SocketAddr>,
-    /// Also serve /livez, /readyz and /healthz at this address over plain HTTP, for probes of the kubelet: only the result, without
-    /// credentials, and not counted by --max-connections; off by default
+    /// Also serve /livez, /readyz and /healthz at this address over plain HTTP, for probes of the kubelet. It returns
+    /// only the result, needs no credentials, and --max-connections does not count it. Off by default
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub health_address: Option<SocketAddr>,
     /// Serve with this certificate: PEM, followed by its issuers; read again when it is replaced

@@ -41,8 +41,8 @@ pub(crate) const IDLE: Duration = Duration::from_secs(90);
 /// Bound of a connection whose requests are all rejected, although one was authenticated before.
 pub(crate) const REJECTED: Duration = Duration::from_secs(5 * 60);
 
-/// After the server has announced the end of a connection: how long an unauthenticated peer, or one whose place is
-/// needed, may take to end it.
+/// How long an unauthenticated peer, or one whose place is needed, may take to end its connection. The time begins when
+/// the server has announced the end.
 const SHORT_GRACE: Duration = Duration::from_secs(10);
 
 /// How long any other peer without a request in progress may take.

@@ -3,9 +3,9 @@
 //! A connection is unauthenticated until a request on it was authenticated. The rules of [`Connections::enter`]:
 //!
 //! - At most `--max-connections` are open.
-//! - Unauthenticated connections have a quarter of the places; the others are reserved. When that part is full, a new connection
-//!   takes the place of an unauthenticated one: the oldest of the address that has most of them. So an
-//!   attacker with one address loses its own connections, and one with many addresses has to open connections faster than a
+//! - Unauthenticated connections have a quarter of the places; the others are reserved. When that part is full, a new
+//!   connection takes the place of an unauthenticated one: the oldest of the address that has most of them. So an
+//!   attacker with one address loses its own connections. One with many addresses has to open connections faster than a
 //!   client takes to authenticate, times their number.
 //! - While at least half of the places are taken, one address may have a quarter of them. A further connection takes the place of
 //!   the oldest unauthenticated one of the same address, and is rejected if there is none.
@@ -14,8 +14,9 @@
 //! [`ConnectionHandle::promote`] are max-min fairness between users:
 //!
 //! - While there are free reserved places, a user may take any number of them.
-//! - When there are none, a connection of the user with the most makes room, if that user still has no fewer than the new one
-//!   afterwards. So a user below the equal part of the places always gets in, and a user with one connection keeps it.
+//! - When there are none, the user with the most connections loses one, if that user still has no fewer than the new
+//!   one afterwards. So a user below the equal part of the places always gets in, and a user with one connection keeps
+//!   it.
 //! - Otherwise a connection of the same user without a request in progress makes room. If there is none, the request is rejected with
 //!   429 and its connection ends.
 //!
@@ -50,7 +51,7 @@ const PART: usize = 4;
 const LEAST_SHARE: usize = 4;
 
 /// The maximum bytes of HTTP/2 requests that have arrived and are not processed yet. A peer can send thousands in the
-/// time of one poll of its connection, and each header field of some of them is one byte on the wire.
+/// time of one poll of its connection. Each header field of some of them is one byte on the wire.
 pub const MOST_UNSTARTED: u64 = 64 << 20;
 
 /// Beyond this number of bytes, connections without credentials are not read until others were processed. Beyond the

@@ -1,5 +1,5 @@
-//! Requests that never wait for a seat, as kube-apiserver's priority and fairness exempts them: probes, the version, and
-//! the leases by which nodes and the control plane prove that they are alive.
+//! Requests that never wait for a seat, as in kube-apiserver's priority and fairness. They are probes, the version, and
+//! the leases by which nodes and the control plane show that they are alive.
 //!
 //! All of them are small. Leases count only for users of the control plane: any other user could flood them.
 

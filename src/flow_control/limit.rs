@@ -164,9 +164,9 @@ pub struct LimitSettings {
     pub body_bytes: quantity::Bytes,
 }
 
-/// Go clients use one HTTP/2 connection, or a few of HTTP/1.1, each. An idle watch takes some kilobytes, so the
-/// watches of one user take less than 200 MB, and their unread bytes are bounded for all together. A list that is
-/// being sent takes half a megabyte, however large it is.
+/// Go clients use one HTTP/2 connection, or a few of HTTP/1.1, each. An idle watch takes some kilobytes, so the watches
+/// of one user take less than 200 MB. Their unread bytes are bounded for all together. A list that is being sent takes
+/// half a megabyte, however large it is.
 impl Default for LimitSettings {
     fn default() -> LimitSettings {
         LimitSettings {

@@ -14,12 +14,17 @@
 //! | request [`bodies`] in memory, and their bytes | `--max-bodies`, `--max-body-bytes` | 429 with Retry-After; a user may hold as much as is free |
 //! | memory of the stores | `--memory-limit` | a further store is rejected with 503; counted in `registry`, only listed here |
 //!
-//! A [`User`] is whom a limit is shared by. Without authentication it is the address of the peer: on the loopback
-//! that is one user in practice, because all clients that connect from 127.0.0.1 are usually one person. An authenticated request is counted
-//! by the user's name instead. Connections are shared by address until a request on them was authenticated, then by user.
+//! A [`User`] is whom a limit is shared by. Without authentication it is the address of the peer. On the loopback that
+//! is one user in practice, because all clients that connect from 127.0.0.1 are usually one person. An authenticated
+//! request is counted by the user's name instead. Connections are shared by address until a request on them was
+//! authenticated, then by user.
 //!
-//! What a request may cost otherwise is bounded where it is spent: requests forwarded (`forward`), streams of a connection
-//! (`listen`), changes that wait for a watch (`registry::event_dispatcher`), readers that have stopped (`write_timeout`, `stream_timeout`).
+//! Other costs of a request are bounded where they occur:
+//!
+//! - forwarded requests: `forward`
+//! - streams of a connection: `listen`
+//! - changes that wait for a watch: `registry::event_dispatcher`
+//! - readers that have stopped: `write_timeout`, `stream_timeout`
 
 pub mod bodies;
 pub mod connection;
@@ -147,8 +152,13 @@ impl Limits {
         &self.unread
     }
 
-    /// Takes the share of a request that waits for authentication and authorization; `path`: the bytes of its path and query, `headers`:
-    /// what its headers take in memory, `user`: the address where the user is not known yet.
+    /// Takes the share of a request that waits for authentication and authorization.
+    ///
+    /// - `path`: the bytes of its path and query
+    /// - `headers`: what its headers take in memory
+    /// - `user`: the address where the user is not known yet
+    ///
+    ///
     ///
     /// # Errors
     /// 429 when the requests of this user that wait hold as much as they may.

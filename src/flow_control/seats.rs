@@ -1,38 +1,41 @@
 //! Seats: shares of the processors' time, given out fairly between users.
 //!
 //! # Why
-//! Every runnable task waits in one first-come-first-served queue of the runtime. With 3,000 requests of one user in it,
-//! the request of another user came after all of them. The model is kube-apiserver's API Priority and Fairness: a bounded
-//! number of seats, a fair queue between flows when all are taken, 429 with Retry-After when a queue is full or its wait
-//! too long, and requests that bypass the queue. A flow is an authenticated user, or the peer's address before (and
-//! without) authentication.
+//! Every runnable task waits in one first-come-first-served queue of the runtime. With 3,000 requests of one user in
+//! it, the request of another user came after all of them. The model is kube-apiserver's API Priority and Fairness. It
+//! has a bounded number of seats, and a fair queue between flows when all are taken. A request gets 429 with
+//! Retry-After when a queue is full or its wait too long, and some requests bypass the queue. A flow is an
+//! authenticated user, or the peer's address before (and without) authentication.
 //!
 //! # What a seat is
 //! Work here is done between two awaits of a task; while it waits for a client, the source or an API server it costs
-//! nothing. A seat is therefore not held by a request, but taken for one *turn* of work: one poll of a handler, one piece
-//! of a body, one batch of a watch's initial events, one step of a TLS handshake. So a client that stops reading never
-//! holds a seat: its body is not polled, and takes none. Nothing is released, and nothing can leak or deadlock.
+//! nothing. So a request does not hold a seat. A seat is taken for one *turn* of work. Examples are one poll of a
+//! handler, one piece of a body, one batch of initial events, and one step of a TLS handshake. So a client that stops
+//! reading never holds a seat: its body is not polled, and takes none. Nothing is released, and nothing can leak or
+//! deadlock.
 //!
 //! Seats are given out in rounds. While less than all seats of a round are taken, a turn costs one atomic addition. The
 //! turn that finds them taken waits in the [`FairQueue`], and starts the task that ends the round. That task goes to
 //! the end of the runtime's queue first, as often as the runtime polls tasks between two looks at its sockets
-//! ([`EVENT_INTERVAL`]). Until it is done, all that was runnable before had its poll, and so had all that has arrived: it took
-//! part of the round, or now waits in the fair queue, which costs microseconds. Then the round ends: its seats go to the waiting users
-//! fairly. So a user waits about one round of seats, however many requests another user has in flight. The runtime's
-//! workers are never idle while requests wait, because the task that ends the round is runnable until none does.
+//! ([`EVENT_INTERVAL`]). Until it is done, all that was runnable before had its poll, and so had all that has arrived.
+//! An arrival took part of the round, or now waits in the fair queue, which costs microseconds. Then the round ends:
+//! its seats go to the waiting users fairly. So a user waits about one round of seats, however many requests another
+//! user has in flight. The runtime's workers are never idle while requests wait, because the task that ends the round
+//! is runnable until none does.
 //!
 //! # What a turn costs
 //! A seat is [`UNITS_PER_SEAT`] units of [`UNIT_TIME`]. A turn takes one unit in advance, or a whole seat if it had to
-//! wait. What it took longer is measured and charged when it is done: against the round, which is full earlier, and
-//! against its user, who is served later and gets fewer turns in a round. kube-apiserver must estimate because its requests run at the same time; a turn
-//! runs alone on its thread, so its time can be measured.
+//! wait. The time above the unit is measured and charged when the turn is done. The round is full earlier, and the user
+//! is served later and gets fewer turns in a round. kube-apiserver must estimate because its requests run at the same
+//! time; a turn runs alone on its thread, so its time can be measured.
 //!
-//! The events of a watch are written in pieces of some microseconds, to very many watches at a time. A turn for each piece would cost
-//! as much as the piece, so a watch takes a turn once its pieces have come to a unit.
+//! The events of a watch are written in pieces of some microseconds, to very many watches at a time. A turn for each
+//! piece would cost as much as the piece. So a watch takes a turn once its pieces add up to a unit.
 //!
 //! A turn that was granted is used within [`VALID_ROUNDS`], or its task waits again. Otherwise a client could collect
-//! turns for many streams, by closing their windows meanwhile, and use them at once. It also waits again if other turns have cost the
-//! round more than all seats: otherwise 32 turns of half a second each, of users of whom nothing is known yet, would be one round.
+//! turns for many streams, by closing their windows meanwhile, and use them at once. It also waits again if other turns
+//! have cost the round more than all seats. Otherwise 32 turns of half a second each, of users without any history,
+//! would be one round.
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -56,16 +59,16 @@ const UNITS_PER_SEAT: u64 = 8;
 /// The duration of a unit of work. Smaller pieces of work are paid for once they add up to this.
 pub const UNIT_TIME: Duration = Duration::from_micros(125);
 
-/// The number of requests of one user that may wait for each seat, before further ones are rejected: as many as two
-/// HTTP/2 connections carry, for two processors.
+/// The number of requests of one user that may wait for each seat before further ones are rejected. It is the number
+/// that two HTTP/2 connections carry, for two processors.
 const WAITING_FOR_EACH_SEAT: usize = 128;
 
 /// Rounds in which a granted turn can be used: enough for a task whose thread is busy meanwhile.
 const VALID_ROUNDS: u64 = 16;
 
 /// How many polls of tasks a thread of the runtime makes before it looks at its sockets; the runtime is built with
-/// this. While requests wait no thread is ever idle, so a new request would otherwise wait for that many polls, each
-/// of which can be a turn of milliseconds. With a smaller number, busy threads call the kernel more often.
+/// this. While requests wait no thread is ever idle. A new request would otherwise wait for that many polls, each of
+/// which can be a turn of milliseconds. With a smaller number, busy threads call the kernel more often.
 pub const EVENT_INTERVAL: u32 = 16;
 
 /// Set in [`Seats::taken`] while requests wait: larger than any number of units.
@@ -238,8 +241,8 @@ fn units_of(work: Duration) -> u64 {
     u64::try_from(work.as_micros() / UNIT_TIME.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Work in pieces that are too short for a turn each. It is charged when it is dropped, unless a turn has paid for it: a client that ends its
-/// request before a turn is due does not get the work for nothing.
+/// Work in pieces that are too short for a turn each. It is charged when it is dropped, unless a turn has paid for it.
+/// So a client that ends its request before a turn is due does not get the work for nothing.
 #[derive(Debug)]
 pub struct Unpaid {
     seats: Arc<Seats>,

@@ -2,7 +2,7 @@
 //!
 //! The user with the most unread bytes loses a response: the one whose reader has read nothing for the longest time.
 //! This repeats until enough is free. So a user always has at least an equal part of all bytes, however much others
-//! leave unread, and readers that make progress outlast those that have stopped.
+//! leave unread. Readers that make progress outlast those that have stopped.
 
 use std::collections::{BinaryHeap, HashMap};
 

@@ -1,16 +1,17 @@
 //! Bytes that were written for clients, and that no socket has taken yet.
 //!
-//! A reader that stops leaves them in the process: in hyper, and in the send queues of HTTP/2 streams, up to what a
-//! client announces as its window. Every piece of a response is therefore counted from when its body yields it until
-//! its memory is free, because the count is part of the piece. Two bounds apply:
+//! When a reader stops, they stay in the process. They are in hyper, and in the send queues of HTTP/2 streams, up to
+//! the window that a client announces. So every piece of a response is counted from when its body yields it until its
+//! memory is free. The count is part of the piece. Two bounds apply:
 //!
 //! - One answer is not continued while [`WATCH_AHEAD`] or [`LIST_AHEAD`] bytes of it are unread. So each holds at most
 //!   that and one more piece, whatever window the client announces.
-//! - All watches together hold at most `--max-unread-bytes`. Beyond it [`slowest`] decides which of them end: their HTTP/2
-//!   stream is reset, or their connection closed, which frees their bytes. The client resumes from its last event, as after
-//!   any lost connection. Until the bytes are free, no watch of which something is unread is continued, and a quarter past the
-//!   bound only those of users whose watches hold little ([`FIRST`]): tens of thousands of watches would otherwise make
-//!   pieces faster than the slowest are ended, and a user with few watches would wait among the thousands of another one.
+//! - All watches together hold at most `--max-unread-bytes`. Beyond it [`slowest`] decides which of them end: their
+//!   HTTP/2 stream is reset, or their connection closed, which frees their bytes. The client resumes from its last
+//!   event, as after any lost connection. Until the bytes are free, no watch with unread bytes continues. A quarter
+//!   above the bound, only watches of users whose watches hold little ([`FIRST`]) continue. Otherwise tens of thousands
+//!   of watches would make pieces faster than the slowest are ended. A user with few watches would wait among the
+//!   thousands of another one.
 //! - All other responses together may hold as much again. Each takes its [`UserShare`] before it is sent, and a request
 //!   whose response finds none is rejected with 429. Responses that were begun are not ended, because their client would
 //!   repeat the request. They end when their reader has taken nothing for two minutes (`write_timeout`, `stream_timeout`).
@@ -18,8 +19,11 @@
 //! A small response takes its share after it is made, by the address of the client, because it can come before authentication.
 //! Without room its connection ends.
 //!
-//! Counted apart: one TLS buffer for each connection (bounded in `tls`); what the kernel
-//! holds for a connection, bounded by TCP_NOTSENT_LOWAT (in `listen`); changes in mailboxes (`registry::event_dispatcher`).
+//! Three things are counted separately:
+//!
+//! - one TLS buffer for each connection, bounded in `tls`
+//! - what the kernel holds for a connection, bounded by TCP_NOTSENT_LOWAT in `listen`
+//! - changes in mailboxes, bounded in `registry::event_dispatcher`
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -41,8 +45,8 @@ const WATCH_AHEAD: u64 = 64 << 10;
 /// one is sent.
 const LIST_AHEAD: u64 = 128 << 10;
 
-/// The part of the bound that the watches of one user may have unread while all watches are held back, as long as all of them hold less than
-/// twice the bound. Of the default it is 4 MiB.
+/// The part of the bound that the watches of one user may have unread while all watches are held back. It applies as
+/// long as all of them hold less than twice the bound. Of the default it is 4 MiB.
 const FIRST: u64 = 64;
 
 /// The most that a response which is streamed holds: what it may be ahead, and the piece that is made.

@@ -1,10 +1,10 @@
 //! Open watches of each user, and the most that one may have.
 //!
-//! A watch counts as one, and as one more for each [`WATCH_BYTES`] that it holds of its request: selectors, the
-//! review of its permission, its path for the audit log; and until they are sent, handles of its initial events. A
-//! selector may be as long as a URL. So the number is a bound of memory too. All users together have four times as
-//! many as one, shared as [`Shares`] describes. A watch is counted from its response to its end, without further work
-//! in between.
+//! A watch counts as one, and as one more for each [`WATCH_BYTES`] of its request that it holds. These are selectors,
+//! the review of its permission, and its path for the audit log. The handles of its initial events count until they are
+//! sent. A selector may be as long as a URL. So the number is a bound of memory too. All users together have four times
+//! as many as one, shared as [`Shares`] describes. A watch is counted from its response to its end, without further
+//! work in between.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Watches {
     /// Counts a watch, whose request takes this many bytes.
     ///
     /// # Errors
-    /// 429 when the user has the maximum already. It has no Retry-After, so that the user sees the message at once:
+    /// 429 when the user has the maximum already. It has no Retry-After, so that the user sees the message at once.
     /// client-go would repeat the request for a while, and its informers back off by themselves.
     pub fn open(&self, user: &User, held_bytes: usize) -> Result<CountedWatch, Limited> {
         let share = self.take(user, 1, held_bytes, "its selectors take")?;

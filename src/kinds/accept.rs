@@ -1,5 +1,5 @@
-//! Validates what a schema and CEL cannot: whether the resource of a FieldCache or a View exists, whether selectors can be parsed, and
-//! whether the resource has their fields.
+//! Validates what a schema and CEL cannot. The resource of a FieldCache or a View must exist and have the selected
+//! fields, and its selectors must be valid.
 //!
 //! The functions are pure: the caller passes what is known of resources. `extract::extra` validates the extra fields, and its reasons go into
 //! the same conditions. An empty list of problems means Accepted.

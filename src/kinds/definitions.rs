@@ -1,8 +1,8 @@
 //! Our kinds as CustomResourceDefinitions, generated from the Rust types.
 //!
-//! kube's derive writes a schema; this file brings it into the form of a Kubernetes API: no `nullable`, which would let clients
-//! store a null; descriptions in one line for each paragraph; standard labels. `crds/` contains the result, and a test fails when it
-//! differs from the types.
+//! kube's derive writes a schema, and this file brings it into the form of a Kubernetes API. It has no `nullable`,
+//! which would let clients store a null. Descriptions have one line for each paragraph, and labels are the standard
+//! ones. `crds/` contains the result, and a test fails when it differs from the types.
 
 use kube::core::CustomResourceExt;
 use serde_json::{Map, Value, json};

@@ -1,9 +1,9 @@
 //! The kinds of this API group: FieldCache, View, SelectableResource.
 //!
-//! Map: [`field_cache`], [`view`] and [`selectable_resource`] are one kind each; [`selectors`] and [`conditions`] are shared by
-//! them; [`Absence`] is the reason why the spec of an object is not in memory; [`definitions`] builds the CustomResourceDefinitions from the
-//! types. `fieldcache crds` prints them, and `crds/` contains them. `kubectl explain` shows the comments on the fields, so these are written
-//! for users.
+//! Map: [`field_cache`], [`view`] and [`selectable_resource`] are one kind each, and share [`selectors`] and
+//! [`conditions`]. [`Absence`] is the reason why the spec of an object is not in memory. [`definitions`] builds the
+//! CustomResourceDefinitions from the types. `fieldcache crds` prints them, and `crds/` contains them.
+//! `kubectl explain` shows the comments on the fields, so these are written for users.
 //!
 //! [`accept`] validates what a schema and CEL cannot: whether the resource exists, and whether it has the named fields. Nothing here
 //! connects to a cluster.

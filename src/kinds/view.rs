@@ -127,15 +127,16 @@ pub struct ViewResource {
     /// Show only objects with these values of selectable fields. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_selector: Option<FieldSelectorSpec>,
-    /// Parts of the objects that the View does not show, and that no selector can use, such as .spec.secret. Each is a path of member names; a
-    /// name with a dot is in brackets and quotes: .metadata.annotations['example.com/key']. Below a list, the path applies to each of its
-    /// elements. Labels cannot be left out. With any path, the View also leaves out copies inside the object: every name under a
-    /// path in metadata.managedFields, and the annotations in which kubectl apply
-    /// (kubectl.kubernetes.io/last-applied-configuration), kapp, Rancher, OpenShift and kube-apiserver store what was applied. The condition Pruned
-    /// lists them. Copies in other annotations, in status or in embedded objects are shown unless they are pruned too, for example with
-    /// .metadata.annotations. Other resources contain copies too: ControllerRevisions, ReplicaSets of earlier templates, Events. A
-    /// path means the same in each served version of the resource. All paths together have at most 256 names. Absent or empty: whole objects are
-    /// shown.
+    /// Parts of the objects that the View does not show, and that no selector can use, such as .spec.secret. Each is a
+    /// path of member names; a name with a dot is in brackets and quotes: .metadata.annotations['example.com/key'].
+    /// Below a list, the path applies to each of its elements. Labels cannot be left out. With any path, the View also
+    /// leaves out copies inside the object. These are every name under a path in metadata.managedFields, and
+    /// annotations with what was applied. Their authors are kubectl apply
+    /// (kubectl.kubernetes.io/last-applied-configuration), kapp, Rancher, OpenShift and kube-apiserver. The condition
+    /// Pruned lists them. Copies in other annotations, in status or in embedded objects are shown unless they are
+    /// pruned too, for example with .metadata.annotations. Other resources contain copies too: ControllerRevisions,
+    /// ReplicaSets of earlier templates, Events. A path means the same in each served version of the resource. All
+    /// paths together have at most 256 names. Absent or empty: whole objects are shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 32),

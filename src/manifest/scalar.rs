@@ -1,8 +1,8 @@
 //! What a plain YAML scalar means, as kubectl reads it (sigs.k8s.io/yaml on go-yaml v2).
 //!
-//! That is YAML 1.1 without its sexagesimal numbers: `yes`, `no`, `on`, `off`, `y` and `n` are booleans, a leading zero
-//! makes a number octal, underscores in numbers do not count, timestamps stay texts. Infinity and NaN have no JSON
-//! form and are rejected.
+//! That is YAML 1.1 without its sexagesimal numbers. `yes`, `no`, `on`, `off`, `y` and `n` are booleans, and a leading
+//! zero makes a number octal. Underscores in numbers do not count, and timestamps stay texts. Infinity and NaN have no
+//! JSON form and are rejected.
 
 use serde_json::{Number, Value};
 

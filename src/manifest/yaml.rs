@@ -1,10 +1,10 @@
 //! The documents of one file: YAML or JSON, several in a file, lists split into their items, each with its line.
 //!
-//! A broken document is reported with line and cause; the others of the file still count, because the text is cut at
-//! lines of `---` before anything is parsed (no block can contain one at the start of a line). Scalars mean what they
+//! A broken document is reported with line and cause, and the others of the file still count. The text is cut at lines
+//! of `---` before anything is parsed, because no block can contain one at the start of a line. Scalars mean what they
 //! mean to kubectl ([`super::scalar`]); a key that occurs twice in one mapping is rejected, unlike there. Anchors,
-//! aliases and merge keys are followed ([`super::builder`]). A [`MemoryBudget`] bounds the memory of a text. Objects are
-//! validated in `source::folder`.
+//! aliases and merge keys are followed ([`super::builder`]). A [`MemoryBudget`] bounds the memory of a text. Objects
+//! are validated in `source::folder`.
 
 use saphyr_parser::{Event, Parser};
 use serde_json::Value;
@@ -15,8 +15,8 @@ use super::json;
 use super::parsed::ParsedDocument;
 pub use super::parsed::{Document, InvalidDocument};
 
-/// Characters with a meaning in YAML that one request body may have. The scanner stores all tokens of a list or
-/// mapping in brackets until it ends, about 300 bytes for each of these characters, since the whole could be a key.
+/// Characters with a meaning in YAML that one request body may have. The scanner stores all tokens of a list or mapping
+/// in brackets until it ends, since the whole could be a key. That is about 300 bytes for each of these characters.
 pub const MAX_INDICATORS: usize = 65_536;
 
 /// The syntax that the name of a file or a media type states.

@@ -56,8 +56,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Collects metrics of the stores of `resources`, of the server that counts into `requests` and `limits`, of authentication and
-    /// authorization if scrapers are authorized, and of `others`.
+    /// Collects metrics of the stores of `resources`, of the server that counts into `requests` and `limits`, and of
+    /// `others`. If scrapers are authorized, it adds those of authentication and authorization.
     pub fn new(
         resources: Arc<Resources>,
         requests: Arc<RequestMetrics>,

@@ -1,7 +1,8 @@
 //! OpenMetrics text and the older text format of Prometheus: negotiation, and conversion of the first into the second.
 //!
-//! Prometheus requests OpenMetrics. Clients that request no format get the text format, which all tools read. The formats differ in the
-//! name of a counter's family, in units, and in a mark at the end (OpenMetrics 1.0, "Counter" and "UNIT"; Prometheus "Exposition formats").
+//! Prometheus requests OpenMetrics. Clients that request no format get the text format, which all tools read. The
+//! formats differ in the name of a counter's family, in units, and in a mark at the end. See OpenMetrics 1.0, "Counter"
+//! and "UNIT", and Prometheus "Exposition formats".
 
 use std::collections::BTreeSet;
 

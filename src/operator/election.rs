@@ -1,8 +1,9 @@
 //! Leader election by a Lease of coordination.k8s.io, as in client-go.
 //!
-//! Every replica serves reads; only the leader writes statuses. The holder renews its Lease. Another replica takes the Lease over if it has
-//! not changed for its duration, measured since that replica saw it change, so that clocks need not agree. A holder that cannot renew stops
-//! writing before another one can begin. [`lease_action`] decides without a clock, and [`run`] acts.
+//! Every replica serves reads; only the leader writes statuses. The holder renews its Lease. Another replica takes the
+//! Lease over if it has not changed for its duration. The replica measures that since it saw the last change, so clocks
+//! need not agree. A holder that cannot renew stops writing before another one can begin. [`lease_action`] decides
+//! without a clock, and [`run`] acts.
 
 use std::time::Duration;
 
@@ -133,8 +134,8 @@ pub async fn run(client: Client, election: Election, leading: &watch::Sender<boo
 
 /// Gives the Lease back, so that another replica need not wait for its end. Best effort: the process is ending.
 ///
-/// [`run`] has been dropped by then, but a renewal that it had sent may still arrive, between the reading and the writing here:
-/// then it is read again.
+/// [`run`] has been dropped by then, but a renewal that it had sent may still arrive between the read and the write
+/// here. Then the Lease is read again.
 pub async fn release(client: Client, election: &Election) {
     let leases: Api<Lease> = Api::namespaced(client, &election.namespace);
     let given_back = async {

@@ -1,9 +1,9 @@
 //! Reads objects that are partly invalid.
 //!
-//! A typed list fails as a whole if one object cannot be read, and authors choose the content of objects: a time in metadata.managedFields
-//! after year 9999, or a member of a newer release with a value that this release does not know. Other objects, and deletions, would not be
-//! seen then. So parts that are not used are removed before, and an object that cannot be read is replaced by one that is not served and has
-//! the reason.
+//! A typed list fails as a whole if one object cannot be read, and authors choose the content of objects. Examples are
+//! a time in metadata.managedFields after year 9999, and a member whose value only a newer release knows. Other
+//! objects, and deletions, would not be seen then. So unused parts are removed before. An object that cannot be read is
+//! replaced by one that is not served and has the reason.
 
 use std::borrow::Cow;
 use std::cell::Cell;

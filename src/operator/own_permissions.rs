@@ -1,8 +1,8 @@
 //! Permissions of this server that it does not need: a warning at startup.
 //!
-//! Rules of every ClusterRole with the label `fieldcache.dev/aggregate-to-reader: "true"` become permissions of the ServiceAccount. An
-//! admission policy of manifests/ rejects rules that write; this warning is for clusters without the policy, for ClusterRoles that
-//! are older than it, and for permissions from elsewhere.
+//! Rules of every ClusterRole with the label `fieldcache.dev/aggregate-to-reader: "true"` become permissions of the
+//! ServiceAccount. An admission policy of manifests/ rejects rules that permit writes. This warning is for clusters
+//! without the policy, for ClusterRoles that are older than it, and for permissions from elsewhere.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -56,8 +56,8 @@ const MAX_PATHS: usize = 256;
 const ACCEPTED: &str = "Accepted";
 const PUBLISHED: &str = "Published";
 
-/// The desired SelectableResources by name: one for each resource with a selectable field beside name and namespace, with a rejected field,
-/// or with an accepted FieldCache.
+/// The desired SelectableResources by name. There is one for each resource with a selectable field beside name and
+/// namespace, with a rejected field, or with an accepted FieldCache.
 pub fn describe(
     definitions: &Definitions,
     results: &FieldCacheResults,

@@ -93,8 +93,9 @@ impl EvaluationInputs {
         }
     }
 
-    /// Whether the result must be the same, but for the generation that it names. The status of a FieldCache changes more often than
-    /// what is read here, and every change of a definition's labels makes the source read it again.
+    /// Whether the result must be the same, but for the generation that it names. The status of a FieldCache changes
+    /// more often than the part that is read here. Every change of a definition's labels makes the source read it
+    /// again.
     fn is_same(&self, other: &EvaluationInputs) -> bool {
         let is_deleted = |field_cache: &FieldCache| field_cache.metadata.deletion_timestamp.is_some();
         let kept = |field_cache: &FieldCache| field_cache.status.as_ref().map(|status| status.versions.clone());

@@ -3,11 +3,12 @@
 //! A replica that is not ready gets no requests from its Service, but it serves what it has. Until it [knows](Synced::knows) which resources
 //! and Views exist, it does not report any of them as missing.
 //!
-//! Only the stores of the first FieldCaches gate readiness, each until it was complete once. All replicas load a store that is added later
-//! at the same time, so if it gated readiness, an author of FieldCaches could take all of them out of the Service. No store gates readiness
-//! for longer than [`PATIENCE`] without progress, or [`MOST_PATIENCE`] at all: kube-apiserver lists no resource whose conversion webhook
-//! fails, and authors of definitions could keep every replica that starts out of the Service. If no store is complete, there is nothing
-//! else to serve, and all of them gate readiness.
+//! Only the stores of the first FieldCaches gate readiness, each until it was complete once. All replicas load a store
+//! that is added later at the same time. If it gated readiness, an author of FieldCaches could take all of them out of
+//! the Service. No store gates readiness for longer than [`PATIENCE`] without progress, or [`MOST_PATIENCE`] at all.
+//! kube-apiserver lists no resource whose conversion webhook fails, so authors of definitions could otherwise keep
+//! every new replica out of the Service. If no store is complete, there is nothing else to serve, and all of them gate
+//! readiness.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};

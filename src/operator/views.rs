@@ -101,8 +101,9 @@ pub(super) struct LastEvaluation {
     pub(super) view_results: Arc<ViewResults>,
 }
 
-/// Evaluates all Views. An unchanged View keeps its result, unless the FieldCaches that it uses have other results, or
-/// the cluster's resources have changed and no FieldCache caches what it shows. Yields to other tasks between Views.
+/// Evaluates all Views. An unchanged View keeps its result, with two exceptions. Either the FieldCaches that it uses
+/// have other results, or the cluster's resources have changed and no FieldCache caches what it shows. Yields to other
+/// tasks between Views.
 pub(super) async fn evaluate_all(
     all: Vec<Arc<View>>,
     results: &Arc<FieldCacheResults>,
@@ -312,8 +313,8 @@ struct Context {
     address: Address,
 }
 
-/// Writes statuses for as long as it is polled; `triggers` has an item whenever a store's phase, a result, the policy or the
-/// authorities have changed.
+/// Writes statuses for as long as it is polled. `triggers` has an item whenever a store's phase, a result, the policy
+/// or the authorities have changed.
 pub async fn run(
     client: Client,
     replica: ReplicaState,

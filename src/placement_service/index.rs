@@ -37,8 +37,8 @@ const MOST_UNREADABLE: usize = 100;
 /// counted by their number.
 const SHORT: usize = 512;
 
-/// How much more memory a part takes than its JSON has bytes: an affinity is stored as it is written, as terms and by
-/// their values.
+/// How much more memory a part takes than its JSON has bytes. An affinity is stored three times: as it is written, as
+/// terms and by their values.
 const GROWTH: usize = 12;
 
 /// The maximum bytes of all different long parts together, as JSON. A store holds the same objects compressed, so
@@ -291,8 +291,8 @@ impl PlacementIndex {
         PlacementIndex { memory, ..PlacementIndex::default() }
     }
 
-    /// The index, not older than the stores. Takes as long as what has changed since it was last used; the first time
-    /// it reads every object, which is no work for a thread that answers requests.
+    /// The index, not older than the stores. Takes as long as what has changed since its last use. The first time it
+    /// reads every object, which is too much work for a thread that handles requests.
     ///
     /// # Errors
     /// There is no index yet, and no room for one.

@@ -2,7 +2,7 @@
 //! it.
 //!
 //! The server defines and creates the forms; they are cached here until the last watch has read the change. A watch
-//! that needs a form in creation waits for it on its worker thread: creation takes less than a turn, so the wait is
+//! that needs a form in creation waits for it on its worker thread. Creation takes less than a turn, so the wait is
 //! short. Other forms do not wait. [`super::event_dispatcher`] delivers changes to watches.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -115,9 +115,9 @@ impl DispatchedEvent {
         }
     }
 
-    /// The change in a form that takes more work than a copy: the row of a Table, which is created once in each second
-    /// in which it is needed, because it shows ages, or an object of which a View leaves out a part. `None` when it
-    /// cannot be created.
+    /// The change in a form that takes more work than a copy. One is the row of a Table, created once in each second in
+    /// which it is needed, because it shows ages. The other is an object of which a View leaves out a part. `None` when
+    /// it cannot be created.
     ///
     /// A form that would exceed the bound of the mailboxes is not cached.
     pub fn made(&self, form: &LineForm, make: impl FnOnce() -> Option<Bytes>) -> Option<Bytes> {

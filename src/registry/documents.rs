@@ -32,8 +32,8 @@ pub trait DocumentSource: Send + Sync + fmt::Debug {
 static MAKING_WHOLE: Mutex<()> = Mutex::new(());
 
 /// Last-Modified of a document: the time of the first response with it. All states of one document share it. What a
-/// View shows of a document does not change when only something else in the document changes, and a reader of the part
-/// alone must not learn of that.
+/// View shows of a document does not change when only something else in the document changes. A reader of the part
+/// alone must not learn of that change.
 #[derive(Debug, Default)]
 pub(super) struct ServedSince(Mutex<ServedState>);
 

@@ -1,7 +1,7 @@
 //! The protocol between two fieldcaches of which one reads the other, beyond the Kubernetes API.
 //!
-//! An API server ignores all of it, so no configuration is needed about the server behind a URL: a query parameter, a
-//! request header, and an annotation that is only sent to clients that use the parameter.
+//! It consists of a query parameter, a request header, and an annotation that is only sent to clients that use the
+//! parameter. An API server ignores all of it, so the server behind a URL needs no configuration.
 
 /// Query parameter of a watch: "send a bookmark whenever the store has advanced". Its value is the version that the
 /// client waits for, or 0. The response has [`LAG_ANNOTATION`].

@@ -15,7 +15,7 @@ use crate::model::Version;
 /// How long one awaited for a version is pursued: as long as its reader waits.
 const WISH: Duration = Duration::from_secs(3);
 
-/// How long a source takes to report progress after a request: a watch with timeoutSeconds=3 sends a bookmark after 0.5
+/// How long a source takes to report progress after a request. A watch with timeoutSeconds=3 sends a bookmark after 0.5
 /// to 1.4 s (measured with kube-apiserver 1.36).
 const PROGRESS_TAKES: Duration = Duration::from_millis(1_500);
 

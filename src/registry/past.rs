@@ -1,9 +1,9 @@
 //! How long past versions of a store are readable: until about five minutes after a newer one was published.
 //!
-//! kube-apiserver has etcd forget versions in the same way (`--etcd-compaction-interval`, apiserver
-//! `storage/etcd3/compact.go`): a list at an exact version, and a page of one, is answered for 5 to 10 minutes and is
-//! 410 afterwards. History may reach farther back for watches that resume, because they send changes, not objects that
-//! are gone since. There is no clock here.
+//! kube-apiserver compacts etcd in the same way (`--etcd-compaction-interval`, apiserver `storage/etcd3/compact.go`).
+//! It serves a list at an exact version, and a page of one, for 5 to 10 minutes, and returns 410 afterwards. History
+//! may reach farther back for watches that resume, because they send changes, not objects that are gone since. There is
+//! no clock here.
 
 use std::collections::VecDeque;
 use std::time::Duration;

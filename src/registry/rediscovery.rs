@@ -4,7 +4,7 @@
 //! reads. Requests that arrive while it reads share the next reading, so that their number does not matter.
 //!
 //! Aggregated APIs are added and removed without a definition to follow. A client that reads discovery does not wait
-//! for the source: its read is noted, and the next client gets what the source serves by then.
+//! for the source. Its read is noted, and the next client gets what the source serves by then.
 
 use std::time::Duration;
 

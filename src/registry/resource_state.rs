@@ -389,8 +389,8 @@ impl ResourceState {
         }
     }
 
-    /// The epoch of a store that begins now, above all that earlier stores of this resource can have reached: a watch
-    /// that slept while one store was replaced by the next must not take the new history for its own.
+    /// The epoch of a store that begins now, above all that earlier stores of this resource can have reached. A watch
+    /// that slept while the next store replaced one must not take the new history for its own.
     pub fn next_epoch(&self) -> u64 {
         self.stores.fetch_add(1, Ordering::Relaxed) << 32
     }

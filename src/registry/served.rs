@@ -63,9 +63,9 @@ impl Registry {
         self.catalog.subscribe()
     }
 
-    /// Serves another catalog. Resources of the old one that are not in the new one, by identity, end. Those for which
-    /// `departure` returns a value, because the source does not serve them any more, end when their feed has taken what
-    /// the source still sends; the others end now.
+    /// Serves another catalog. Resources of the old one that are not in the new one, by identity, end. `departure`
+    /// returns a value for those that the source does not serve any more. They end when their feed has taken what the
+    /// source still sends. The others end now.
     pub fn replace(&self, catalog: Catalog, departure: impl Fn(&Resource) -> Option<Departure>) {
         let next = Arc::new(catalog);
         let previous = self.catalog.send_replace(next.clone());

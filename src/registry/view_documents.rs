@@ -47,7 +47,7 @@ fn with_cache<Done>(work: impl FnOnce(&mut DocumentCache) -> Done) -> Done {
     CACHE.with(|kept| work(&mut kept.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
-/// Locked while a document of a View is created: that takes several times the memory of the whole document, so they are
+/// Locked while a document of a View is created. That takes several times the memory of the whole document, so they are
 /// created one by one.
 static MAKING: Mutex<()> = Mutex::new(());
 

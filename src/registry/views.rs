@@ -1,7 +1,7 @@
 //! Views: parts of what is served, each a catalog of its own.
 //!
 //! `operator::views` validates a View before it is served here, so its selectors are valid. Its catalog is built from
-//! that of the whole server whenever that one changes, and shares its data: a resource of a View is the same
+//! that of the whole server whenever that one changes, and shares its data. A resource of a View is the same
 //! [`super::ResourceState`] with a [`Restriction`]. `access` decides who may read it, and `server` treats a View's
 //! catalog like any other.
 

@@ -4,8 +4,8 @@
 
 use crate::model::percent_decode;
 
-/// Most parameters of a query. Go's servers read 10,000 (net/url, `urlmaxqueryparams`); each takes many times as much memory as in the
-/// URL until the response is made, and Kubernetes has some twenty.
+/// Most parameters of a query. Go's servers read 10,000 (net/url, `urlmaxqueryparams`). Each takes many times as much
+/// memory as in the URL until the response is made, and Kubernetes has some twenty.
 pub const MOST_PARAMETERS: usize = 256;
 
 /// A decoded query string.

@@ -119,8 +119,8 @@ impl Service {
         Ok(())
     }
 
-    /// The tasks of both commands: name, what its end means, and what it runs. Beside them run the thread of the source, which the first
-    /// task observes, the threads of health checks and of the audit log, and the threads of tokio.
+    /// The tasks of both commands: name, what its end means, and what it runs. Beside them run the thread of the
+    /// source, which the first task observes, and those of health checks, of the audit log, and of tokio.
     pub(super) fn tasks(
         self,
         stop: impl Future<Output = ()> + Send + 'static,

@@ -1,8 +1,8 @@
 //! What a response may say about objects that its caller may not see.
 //!
-//! Stores hold the objects of all namespaces, and many callers may see only some of them. Counts over a whole store,
-//! the order of a plan by such counts, the time that it took, and the progress of a load are therefore for callers
-//! that may list the resource in all namespaces. Without authentication, every caller may see them.
+//! Stores hold the objects of all namespaces, and many callers may see only some of them. Some values are therefore
+//! only for callers that may list the resource in all namespaces. These are counts over a whole store, the order of a
+//! plan by such counts, its duration, and the progress of a load. Without authentication, every caller may see them.
 
 use super::context::RequestContext;
 use crate::access::attributes::Attributes;

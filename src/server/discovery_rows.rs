@@ -1,8 +1,8 @@
 //! What discovery shows: groups, versions and rows of resources, in the form of aggregated discovery.
 //!
 //! Without pass-through, these are the served resources with the verbs that are answered. With it, they are what the
-//! cluster offers: its own rows of built-in resources, and those of the definition for custom ones, which is always
-//! current; verbs and subresources that are not forwarded are left out. `discovery` writes the documents.
+//! cluster serves. For built-in resources these are its own rows, for custom ones those of the definition, which is
+//! always current. Verbs and subresources that are not forwarded are left out. `discovery` writes the documents.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

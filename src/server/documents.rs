@@ -1,8 +1,8 @@
 //! The OpenAPI endpoints as functions: a request's path, query and headers in, a response out. kube-openapi
 //! `pkg/handler` and `pkg/handler3`, kube-aggregator `pkg/controllers/openapiv3`.
 //!
-//! Two defects of upstream are not copied: an unknown group-version is 404, not an empty 200; every response is made
-//! from one set, so an index never names a missing document. Only the method HEAD makes a difference, as upstream. No
+//! Two defects of upstream are not copied. An unknown group-version is 404, not an empty 200. Every response comes from
+//! one set, so an index never names a missing document. Only the method HEAD makes a difference, as upstream. No
 //! routing, authorization or socket here: `server` calls [`answer`] for everything below `/openapi`. `openapi` builds
 //! the documents.
 
@@ -129,8 +129,8 @@ fn v2(request: &Request<'_>, document: &DocumentForms) -> Response<Bytes> {
     answer.content(request, body)
 }
 
-/// The index, in the words of the aggregator, which serves all documents of kube-apiserver: it labels its JSON as
-/// plain text and has no entity tag.
+/// The index, in the words of the aggregator, which serves all documents of kube-apiserver. It labels its JSON as plain
+/// text and has no entity tag.
 fn index(request: &Request<'_>, documents: &DocumentSet) -> Response<Bytes> {
     Answer::new(StatusCode::OK)
         .header(CONTENT_TYPE, "text/plain; charset=utf-8")

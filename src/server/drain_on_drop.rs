@@ -1,8 +1,9 @@
 //! Reads a request body to its end, also when its receiver has stopped reading.
 //!
-//! The API server responds to a body that is too large before it has all of it. If the rest stayed unread here, the connection would be reset
-//! while the client still writes, and the client would see the reset instead of the response. What is read for this is dropped, and bounded in
-//! size and time. Go's server waits before it closes for the same reason.
+//! The API server responds to a body that is too large before it has all of it. If the rest stayed unread here, the
+//! connection would be reset while the client still writes. The client would see the reset instead of the response.
+//! What is read for this is dropped, and bounded in size and time. Go's server waits before it closes for the same
+//! reason.
 
 use std::error::Error;
 use std::pin::Pin;

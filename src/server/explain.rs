@@ -2,10 +2,10 @@
 //!
 //! Members: `plan`, `path` (index or scan), `candidates`, `hits` and `bytes` of all hits whatever the page (see
 //! [`Explanation`]), and `microseconds` that planning and collecting took. A member that is not known when the head is
-//! written is left out: `bytes` where it would take a walk over all hits, `microseconds` of a watch, which collects later.
-//! A caller that may not list the resource in all namespaces gets neither `candidates` nor `microseconds` nor counts in the plan,
-//! since objects that it may not see change them.
-//! Text beyond ASCII is escaped, since a header has none, and a plan of unusual length is cut.
+//! written is left out. Examples are `bytes`, where it would take a walk over all hits, and `microseconds` of a watch,
+//! which collects later. A caller that may not list the resource in all namespaces gets neither `candidates` nor
+//! `microseconds` nor counts in the plan. Objects that it may not see change them. Text beyond ASCII is escaped, since
+//! a header has none, and a plan of unusual length is cut.
 
 use std::fmt::Write;
 use std::time::Duration;

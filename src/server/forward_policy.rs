@@ -1,11 +1,12 @@
 //! Decides which requests are forwarded to the API server. `forward` forwards them.
 //!
-//! Served resources are answered here, with two exceptions: one object without a resourceVersion, which must be as
-//! new as the request, and subresources, which are not cached. Everything else is forwarded as far as
+//! This server handles served resources, with two exceptions. One is an object without a resourceVersion, which must be
+//! as new as the request. The other is subresources, which are not cached. Everything else is forwarded as far as
 //! `--pass-through` permits.
 //!
-//! Never forwarded, whatever the mode: what opens a channel into a workload. A local server answers every client that reaches
-//! its port, and a page of a workload, shown through `proxy`, would be a page of this server's own origin, which `guards` lets in.
+//! Never forwarded, whatever the mode: what opens a channel into a workload. A local server responds to every client
+//! that reaches its port. A page of a workload, shown through `proxy`, would be a page of this server's own origin,
+//! which `guards` lets in.
 
 use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderMap, Method};

@@ -1,9 +1,11 @@
 //! Keeps web pages out of a server on a developer's own machine.
 //!
 //! Local `serve` answers without credentials, so a request that a web page caused must not count as its user's. Three
-//! marks identify one: a Host that is no loopback name (a foreign name that resolves to this machine, DNS rebinding),
-//! an Origin that is not this server, and Sec-Fetch-Site. No CORS header is ever sent. Programs set none of these
-//! marks.
+//! marks identify one:
+//!
+//! - a Host that is no loopback name: a foreign name that resolves to this machine, DNS rebinding
+//! - an Origin that is not this server
+//! - Sec-Fetch-Site No CORS header is ever sent. Programs set none of these marks.
 //!
 //! A request may carry a header several times. Every value is checked, since another program may have added one.
 

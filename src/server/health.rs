@@ -3,7 +3,7 @@
 //! Checks are closures that the command line hands in; this file only prints them. A failing check's reason goes to
 //! the log, not to the client, as upstream withholds it.
 //!
-//! The names of checks name resources, so they are details: a response has them only for a caller that may get the
+//! The names of checks name resources, so they are details. A response has them only for a caller that may get the
 //! nonResourceURL of all single checks, such as `/readyz/*`. Kubernetes' ClusterRole `system:monitoring` has that
 //! permission; `system:public-info-viewer`, which everyone has, names only `/readyz` itself. Other callers get the
 //! plain result, and no effect of `exclude`, which would reveal whether a check exists.

@@ -612,7 +612,8 @@ enum Review<'r> {
     Caller((self_review::kind::SelfReviewKind, &'r ResourcePath)),
 }
 
-/// Reads what a request is about, once; and why it is invalid, whatever it is about: its query has too many parameters, and none is read.
+/// Reads what a request is about, once. An error means that the request is invalid whatever it is about: its query has
+/// too many parameters, and none is read.
 fn request_info(parts: &Parts) -> (RequestInfo, Option<ApiError>) {
     let text = slots::query(parts);
     let (query, invalid) = match Query::is_too_long(text) {

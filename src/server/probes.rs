@@ -1,6 +1,6 @@
-//! Health checks for the kubelet, on an address and a thread of their own (`--health-address`): they are answered
-//! while every place for clients is taken, and while every worker of the server is busy. Whether the workers still
-//! run is a check like the others: see [`super::heartbeat`].
+//! Health checks for the kubelet, on an address and a thread of their own (`--health-address`). They respond while
+//! every place for clients is taken, and while every worker of the server is busy. Whether the workers still run is a
+//! check like the others: see [`super::heartbeat`].
 //!
 //! Plain HTTP/1.1 without credentials, so only `/livez`, `/readyz` and `/healthz` are here, and only the plain result. Each
 //! connection carries one request, has a small buffer and ends after seconds. A few are open at a time: a new one takes the place

@@ -121,8 +121,8 @@ impl<'a> Write<'a> {
         (body, place)
     }
 
-    /// The version in a response, unless the object may be gone with this very write at another one: the response to
-    /// a deletion has the object as it was.
+    /// The version in a response, unless the object may be gone with this very write at another one. The response to a
+    /// deletion has the object as it was.
     fn version_in(&self, answer: &Value) -> Option<Version> {
         let metadata = &answer["metadata"];
         let is_kept = metadata["finalizers"].as_array().is_some_and(|held| !held.is_empty())
@@ -134,8 +134,8 @@ impl<'a> Write<'a> {
         metadata["resourceVersion"].as_str().and_then(Version::parse).filter(|version| *version > Version::ZERO)
     }
 
-    /// Waits until the deleted object of this response is gone from every store that had it, and returns the highest version at which one
-    /// removed it; `None` if a store has another object of its name, or it takes too long.
+    /// Waits until the deleted object of this response is gone from every store that had it. Returns the highest
+    /// version at which one removed it; `None` if a store has another object of its name, or it takes too long.
     async fn wait_until_removed(&self, answer: &Value) -> Option<Version> {
         // A Status names the object in its details.
         let uid = [&answer["metadata"]["uid"], &answer["details"]["uid"]].into_iter().find_map(Value::as_str)?;

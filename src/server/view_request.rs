@@ -75,8 +75,8 @@ impl ViewRequest {
     /// Determines the values of the caller that the View uses.
     ///
     /// # Errors
-    /// 403 that names what is missing; 401 for the token of a Pod that does not exist any more; 429 or 503 while there is no store of
-    /// the Pods.
+    /// 403 that names what is missing; 401 for the token of a Pod that no longer exists. 429 or 503 while there is no
+    /// store of the Pods.
     pub(super) async fn resolve_consumer(
         &mut self,
         authorized: Option<&AuthorizedRequest>,
@@ -127,7 +127,8 @@ impl ViewRequest {
     }
 }
 
-/// The Pod of a token whose claims are in the selection, to end what is shown by them when it is gone; `None` where no store has it.
+/// The Pod of a token whose claims are in the selection. What they show ends when it is gone. `None` where no store has
+/// it.
 ///
 /// # Errors
 /// A Pod that is missing in its store may be newer than the store, or gone: then the API server decides, whatever was cached. 401 for a

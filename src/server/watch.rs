@@ -1,10 +1,12 @@
 //! One WATCH: initial events, then changes as they are published, bookmarks, a clean end.
 //!
-//! A watch is a place in the history of its resource. The connection pulls; each pull takes the changes since the watch's place
-//! that may concern it, which `registry::event_dispatcher` has put aside for it, or else reads them from history, and moves the place on. A slow
-//! reader therefore holds a bounded mailbox and a place; when history has moved past it, its body ends and the client resumes
-//! or relists. Start rules: apiserver `handlers/watch.go` and `storage/cacher/cacher.go`. What the lines look like is [`shape`]; [`initial`] finds
-//! the objects of initial events, of which large ones take turns by [`large`]; [`batch`] is what a pull gives, compressed or not.
+//! A watch is a place in the history of its resource. The connection pulls. Each pull takes the changes since the
+//! watch's version that may concern it, and moves that version on. They come from the mailbox of
+//! `registry::event_dispatcher`, or else from history. A slow reader therefore holds a bounded mailbox and a version.
+//! When history has moved past that version, its body ends and the client resumes or relists. Start rules: apiserver
+//! `handlers/watch.go` and `storage/cacher/cacher.go`. [`shape`] has the form of the lines. [`initial`] finds the
+//! objects of initial events, of which large ones take turns by [`large`]. [`batch`] is the result of a pull,
+//! compressed or not.
 
 mod batch;
 mod initial;
@@ -192,7 +194,7 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-/// How the initial events are found, if the request wants that and they come from the current state: a later state is
+/// How the initial events are found, if the request wants them and they come from the current state. A later state is
 /// not known when the head is sent.
 async fn explanation(
     context: &RequestContext<'_>,
@@ -288,8 +290,8 @@ struct ProgressForwarding {
 impl ProgressForwarding {
     /// Reads the parameter. A reader there waits for the version in it, so it is requested from the source here.
     ///
-    /// Each bookmark shows a write to some object of the resource, so it is ignored in Views and for callers that may not list
-    /// the whole resource: they get the bookmarks of every client.
+    /// Each bookmark shows a write to some object of the resource. So Views ignore it, and callers that may not list
+    /// the whole resource get the bookmarks of every client.
     async fn requested(context: &RequestContext<'_>, resource: &Resource) -> Option<ProgressForwarding> {
         let wanted = Version::parse(context.info.query.get(PROGRESS_PARAMETER)?)?;
         if context.view.is_some() || !context.may_list_all(&resource.gvr).await {
@@ -550,7 +552,7 @@ impl Watch {
         }
     }
 
-    /// The size at which a batch is sent. Where a View prunes objects, each event is sent alone: the number of events
+    /// The size at which a batch is sent. Where a View prunes objects, each event is sent alone. The number of events
     /// in a turn of work would reveal how long the pruned part is.
     fn most_together(&self) -> usize {
         match &self.gzip {

@@ -1,5 +1,5 @@
-//! How long to wait before trying again: client-go's reflector (`tools/cache/reflector.go`): 0.8 s doubling to 30 s,
-//! with jitter, and back to the start after two quiet minutes. Where there is no server to spare, the delay stays much
+//! The pause before a retry, as in client-go's reflector (`tools/cache/reflector.go`): 0.8 s doubling to 30 s, with
+//! jitter. It returns to the start after two quiet minutes. Where there is no server to spare, the delay stays much
 //! lower.
 
 use std::time::Duration;

@@ -14,8 +14,8 @@ use crate::crd::Crd;
 use crate::model::Version;
 use crate::registry::{Departure, Resource, ResourceOrigin, ResourceState};
 
-/// How long a resource is followed that the cluster does not serve any more, unless the cluster ends its watch before:
-/// as long as the last events can take.
+/// How long a removed resource is still followed, unless the cluster ends its watch before. It is as long as the last
+/// events can take.
 const FAREWELL: Duration = Duration::from_secs(30);
 
 /// CRDs by name, with the version that was read; an error states why one cannot be read.

@@ -100,8 +100,8 @@ impl Discovery {
         !self.own_versions.contains(&gvr.group_version())
     }
 
-    /// Retains what was known of versions that are stale now. Their aggregated server does not answer, which says
-    /// nothing about its resources: stores remain, and reads of them are rejected when there was no progress for too
+    /// Retains what was known of versions that are stale now. Their aggregated server does not respond, which says
+    /// nothing about its resources. Stores remain, and reads of them are rejected when there was no progress for too
     /// long.
     pub fn retain_stale(&mut self, known: &Discovery) {
         for offered in &self.offers.groups {

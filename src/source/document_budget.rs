@@ -1,8 +1,8 @@
 //! Which OpenAPI v3 documents of a cluster are fetched and cached. Pure: no IO, no clock.
 //!
 //! kube-apiserver's index also names the documents of aggregated API servers, in any number and of any length, so the
-//! cached documents are bounded together. The index does not say which server has a group: documents of built-in kinds
-//! come first, and of the others the longest ones are left out. `openapi` sends the requests.
+//! cached documents are bounded together. The index does not say which server has a group. So documents of built-in
+//! kinds come first, and of the others the longest ones are left out. `openapi` sends the requests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

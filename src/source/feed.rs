@@ -2,8 +2,8 @@
 //!
 //! It is synchronous: the source calls it, so there is no queue between them, and a slow writer slows its source. A
 //! relist is between [`SourceEvent::Begin`] and [`SourceEvent::Commit`] and is invisible until then. A streaming list
-//! may send changes between its objects and its end (the server sends the end bookmark from a timer), so until then
-//! every event belongs to it.
+//! may send changes between its objects and its end, because the server sends the end bookmark from a timer. So until
+//! then every event belongs to it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -205,7 +205,7 @@ impl Feed {
     }
 
     /// The source may have changed objects without changing their versions, as kube-apiserver does when the schema of a
-    /// custom resource changes: the next list starts a new epoch.
+    /// custom resource changes. So the next list starts a new epoch.
     pub fn begin_new_epoch(&mut self) {
         self.needs_list = true;
         self.trust = self.trust.max(RelistMode::NewEpoch);

@@ -28,8 +28,8 @@ use crate::registry::upstream::{Upstream, UpstreamBody};
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection that is not in use is closed after this long: before kube-apiserver closes it, after 90 seconds, so that
-/// no write meets a connection that has just gone.
+/// A connection that is not in use is closed after this long. kube-apiserver closes it after 90 seconds, so no write
+/// meets a connection that has just gone.
 const KEEP_IDLE: Duration = Duration::from_secs(45);
 
 /// How often the kernel checks the peer of a silent connection. A watch or a log may be silent for as long as it likes,

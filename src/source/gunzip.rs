@@ -1,7 +1,7 @@
 //! The decompressed body of a response of the source.
 //!
 //! It is decompressed while it arrives, in pieces of at most [`PIECE`] bytes, whatever the ratio of compression. So all
-//! bounds of what is read from a source apply to decompressed bytes. A body is a sequence of gzip members:
+//! bounds of what is read from a source apply to decompressed bytes. A body is a sequence of gzip members.
 //! kube-apiserver writes one for each flush of a watch, and a watch between two of them has no decompressor.
 
 use std::pin::Pin;

@@ -1,9 +1,9 @@
 //! Keeps the feed of one resource in step with a cluster, over bytes.
 //!
 //! kube-runtime's watcher passes on neither list versions nor bookmarks, on which the guarantees of a cache depend. So
-//! this is a state machine of our own: a streaming list (KEP-3157) where the server offers it, LIST in pages and WATCH
-//! where it does not; then watches from the last known version; a relist when that is too old. What may be retried, and
-//! how soon, follows client-go's reflector (`tools/cache/reflector.go`).
+//! this is a state machine of our own. It begins with a streaming list (KEP-3157) where the server supports it,
+//! otherwise with LIST in pages and WATCH. Then it watches from the last known version, and relists when that is too
+//! old. What may be retried, and how soon, follows client-go's reflector (`tools/cache/reflector.go`).
 
 #![expect(clippy::disallowed_methods, reason = "the edge measures how long a connection lasted, to choose a back-off")]
 
@@ -30,14 +30,14 @@ use crate::registry::{LoadState, Resource, ResourceState};
 
 /// Objects in a page of a list: kubectl's and client-go's.
 const PAGE: usize = 500;
-/// For this long after a definition appeared or changed, the API server may still have answered by the old one: it
-/// rebuilds its storage a moment later and then ends the watches of the old one.
+/// For this long after a definition appeared or changed, the API server may still have used the old one. It rebuilds
+/// its storage a moment later and then ends the watches of the old one.
 const DEFINITION_SETTLES: Duration = Duration::from_secs(60);
 /// Length of a watch: kube-rs's number, a little below client-go's shortest. It is fixed, not random, so that an early
 /// end can be distinguished from a due one.
 const WATCH_SECONDS: u64 = 290;
 /// Length of a watch that must report progress soon. A server sends a bookmark two seconds before the end of a watch,
-/// with some jitter; for a length of one or two seconds it sends none (seen with kube-apiserver 1.36).
+/// with some jitter. For a length of one or two seconds it sends none (seen with kube-apiserver 1.36).
 const PROGRESS_SECONDS: u64 = 3;
 /// A bookmark arrives sooner than this, where bookmarks are sent (0.5 to 1.4 s with kube-apiserver 1.36). A source that
 /// has sent none is then compared with the store: the accepted lag may end before the watch.
@@ -113,7 +113,7 @@ pub struct ListWatchOptions {
     /// The longest lag that readers accept: progress notifications come in time for it.
     pub max_lag: Duration,
     /// Describes how to grant the permission to list and watch a resource. With it the permission is expected at any
-    /// time, so it is checked every second or two; without it, error responses are retried with growing pauses.
+    /// time, so it is checked every second or two. Without it, error responses are retried with growing pauses.
     pub how_to_permit: Option<fn(&Gvr) -> String>,
 }
 
@@ -609,8 +609,8 @@ impl Source<'_> {
     }
 
     /// The version of the source at some moment after this call, and that moment. The request also makes an API server
-    /// read from etcd, without which it sends no bookmark for a resource that has not changed since it started (seen
-    /// with 1.36).
+    /// read from etcd. Otherwise it sends no bookmark for a resource that has not changed since it started (seen with
+    /// 1.36).
     async fn source_version(&self) -> Option<(tokio::time::Instant, Version)> {
         let requested_at = tokio::time::Instant::now();
         let path = format!("{}?limit=1", self.base);

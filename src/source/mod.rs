@@ -7,14 +7,14 @@
 //! # A cluster
 //! [`kubeconfig`] finds the cluster and the identity. [`connection`] is kube's client with errors that a user can act
 //! on; `gunzip` reads its compressed responses. [`forward`] is a client that forwards requests as they are.
-//! [`watch_decoder`] splits lists and watch lines into object bytes, `pages` splits lists that are still arriving,
-//! `metadata_pages` reads them to their end, and `unfinished` bounds the memory for objects that have not arrived
+//! [`watch_decoder`] splits lists and watch lines into object bytes. `pages` splits lists that are still arriving, and
+//! `metadata_pages` reads them to their end. `unfinished` bounds the memory for objects that have not arrived
 //! completely. [`list_watch`] keeps one feed in step with one resource, with [`backoff`] between attempts. `newest`
 //! compares stores with sources whose watches send no bookmarks, and [`self_check`] compares all of them.
 //! `resource_sync` is the task of one resource, and [`sync_supervisor`] restarts it. [`discovery`] reads what is
-//! served, and [`openapi`] the documents. [`cluster`] builds the catalog from discovery and the CRDs and starts and
-//! stops feeds, with `resources`, `pending_replacements` for changed ones, and `departures` for removed ones;
-//! [`cluster_settings`] are its settings.
+//! served, and [`openapi`] the documents. [`cluster`] builds the catalog from discovery and the CRDs, and starts and
+//! stops feeds. `resources` serves it, with `pending_replacements` for changed resources and `departures` for removed
+//! ones. [`cluster_settings`] are its settings.
 //!
 //! # A folder
 //! [`folder`] turns files (read by [`crate::manifest`]) into objects, versions and changes. [`scan`] reads and follows

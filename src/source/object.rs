@@ -47,7 +47,7 @@ pub fn metadata_text<'a>(object: &'a Value, name: &str) -> &'a str {
 }
 
 /// Fills in what the API server would have written into a CustomResourceDefinition: defaults of the names, the
-/// conversion, and a status that says Established, for which clients wait.
+/// conversion, and a status. That status has Established, for which clients wait.
 pub fn establish(crd: &mut Value, singular: &str, list_kind: &str, time: &str) {
     let stored: Vec<Value> = crd["spec"]["versions"]
         .as_array()

@@ -2,14 +2,14 @@
 //!
 //! The documents of custom resources stay as the cluster publishes them. Documents are fetched on request and cached by
 //! the hash that the cluster gives them. Before each response the cluster's index is requested for the valid hashes, at
-//! most once a second, because it publishes a changed CRD a moment after the CRD itself changed; in that moment it is
+//! most once a second. The cluster publishes a changed CRD a moment after the CRD itself changed; in that moment it is
 //! requested more often. The v2 document, several megabytes, is only fetched for requests of it.
 //!
-//! A v3 document that cannot be fetched (its aggregated API is down) remains in its last state or is left out; the
-//! others are served all the same. [`super::document_budget`] bounds their total.
+//! A v3 document that cannot be fetched (its aggregated API is down) remains in its last state or is left out. The
+//! others are still served. [`super::document_budget`] bounds their total.
 //!
-//! One difference from upstream: there a version that is no longer served has a v3 document until its CRD is removed;
-//! here the document is removed with the version.
+//! There is one difference from upstream. There a version that is no longer served has a v3 document until its CRD is
+//! removed; here the document is removed with the version.
 
 #![expect(clippy::disallowed_methods, reason = "the edge measures how long ago the cluster was queried")]
 

@@ -1,7 +1,7 @@
 //! Splits a page of a list into its items while it arrives. It stores one item at a time, and everything that is no
 //! item.
 //!
-//! The source chooses the length of its response, so every part has a bound: an item, the white space before it, and
+//! The source chooses the length of its response. So every part has a bound: an item, the white space before it, and
 //! the rest of the list. The walk only counts brackets and strings. The extractor validates items; the rest is read
 //! when the list is complete.
 

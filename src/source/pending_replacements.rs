@@ -83,7 +83,7 @@ impl PendingReplacements {
 }
 
 /// Whether there is a store, or nothing to wait for. Without permission to read the new one the old one must not be
-/// served either, and where memory is missing for both the old one makes place for it.
+/// served either. Where memory is missing for both, the old one makes room for it.
 fn is_settled(state: &LoadState) -> bool {
     matches!(state, LoadState::Ready(_) | LoadState::SourceError { .. } | LoadState::OverMemory(_) | LoadState::Gone(_))
 }

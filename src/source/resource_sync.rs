@@ -36,8 +36,8 @@ pub(super) struct ResourceSync {
 const MEMORY_CHECK: Duration = Duration::from_secs(1);
 
 impl ResourceSync {
-    /// Publishes why the resource is not loaded, and waits until memory is available. The memory that it was seen to
-    /// need is believed for as long as an unused store stays loaded; after that it may have become smaller.
+    /// Publishes why the resource is not loaded, and waits until memory is available. The memory that it has needed is
+    /// assumed for as long as an unused store stays loaded. After that it may have become smaller.
     async fn wait_for_memory(&self, over: OverMemory) {
         tracing::warn!(resource = %self.resource.gvr, reason = %over, "not loaded");
         let needed = over.needed;

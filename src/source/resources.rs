@@ -1,8 +1,7 @@
 //! Resources and groups of a catalog, from a cluster's discovery and its CustomResourceDefinitions.
 //!
-//! A definition is read again when it may have changed, and its resources are created once for each of its states,
-//! because a catalog is published for every change. The work for a long definition is done between two turns of the
-//! task.
+//! A definition is read again when it may have changed. Its resources are created once for each of its states, because
+//! a catalog is published for every change. The work for a long definition is done between two turns of the task.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -29,7 +29,7 @@ const MAX_FILE: u64 = 256 << 20;
 /// Directories inside each other that are read.
 const MAX_DIRECTORIES: usize = 100;
 
-/// A file that changed more recently than this before it was read is read again: a second write within one tick of the
+/// A file that changed more recently than this before it was read is read again. A second write within one tick of the
 /// file system's clock would not show. Two seconds is the coarsest clock in use (FAT).
 const SETTLED_AFTER: i64 = 2;
 
@@ -206,9 +206,9 @@ impl Scan<'_> {
     }
 }
 
-/// The bytes of a file; `None` if there are more than [`MAX_FILE`], whatever its metadata is: the length is 0 for
-/// files that the kernel generates when they are read, to which a link can point, and a file can grow. Does not wait
-/// for bytes that have not arrived.
+/// The bytes of a file; `None` if there are more than [`MAX_FILE`], whatever its metadata is. The length is 0 for files
+/// that the kernel generates when they are read, to which a link can point. A file can also grow. Does not wait for
+/// bytes that have not arrived.
 fn read_bounded(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;

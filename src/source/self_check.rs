@@ -1,8 +1,8 @@
 //! Compares a store with its source every few minutes, both at one version.
 //!
-//! The source lists its metadata at exactly the version of the store, in pages, and keys and versions of both sides are
-//! summed up as hashes. Both show the same moment, whatever changes meanwhile, so that there are no false differences.
-//! A list of the newest state would need a catch-up of the store and as much history for the same result. A difference
+//! The source lists its metadata at exactly the version of the store, in pages. Keys and versions of both sides are
+//! added up as hashes. Both show the same moment, whatever changes meanwhile, so that there are no false differences. A
+//! list of the newest state would need a catch-up of the store and as much history for the same result. A difference
 //! that a second list confirms is reported, with its first object.
 //!
 //! It does not find how far the store lags behind (the feed tracks progress), nor contents that changed under the same
@@ -32,7 +32,7 @@ pub const DEFAULT_INTERVAL: Duration = Duration::from_secs(300);
 /// The shortest interval that is taken: below it a check would mostly measure itself.
 pub const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The pause after a check is at least this many times as long as the check: a store of a million objects must not load
+/// The pause after a check is at least this many times as long as the check. A store of a million objects must not load
 /// its source with metadata.
 const REST: u32 = 20;
 
@@ -288,13 +288,13 @@ pub(super) async fn sum_of(snapshot: &Snapshot, ignored: &BTreeSet<String>) -> S
 }
 
 /// Whether a key is the key of one object alone. kube-apiserver does not check names of all kinds, and its JSON has
-/// U+FFFD for each byte that is not UTF-8, so two objects can have equal names there. A store has one of them.
+/// U+FFFD for each byte that is not UTF-8. So two objects can have equal names there. A store has one of them.
 fn identifies(key: &str) -> bool {
     !key.contains(char::REPLACEMENT_CHARACTER)
 }
 
-/// A sum over keys and versions that does not depend on their order: lists of aggregated API servers need not come in that
-/// of the keys.
+/// A sum over keys and versions that does not depend on their order. Lists of aggregated API servers need not be in the
+/// order of the keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sum {
     objects: u64,

@@ -211,8 +211,8 @@ pub fn entry(item: &Bytes) -> Result<(Key, Option<Version>), FrameError> {
     Ok((Key::new(&namespace.unwrap_or_default(), &name), version.and_then(|text| Version::parse(&text))))
 }
 
-/// Calls `visit` for each member of a JSON object with the key as it is between the quotes and the cursor at the value,
-/// which `visit` must step over.
+/// Calls `visit` for each member of a JSON object. It gets the key as it is between the quotes, and the cursor at the
+/// value, which it must step over.
 fn for_each_member(
     bytes: &[u8],
     mut visit: impl FnMut(&[u8], &mut Cursor<'_>) -> Result<(), SyntaxError>,

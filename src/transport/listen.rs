@@ -4,8 +4,8 @@
 //! Plain, HTTP/2 is spoken to those who begin with it ("prior knowledge"); over TLS, which is in `tls`, ALPN decides. A
 //! panic ends at most the connection it happens on; `Server::answer` turns those of handlers into answers before.
 //!
-//! A connection that has no use any more is ended by [`ConnectionState`]'s rules: over HTTP/2 with GOAWAY, so that requests in
-//! progress end normally and the client sends further ones over another connection.
+//! The rules of [`ConnectionState`] end a connection that has no use any more. Over HTTP/2 this is a GOAWAY, so
+//! requests in progress end normally and the client sends further ones over another connection.
 #![expect(clippy::disallowed_methods, reason = "connections are tasks, started and joined here")]
 
 use std::convert::Infallible;
@@ -347,7 +347,7 @@ async fn serve_socket(
 
 /// Serves one connection to its end. Every request carries the peer where that matters.
 ///
-/// The connection is in a box, and nothing before it is in the returned future: an asynchronous function reserves
+/// The connection is in a box, and nothing before it is in the returned future. An asynchronous function reserves
 /// memory for every value that it moves, so a connection of two kilobytes would take sixteen while it is open.
 pub(crate) fn serve<Io>(
     stream: Io,

@@ -1,8 +1,9 @@
 //! How slowly a client may read a response.
 //!
-//! A response in progress holds the state of the store that it began with, so that a client which takes a byte now and then would hold
-//! it for hours. A client may wait for [`PATIENCE`] in total; what it takes gives it time again, a second for each [`SLOWEST`] bytes.
-//! kube-apiserver ends every request but a watch after a minute; here a large list may take longer.
+//! A response in progress holds the state of the store that it began with. A client which takes a byte now and then
+//! would hold it for hours. A client may wait for [`PATIENCE`] in total; what it takes gives it time again, a second
+//! for each [`SLOWEST`] bytes. kube-apiserver ends every request but a watch after a minute; here a large list may take
+//! longer.
 //!
 //! Who notices that a client waits is [`super::write_timeout`] for a connection, and [`crate::wire::body`] for one of several responses on it. A reader that
 //! takes nothing at all is the matter of [`super::write_timeout`] and [`super::stream_timeout`].

@@ -1,11 +1,10 @@
 //! Drops an HTTP/2 stream whose reader has stopped, while the others of its connection continue.
 //!
 //! A peer opens a stream's window by reading from it. While it is closed, the response's body is not polled, so it
-//! cannot see that it waits, and holds the state that its list walks. So the task that hyper creates for each stream
-//! is observed from outside: when the last thing its body did was to yield a piece, and the task sleeps, it waits for
-//! the reader. After [`PATIENCE`] without another piece read the task is dropped, which resets the stream and
-//! releases everything. A watch that waits for events has yielded nothing since its last poll, and may wait as long
-//! as it likes.
+//! cannot see that it waits, and holds the state that its list walks. So the task that hyper creates for each stream is
+//! observed from outside. When the last thing its body did was to yield a piece, and the task sleeps, it waits for the
+//! reader. After [`PATIENCE`] without another piece read the task is dropped, which resets the stream and releases
+//! everything. A watch that waits for events has yielded nothing since its last poll, and may wait as long as it likes.
 //!
 //! Connections as a whole, and HTTP/1.1, are the matter of [`super::write_timeout`].
 //!
@@ -91,9 +90,10 @@ fn poll_sending<Work: Future>(
 
 /// Runs a connection until it ends, or one of its answers has to.
 ///
-/// Over HTTP/2 its own work is paid for by `worker`: a peer can make it expensive with frames that are no requests, such as SETTINGS, each of
-/// which changes every stream. A turn for each poll would cost as much as the poll, so it takes one once they have come to a unit. Over
-/// HTTP/1.1 nearly all of the work is that of the responses, which pay for it themselves.
+/// Over HTTP/2 `worker` pays for its own work. A peer can make it expensive with frames that are no requests, such as
+/// SETTINGS, each of which changes every stream. A turn for each poll would cost as much as the poll, so it takes one
+/// once they have come to a unit. Over HTTP/1.1 nearly all of the work is that of the responses, which pay for it
+/// themselves.
 pub(crate) async fn until_ended<Work: Future>(
     link: &Link,
     mut worker: Option<Worker>,

@@ -1,5 +1,5 @@
-//! Ends a connection whose peer has stopped: a write that makes no progress for too long ([`super::pace`]) is an error, and so is a peer that
-//! connects and sends nothing.
+//! Ends a connection whose peer has stopped. A write that makes no progress for too long ([`super::pace`]) is an error,
+//! and so is a peer that connects and sends nothing.
 //!
 //! Otherwise, a client that stops reading would hold its connection, and a list its snapshot, for as long as the peer's kernel answers probes. A
 //! single stalled stream of an HTTP/2 connection is [`super::stream_timeout`]'s. What follows the first bytes has other bounds, which
@@ -29,8 +29,8 @@ const FIRST_BYTES: Duration = Duration::from_secs(30);
 pub(crate) const FREES_WITHIN: Duration = Duration::from_secs(1);
 
 /// The bytes that a connection may be read before others have their turn. A peer that sends small frames as fast as
-/// they are read would otherwise occupy a thread: hyper reads as long as there is something. Requests of HTTP/2 can
-/// be as short as twenty bytes and each takes a kilobyte until its response is written, so small pieces are read;
+/// they are read would otherwise occupy a thread: hyper reads as long as there is something. Requests of HTTP/2 can be
+/// as short as twenty bytes and each takes a kilobyte until its response is written. So small pieces are read, and
 /// responses are written before more is read.
 const READ_AT_A_TIME: usize = 2 << 10;
 

@@ -216,7 +216,7 @@ fn shorten(text: &mut Cow<'_, str>, most: usize) {
 }
 
 /// Longest message of a Status, in bytes. A message shows what a client has sent, which can be as long as a URL or a
-/// body, and there are several copies of it while a response is built.
+/// body. There are several copies of it while a response is built.
 const LONGEST_MESSAGE: usize = 64 << 10;
 
 /// Seconds after which a client may come again while data is being loaded. Loading takes seconds; upstream starts its

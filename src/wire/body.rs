@@ -6,8 +6,8 @@
 //!
 //! Chunks are made in turn with all other work of the server, fairly between users: see `limits::seats`.
 //!
-//! A panic while a piece is created ends this body alone, as a broken one, so that no client takes half a response
-//! for a whole one.
+//! A panic while a piece is created ends this body alone, as a broken one. So no client takes half a response for a
+//! whole one.
 
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -131,7 +131,7 @@ impl Body {
     }
 
     /// The body of another server's response, as it comes; `waits`: it may be silent for long. When it breaks off, so
-    /// does this one: the connection is cut instead of ended, as half a response must not look like a whole one.
+    /// does this one. The connection is cut instead of ended, as half a response must not look like a whole one.
     pub fn forwarded(body: UpstreamBody, waits: bool) -> Body {
         Body::new(Kind::Forwarded { body, waits })
     }
@@ -160,8 +160,8 @@ impl Body {
         }
     }
 
-    /// What it holds while its client does not read, if that is bounded before it is sent: not of watches, which end instead,
-    /// and not of what is small.
+    /// What it holds while its client does not read, if that is bounded before it is sent. Watches are not included,
+    /// because they end instead, nor is what is small.
     pub(crate) fn may_hold(&self) -> Option<u64> {
         match &self.kind {
             Kind::Whole(bytes) => (bytes.len() > unread::SMALL).then_some(bytes.len() as u64),

@@ -2,7 +2,7 @@
 //!
 //! The bytes of an object are the source's. What surrounds them is written here, with Go's escapes (`<`, `>`, `&`,
 //! U+2028, U+2029 as `\u....`, apimachinery's encoder) because clients in other languages rely on them. A list is an
-//! iterator of chunks, created when the connection can take one; an item that is longer than a chunk is written in
+//! iterator of chunks, created when the connection can take one. An item that is longer than a chunk is written in
 //! parts where possible. Indentation is in `indent`, YAML in `yaml`, columns are in `table`.
 
 use std::ops::Range;
@@ -14,8 +14,8 @@ use crate::model::Version;
 use crate::registry::{Resource, ResourceOrigin};
 use crate::store::Object;
 
-/// Size of a chunk of a streamed answer, in bytes: large enough that the cost per chunk vanishes, small enough that
-/// thousands of slow readers hold little.
+/// Size of a chunk of a streamed response, in bytes. It is large enough that the cost per chunk vanishes, and small
+/// enough that thousands of slow readers hold little.
 pub const CHUNK: usize = 64 * 1024;
 
 /// What a list envelope usually takes on either side, in bytes; with room for a whole empty list.

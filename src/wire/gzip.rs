@@ -1,17 +1,18 @@
 //! Compression of answers, as one gzip member, which is what Go's server sends.
 //!
-//! For lists there are two compressors, because none is best at both: libdeflate is half again as fast as any zlib and its output smaller
-//! than that of Go's level 1, but it takes whole buffers only; so answers of up to [`WHOLE`] bytes go through it, and
-//! longer ones, which must not be held, through a stream. Which lists are compressed is decided in `body`, which watches in `watch`.
+//! For lists there are two compressors, because neither is best at both. libdeflate is half again as fast as any zlib
+//! and its output smaller than that of Go's level 1, but it takes whole buffers only. So it compresses responses of up
+//! to [`WHOLE`] bytes. Longer ones, which must not be buffered whole, go through a stream. Which lists are compressed
+//! is decided in `body`, which watches in `watch`.
 //!
 //! # Watches
 //! A watch is open for as long as its client likes, so it holds no compressor: that would be [`STATE`] for each. Instead each text is
 //! compressed alone ([`deflated`]), and the blocks are put together to one member ([`GzipMember`]), of which only checksum and length are kept.
 //! So one compressed event serves all watches that share it.
 //!
-//! kube-apiserver makes one member of each flush. Readers that stop at the end of the first member lose the rest then, which those of a
-//! single member do not. Each text ends with an empty stored block, because readers give away what is in front of one at once: Go's waits
-//! for the head of the next member otherwise.
+//! kube-apiserver makes one member of each flush. Readers that stop at the end of the first member lose the rest then,
+//! which those of a single member do not. Each text ends with an empty stored block, because readers yield everything
+//! before one at once. Without it, Go's reader waits for the head of the next member.
 
 use std::cell::RefCell;
 use std::io::Write;
@@ -35,9 +36,9 @@ pub const WHOLE: usize = 512 * 1024;
 /// than what a client can write.
 const LONGEST_DEFLATED: usize = 4 << 20;
 
-/// The amount of text that a watch compresses together if it has as much: initial events, and what it has missed. In
-/// 64 KiB that are compressed alone, half of the text has little before it that it could refer to: then the whole is
-/// a fifth longer, and longer than what kube-apiserver sends. A turn takes some 4 ms, and what it sends is a tenth as
+/// The amount of text that a watch compresses together if it has as much: initial events, and what it has missed. In 64
+/// KiB that are compressed alone, half of the text has little before it that it could refer to. Then the whole is a
+/// fifth longer, and longer than what kube-apiserver sends. A turn takes some 4 ms, and what it sends is a tenth as
 /// long.
 pub const TOGETHER: usize = 256 << 10;
 

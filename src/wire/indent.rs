@@ -1,8 +1,9 @@
 //! Indentation of JSON responses, in pieces of bounded size.
 //!
-//! Up to [`DEEPEST`] levels the bytes are those of Go's `json.Indent`, which kube-apiserver uses. What is nested deeper is printed
-//! without line breaks and spaces: a line of depth n costs 2n spaces, so a document of some hundred kilobytes that nests thousands of levels
-//! would otherwise become hundreds of megabytes. The text is made while the client reads it; no piece is much longer than [`CHUNK`].
+//! Up to [`DEEPEST`] levels the bytes are those of Go's `json.Indent`, which kube-apiserver uses. What is nested deeper
+//! is printed without line breaks and spaces. A line of depth n costs 2n spaces, so a document of some hundred
+//! kilobytes with thousands of levels would otherwise become hundreds of megabytes. The text is made while the client
+//! reads it; no piece is much longer than [`CHUNK`].
 
 use bytes::{Buf, Bytes};
 

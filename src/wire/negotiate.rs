@@ -227,8 +227,8 @@ pub const LISTS: [&str; 5] = [
 /// What the route of the version can send.
 pub const VERSION: [&str; 1] = ["application/json"];
 
-/// What kube-apiserver's router requires of an Accept header for a built-in path (go-restful): any of the types by
-/// its name without parameters, or the wildcard of everything. It knows neither qualities nor other wildcards.
+/// What kube-apiserver's router requires of an Accept header for a built-in path (go-restful). That is any of the types
+/// by its name without parameters, or the wildcard of everything. It knows neither qualities nor other wildcards.
 ///
 /// # Errors
 /// 406 with the types on offer, in the router's words.

@@ -1,7 +1,7 @@
 //! Query string -> checked options: every 400 and 422 about parameters is made here, in upstream's order.
 //!
-//! Decoding follows Go's `url.ParseQuery` and apimachinery `runtime/conversion.go` (only the first value of a key
-//! counts, unknown keys are ignored); the rules between options are those of apimachinery
+//! Decoding follows Go's `url.ParseQuery` and apimachinery `runtime/conversion.go`: only the first value of a key
+//! counts, and unknown keys are ignored. The rules between options are those of apimachinery
 //! `apis/meta/internalversion/validation`. Labels of field selectors are not resolved here: that needs a resource.
 
 use std::time::Duration;

@@ -1,8 +1,9 @@
 //! Responses in Kubernetes protobuf, made of the JSON that would be sent instead.
 //!
-//! Objects of built-in kinds are encoded with the messages of the source's minor version; of custom resources the metadata has a message.
-//! Where a source is newer than all that is known here, or an object of the response does not fit its message, JSON is sent with a warning,
-//! or 406 to a client that takes nothing else: no field is ever left out. Documents of our own, such as Status, have fixed fields.
+//! Objects of built-in kinds are encoded with the messages of the source's minor version; of custom resources the
+//! metadata has a message. A source can be newer than this server's message definitions, or an object may not fit its
+//! message. Then JSON is sent with a warning, or 406 to a client that takes nothing else. No field is ever left out.
+//! Documents of our own, such as Status, have fixed fields.
 //!
 //! Objects that a response does not show have no influence on its format. A watch that meets an object without a protobuf form ends with an
 //! error, and the object is noted. A client that comes again is sent JSON if its watch shows such an object.
@@ -41,8 +42,8 @@ pub(crate) fn table(catalog: &Catalog) -> Option<&'static MessageTable> {
     u32::try_from(catalog.version.minor()).ok().and_then(|minor| MessageTable::for_minor(minor).ok())
 }
 
-/// What writing a list holds between two pieces: a slot for each value of the last object, its texts, its JSON, and fields that
-/// neighbours share, which have two chunks. In bytes.
+/// What writing a list holds between two pieces. That is a slot for each value of the last object, its texts, its JSON,
+/// and fields that neighbours share, which have two chunks. In bytes.
 pub(crate) const MOST_HELD: u64 = 6 * CHUNK as u64;
 
 /// Adds a header that tells a client why it does not get protobuf, which it would have had of kube-apiserver.
@@ -228,8 +229,9 @@ pub(crate) fn single(
 /// Bytes of objects, as JSON, that are encoded between two turns.
 const BYTES_OF_A_TURN: usize = 64 << 10;
 
-/// Whether a watch of this selection would meet an object that another watch could not send in protobuf, and that still has no protobuf
-/// form as it is shown here. Other work takes its turns in between: each of these objects can have megabytes.
+/// Whether a watch of this selection would meet an object that another watch could not send in protobuf. The object
+/// must still have no protobuf form as it is shown here. Other work takes its turns in between: each of these objects
+/// can have megabytes.
 pub(crate) async fn meets_unencodable(
     resource: &Resource,
     snapshot: &Snapshot,

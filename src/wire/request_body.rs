@@ -54,7 +54,8 @@ pub(crate) struct Arrived {
 /// Reads a body to its end.
 ///
 /// # Errors
-/// 413 when it is longer than `most`, 400 when it breaks off or does not arrive in time, 429 when there is no room for it.
+/// 413 when it is longer than `most`, and 400 when it breaks off or does not arrive in time. 429 when there is no room
+/// for it.
 pub(crate) async fn body(
     body: Option<UpstreamBody>,
     headers: &HeaderMap,

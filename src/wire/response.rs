@@ -79,7 +79,8 @@ pub(crate) fn rejected(error: HeadError, method: &Method) -> Response<Body> {
     if *method == Method::HEAD { response.map(|_| Body::empty()) } else { response }
 }
 
-/// Gives a response its length, leaves out what HEAD does not send, and counts it until it is read, with the bytes of its audit event.
+/// Gives a response its length and leaves out what HEAD does not send. Counts it until it is read, with the bytes of
+/// its audit event.
 pub(crate) fn completed(
     unread: &Unread,
     connection: &ConnectionState,

@@ -1,8 +1,9 @@
 //! One row of a table, written cell by cell.
 //!
-//! A definition may have a thousand columns that all show the same megabyte, so a row can be gigabytes long. A row therefore holds the
-//! text of its object, where in it the values of its cells are, and no more than one long cell as text. Which values these are is
-//! [`Columns`]' decision, made when the row begins. It is one pass over the object, whatever the number of columns.
+//! A definition may have a thousand columns that all show the same megabyte, so a row can be gigabytes long. A row
+//! therefore holds the text of its object and the positions of its cells' values in it. It holds no more than one long
+//! cell as text. Which values these are is [`Columns`]' decision, made when the row begins. It is one pass over the
+//! object, whatever the number of columns.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -135,8 +135,8 @@ impl Columns {
         }
     }
 
-    /// The columns of a definition up to the first one whose path is not valid, as kube-apiserver shows them; without those that look
-    /// at what is left out.
+    /// The columns of a definition up to the first one whose path is not valid, as kube-apiserver shows them. Columns
+    /// that look at what is left out are missing.
     fn of_paths(columns: &[PrinterColumn], prune: Option<&Prune>, version: &str, include: Include, of: Of) -> Columns {
         let age = PrinterColumn {
             name: "Age".to_owned(),
@@ -326,7 +326,7 @@ impl Columns {
         write_value(&self.definitions, out);
     }
 
-    /// The objects of a page in the order of its rows; `None` when that is the order of their keys, as for all kinds
+    /// The objects of a page in the order of its rows. `None` when that is the order of their keys, as for all kinds
     /// but one, which is never large.
     pub fn sorted(&self, objects: &mut dyn Iterator<Item = Object>) -> Option<Vec<Object>> {
         let Cells::Printed(printer) = &self.cells else { return None };
@@ -379,7 +379,8 @@ impl Columns {
     }
 }
 
-/// The cells of one event may be this long together, in bytes: an object has at most 1.5 MiB in etcd, and few columns show all of it.
+/// The cells of one event may be this long together, in bytes. An object has at most 1.5 MiB in etcd, and few columns
+/// show all of it.
 pub const MOST_IN_EVENT: usize = 8 << 20;
 
 /// How much of its object may be read for one event, in units of [`super::encode::MOST_READ`]: columns can read more than they show.

@@ -1,9 +1,10 @@
 //! The row `consumer`: what a read costs the client, directly from kube-apiserver and through fieldcache, over TLS on both sides.
 //!
-//! Each client is an unmodified library in a process of its own ([`clients`]), which keeps all objects of a resource ([`kept`]). It is
-//! started beside one server, then beside the other: measured are the time until its store is complete, its CPU, peak and resting
-//! memory, the bytes that it receives ([`relay`]) and the CPU of the server. Clients stay for as long as memory suffices ([`plan`]).
-//! Then objects change through kube-apiserver while they look on ([`updates`]). [`lines`] are the figures.
+//! Each client is an unmodified library in a process of its own ([`clients`]), which keeps all objects of a resource
+//! ([`kept`]). It runs beside one server, then beside the other. The benchmark measures the time until its store is
+//! complete, its CPU, and its peak and resting memory. It also measures the bytes that it receives ([`relay`]) and the
+//! CPU of the server. Clients stay for as long as memory suffices ([`plan`]). Then objects change through
+//! kube-apiserver while they look on ([`updates`]). [`lines`] are the figures.
 
 mod clients;
 mod kept;

@@ -1,17 +1,19 @@
 //! What a selectable field costs per event: fieldcache's extractor beside kube-apiserver's eager evaluation.
 //!
-//! KEP-4358 has the API server evaluate every selectable field of an object at each of its events. Here both sides read the same
-//! stored shirts with 0, 1, 2, 4 and 8 fields, in alternating rounds, and what counts is the CPU time of each process. The two
-//! columns are not the same work, and each side's figure is said to be what it is:
+//! KEP-4358 has the API server evaluate every selectable field of an object at each of its events. Here both sides read
+//! the same stored shirts with 0, 1, 2, 4 and 8 fields, in alternating rounds. The result is the CPU time of each
+//! process. The two columns are not the same work, and each side's figure is said to be what it is:
 //!
-//! - kube-apiserver: its own `GetAttrs`, run by the Go command `selectable-fields-bench` on objects that are already decoded, for
-//!   that is what its watch cache has; with the garbage collector's share. Decoding is a line of its own under the table.
+//! - kube-apiserver: its own `GetAttrs`. The Go command `selectable-fields-bench` runs it on objects that are already
+//!   decoded, because its watch cache holds those. The share of the garbage collector is included. Decoding is a line
+//!   of its own under the table.
 //! - fieldcache: `Extractor::extract`, from the bytes of the wire to the record that a store takes. It includes reading the bytes,
 //!   the key, the version and the labels, and freeing all that again; fieldcache decodes nothing else on this way.
 //!
-//! The difference per field is what adding fields costs, on either side without the rest. Before the clock starts, both sides'
-//! texts of every object and field are compared, and the run fails if one differs. Left out is the difference in the CPU
-//! of a whole kube-apiserver with 0 and with 8 fields: it would be this figure with the noise of everything else that an update costs.
+//! The difference per field is what adding fields costs, on either side without the rest. Before the clock starts, both
+//! sides' texts of every object and field are compared, and the run fails if one differs. The difference in the CPU of
+//! a whole kube-apiserver with 0 and with 8 fields is left out. It would be this figure with the noise of everything
+//! else that an update costs.
 //!
 //! Map: [`upstream`] runs the Go command, [`own`] the extractor, [`report`] prints and writes `target/bench/kep.md` and `.json`.
 

@@ -135,8 +135,8 @@ impl Report {
     }
 }
 
-/// The median over rounds of the difference from no field, divided by the number of fields: both figures of a difference are
-/// of one round, so that a machine that changes its pace between rounds does not count as a field's cost.
+/// The median over rounds of the difference from no field, divided by the number of fields. Both figures of a
+/// difference are of one round, so a machine that changes its pace between rounds does not count as a field's cost.
 fn per_field(fields: usize, figures: &[Nanoseconds], without: &[Nanoseconds]) -> Option<Nanoseconds> {
     let differences: Vec<_> =
         figures.iter().zip(without).map(|(with, without)| (with - without) / fields as f64).collect();

@@ -1,12 +1,15 @@
 //! `make micro`: what one step costs, in nanoseconds, without sockets and without a control plane.
 //!
-//! Objects are those of the corpora. The figures are for people who change a step and want to see what it did; the
+//! Objects are those of the corpora. The figures are for people who change a step and want to see the effect. The
 //! targets are rows of `make bench`, which measures the whole. Nothing here asserts a time. Only what is public is
 //! used, so that a step can be rewritten without its benchmark.
 //!
-//! Map: [`samples`] are the objects and a store of them; [`splitting`] is lines, watch lines and pages; [`extracting`]
-//! is object bytes to records; [`storing`] is one update; [`routing`] is a change to whom it touches; [`planning`] is selections;
-//! [`encoding`] is answers; [`placing`] is where a pod may run.
+//! Map:
+//!
+//! - [`samples`]: the objects and a store of them
+//! - [`splitting`]: lines, watch lines and pages; [`extracting`]: object bytes to records
+//! - [`storing`]: one update; [`routing`]: one change to its subscriptions
+//! - [`planning`]: selections; [`encoding`]: responses; [`placing`]: where a Pod can run
 
 mod encoding;
 mod extracting;

@@ -1,9 +1,9 @@
 //! A client process whose every watch has a TLS connection of its own, as that of a node's agent or a small controller has.
 //!
-//! It is this program, started as `bench clients`, so that its thousands of files are not those of the bench. A client lists what it
-//! selects and watches from there; when its watch breaks it resumes, and lists again on request. What client-go does, but
-//! for the pause after a failure: client-go waits 0.8 s and more, so that a server has rest; here it is a fifth of a second, so that
-//! what is measured is the server and not the patience of its clients.
+//! It is this program, started as `bench clients`, so that its thousands of files are not those of the bench. A client
+//! lists what it selects and watches from there; when its watch breaks it resumes, and lists again on request. They do
+//! what client-go does, except for the pause after a failure. client-go waits 0.8 s and more, to spare the server. Here
+//! it is a fifth of a second, so the result shows the server and not the pauses of its clients.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -63,8 +63,8 @@ impl Clients {
         Ok(clients)
     }
 
-    /// When all of them were `open`, or `live`, which receives something, first after a moment (nanoseconds since 1970); with how
-    /// many lists they had requested by then.
+    /// The time (nanoseconds since 1970) when all of them were `open`, or first `live` (receiving) after a moment. Also
+    /// the number of lists that they had requested by then.
     pub(crate) async fn since(&self, what: &str, moment: u128, deadline: Duration) -> Result<(u128, u64)> {
         let seen = |line: &str| {
             let mut words = line.split(' ');

@@ -1,9 +1,13 @@
-//! The rows of many open watches: what an update costs when thousands look on, how soon it is there, what an idle watch holds, and how
-//! long it takes until everybody is back.
+//! The rows of many open watches. They measure what an update costs with thousands of watches, and its delay. They also
+//! measure the memory of an idle watch, and the time until all clients are back.
 //!
-//! Map: [`crowd`] open watches on shared connections, in this process; [`clients`] a client process with a connection for each;
-//! [`writer`] updates through kube-apiserver; [`selected`], [`delay`] and [`broadcast`] the rows beside kube-apiserver, on the same
-//! objects; [`held`] and [`storm`] those fed by the generator.
+//! Map:
+//!
+//! - [`crowd`]: open watches on shared connections, in this process
+//! - [`clients`]: a client process with a connection for each watch
+//! - [`writer`]: updates through kube-apiserver
+//! - [`selected`], [`delay`] and [`broadcast`]: the rows beside kube-apiserver, on the same objects
+//! - [`held`] and [`storm`]: rows fed by the generator
 
 mod broadcast;
 pub(crate) mod clients;

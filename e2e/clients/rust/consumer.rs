@@ -1,7 +1,7 @@
 //! Keeps all objects of a resource in a kube-rs reflector until it is told to end (SIGTERM): what that costs is measured from outside.
 //!
-//! Says on its standard output, a JSON document a line, how many objects it holds once it has all, and how many changes came after that.
-//! Arguments: the kubeconfig, and `pods` or GROUP/VERSION/PLURAL/KIND of a custom resource.
+//! Writes JSON documents to its standard output, one a line: the number of its objects once it has all, and the number
+//! of later changes. Arguments: the kubeconfig, and `pods` or GROUP/VERSION/PLURAL/KIND of a custom resource.
 
 #![expect(clippy::print_stdout, reason = "its output is read by the benchmark that starts it")]
 

@@ -1,5 +1,5 @@
-//! Builds the real components of the test bed, the client programs, and what the tests run of the suites of others; see `e2e::components`,
-//! `e2e::clients` and `e2e::conformance`.
+//! Builds the real components of the test bed, the client programs, and the parts of other projects' suites that the
+//! tests run. See `e2e::components`, `e2e::clients` and `e2e::conformance`.
 //!
 //! `--versions` and perhaps some of `1.31`, `1.32`, `1.33` and `1.37`: kube-apiserver of these or all of them instead; see
 //! `e2e::versions`.

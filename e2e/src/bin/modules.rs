@@ -1,5 +1,5 @@
-//! Prints which module of fieldcache uses which, read from the code, and fails on a cycle between modules, or of more
-//! than two files inside of one.
+//! Prints from the code which module of fieldcache uses which. It fails on a cycle between modules, and on a cycle of
+//! more than two files inside a module.
 //!
 //! A module is a folder or file directly below the `src` of a crate, a submodule is a file inside of one. An edge is a path that begins with `crate`,
 //! `super`, `self` or the name of a submodule. Tests are left out: they may use everything. Which edges are allowed is `src/tidy.rs`'.

@@ -1,5 +1,6 @@
-//! `make soak`: many random schedules of faults, and beside them a long time of changes with real clients, and as long a time in which an
-//! operator is listened to and a quiet cluster is cached. Then the hostile suite runs, with more random cases than `make test` has.
+//! `make soak`: many random schedules of faults. Beside them run a long time of changes with real clients, and an
+//! operator that is observed while it caches a quiet cluster. Then the hostile suite runs, with more random cases than
+//! `make test` has.
 //!
 //! It tells how far it is, in the end what was wrong with a verdict, and its exit code says the same.
 

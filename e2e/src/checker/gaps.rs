@@ -1,9 +1,9 @@
 //! Where the gaps are of which only the outcome was reported.
 //!
-//! A gap ends at a version that the source has listed; that is seen. It begins at the version that fieldcache had reached before, and
-//! that no client sees: so a beginning is looked for with which everything that anybody received up to the end of the gap is right.
-//! There must be one for all clients together, since they all received one history. A list that changed nothing, or that was
-//! the first of a new process, leaves no gap, which is tried first.
+//! A gap ends at a version that the source has listed; that is seen. It begins at the version that fieldcache had
+//! reached before, which no client sees. So the search looks for a beginning that makes everything valid that any
+//! client received up to the end of the gap. There must be one for all clients together, since they all received one
+//! history. A list that changed nothing, or that was the first of a new process, leaves no gap, which is tried first.
 
 use std::collections::BTreeSet;
 

@@ -4,13 +4,14 @@
 //! every step:
 //!
 //! - a list at version V is the selection's state at V, in the order of keys; the pages of one walk are one state;
-//! - a list is as new as it was requested, a Strong one not older than its request; and no read shows less than what anybody was shown
-//!   before it began (one copy does not go back);
-//! - what a watch tells is the selection's transitions after its start: in order, none twice, none left out, each with the right
-//!   content, a DELETED one with that of before; and at a bookmark nothing older is untold;
-//! - what happened while fieldcache had to list its source again is reported by its outcome: removals first, with the version before the
-//!   gap, then changes in the order of versions. Where such a gap begins is nowhere said, so one beginning is looked for that explains
-//!   every client at once ([`gaps`]); it can end only at a version that the source has listed.
+//! - a list is as new as requested, and a Strong one not older than its request. No read shows less than any client had
+//!   received before it began: one store does not go back;
+//! - the events of a watch are the selection's transitions after its start: in order, complete, none twice, each with
+//!   the right content. A DELETED event has the previous content, and no older transition is missing at a bookmark;
+//! - what happened while fieldcache had to relist is reported by its outcome. Removals come first, with the version
+//!   before the gap, then changes in the order of versions. No response names the beginning of such a gap, so the check
+//!   looks for one beginning that explains every client at once ([`gaps`]). The gap can end only at a version that the
+//!   source has listed.
 //!
 //! Pure: no clock, no IO. It does not judge how soon something came; who runs the clients does.
 

@@ -156,8 +156,9 @@ impl Seen {
     }
 }
 
-/// A digest of an object, but for what may differ between two readings of the same state: kind and apiVersion, which stand with the list
-/// or in another served version, and the resourceVersion, which is another on DELETED and is compared apart.
+/// A digest of an object, without what may differ between two readings of the same state. That is kind and apiVersion,
+/// which are with the list or in another served version. It is also the resourceVersion, which differs on DELETED and
+/// is compared separately.
 #[must_use]
 pub fn content(object: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();

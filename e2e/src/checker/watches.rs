@@ -1,6 +1,7 @@
 //! What watches reported, against what was due.
 //!
-//! One thing is reported that did not happen to any object: where a version is not served any more, all of them are deleted for its clients.
+//! One kind of event has no change of an object behind it. When a version is no longer served, its clients receive a
+//! DELETED event for every object.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -114,9 +115,10 @@ pub(super) fn sessions<'a>(story: &'a Story, selected: &'a Selected<'a>) -> Vec<
 }
 
 impl Session<'_> {
-    /// Whether the events from an index on are the end of a version that is no longer served: a DELETED event for every object that was
-    /// selected at one version, and then 410. A watch whose client or connection ended before the 410 has seen some of them; no watch may go
-    /// on from there, because its client would miss the objects that exist.
+    /// Whether the events from an index on are the end of a version that is no longer served. That is a DELETED event
+    /// for every object that was selected at one version, and then 410. A watch whose client or connection ended before
+    /// the 410 has seen some of them. No watch may continue from there, because its client would miss the objects that
+    /// exist.
     fn ends_its_version(&self, index: usize, next_due: Option<&Due<'_>>) -> bool {
         let rest = self.events.get(index..).unwrap_or_default();
         let Some(ClientEvent::Event { seen: Seen { version, .. }, .. }) = rest.first() else { return false };

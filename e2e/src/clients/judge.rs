@@ -1,8 +1,9 @@
 //! Whether what a real client took in is what happened.
 //!
-//! A client lists, then receives events, then perhaps lists again. Each list must be the selection's state at one version, not older
-//! than what the client had seen; what follows a list must be exactly the selection's transitions after that version, in order,
-//! none left out and none twice; the last of them must be the last there is. How often it listed is the caller's to judge.
+//! A client lists, then receives events, then perhaps lists again. Each list must be the selection's state at one
+//! version, not older than what the client had seen. What follows a list must be exactly the selection's transitions
+//! after that version, in order, complete and none twice. The last of them must be the selection's latest transition.
+//! How often it listed is the caller's to judge.
 
 use std::collections::BTreeSet;
 

@@ -1,10 +1,11 @@
 //! Builds the Go programs of the suites from their modules into `e2e/.cache/conformance`, each only if
 //! something changed since it was built.
 //!
-//! The module `e2e/conformance` requires what `e2e/go` requires and the suites, so that the packages that both need are compiled
-//! once. The integration tests start a server in their own process. An overlay adds calls to the three upstream files that start
-//! one; Go accepts no overlay beneath its module cache, so the two modules are reached through links and `-modfile`. Compiled packages
-//! are shared all the same: with `-trimpath` they depend on the module's version, not on its directory.
+//! The module `e2e/conformance` requires what `e2e/go` requires and the suites, so that the packages that both need are
+//! compiled once. The integration tests start a server in their own process. An overlay adds calls to the three
+//! upstream files that start one. Go accepts no overlay beneath its module cache, so the two modules are reached
+//! through links and `-modfile`. Compiled packages are shared all the same: with `-trimpath` they depend on the
+//! module's version, not on its directory.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -37,8 +37,8 @@ pub async fn names(packages: &[&'static Package]) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Runs these tests without the subtests that the list leaves out, `at_once` at a time: each waits most of the time, for its own
-/// server to start among other things.
+/// Runs these tests without the subtests that the list leaves out, `at_once` at a time. Each waits most of the time,
+/// for example until its own server has started.
 ///
 /// # Errors
 /// When a component is not built, or a binary does not end.

@@ -1,9 +1,9 @@
 //! `make conformance`: suites that this project did not write, first against kube-apiserver alone, then through fieldcache.
 //!
-//! A suite is a set of tests with names. Its list in `e2e/conformance/lists` says which of them are run and which are left out,
-//! with reasons ([`choice`]). What fails directly does not count; what passes directly and fails through fieldcache is a difference,
-//! which the list must name and give a reason for ([`table`]). The suites come from Go modules and the Python package index; only
-//! the programs that run them are here ([`build`], `e2e/conformance`).
+//! A suite is a set of tests with names. Its list in `e2e/conformance/lists` says which of them are run and which are
+//! left out, with reasons ([`choice`]). A test that fails directly does not count. One that passes directly and fails
+//! through fieldcache is a difference, which the list must name with a reason ([`table`]). The suites come from Go
+//! modules and the Python package index; only the programs that run them are here ([`build`], `e2e/conformance`).
 
 pub mod build;
 pub mod choice;

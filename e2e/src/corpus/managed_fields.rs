@@ -1,8 +1,8 @@
 //! The managedFields kube-apiserver would record for an object, so that a stored form has its real size and shape.
 //!
-//! It walks a document as structured-merge-diff does when an object is created: a member is `f:NAME`; an item of a list that is a map
-//! is `k:KEYS`; other lists, and scalars, are leaves. The object that did not exist before still has its Go structs, so those parts
-//! have no `.` of their own; [`Shape`] says which.
+//! It walks a document as structured-merge-diff does when an object is created. A member is `f:NAME`; an item of a list
+//! that is a map is `k:KEYS`; other lists, and scalars, are leaves. The object that did not exist before still has its
+//! Go structs, so those parts have no `.` of their own; [`Shape`] says which.
 
 use serde_json::{Map, Value, json};
 

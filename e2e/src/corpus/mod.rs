@@ -1,10 +1,10 @@
 //! The seeded corpora of the benchmarks: the same objects from the same settings, on every machine.
 //!
-//! [`shirts`] are custom resources with selectable fields, [`pods`] built-in objects with managedFields, [`placement`] a cluster to
-//! place pods in. Object `i` is made from the
-//! seed and `i` alone, so they can be made in any order, in parallel, and a million need no memory. Each corpus makes an object in
-//! two forms: as a client sends it (`object`) and as kube-apiserver stores and serves it (`stored`), which is what a generator source
-//! or a folder needs; a test compares the second with what a real kube-apiserver serves. [`load`] sends a corpus to kube-apiserver.
+//! [`shirts`] are custom resources with selectable fields, [`pods`] built-in objects with managedFields, [`placement`]
+//! a cluster to place pods in. Object `i` is made from the seed and `i` alone. So objects can be made in any order and
+//! in parallel, and a million need no memory. Each corpus makes an object in two forms: as a client sends it
+//! (`object`), and as kube-apiserver stores and serves it (`stored`). A generator source or a folder needs the second
+//! one. A test compares that with what a real kube-apiserver serves. [`load`] sends a corpus to kube-apiserver.
 //!
 //! The makers know nothing of fieldcache.
 
@@ -37,7 +37,8 @@ impl std::str::FromStr for Text {
     }
 }
 
-/// A time so many seconds after the start of 2026, as RFC 3339; of the first 28 days of a month only, which is enough for texts.
+/// A time so many seconds after the start of 2026, as RFC 3339. It uses only the first 28 days of a month, which is
+/// enough for texts.
 fn time(seconds: u64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
     let (month, day) = (days / 28 % 12 + 1, days % 28 + 1);

@@ -1,8 +1,8 @@
 //! A cluster to place pods in, and pods to ask about: by default 5,000 nodes and 150,000 pods.
 //!
-//! A third of the pods are those of DaemonSets, a tenth have labels of their own (StatefulSets); the others come from templates, of which
-//! half carry preferred and a tenth required terms about themselves, so that 30 % of all pods have preferred terms. Only what
-//! decides on placement is in the objects: they are no corpus of sizes.
+//! A third of the Pods belong to DaemonSets, and a tenth have labels of their own (StatefulSets). The others come from
+//! templates. Half of these have preferred terms about themselves, and a tenth required ones, so 30 % of all Pods have
+//! preferred terms. Only what decides on placement is in the objects: they are no corpus of sizes.
 
 use serde_json::{Value, json};
 

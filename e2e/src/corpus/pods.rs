@@ -1,8 +1,9 @@
 //! Corpus (ii): realistic running Pods of 6 to 10 KB each, as served, with managedFields.
 //!
-//! They are shaped like the Pods of Deployments in a mid-sized cluster: one or two containers with varied images, environment,
-//! a probe and resources; the fields kube-apiserver and its admission plugins fill in; a status as a kubelet reports it. Two labels have
-//! a value of their own for each Pod. All free text has words of its own.
+//! They have the form of the Pods of Deployments in a mid-sized cluster. Each has one or two containers with varied
+//! images, environment, a probe and resources. It also has the fields that kube-apiserver and its admission plugins
+//! fill in, and a status as a kubelet reports it. Two labels have a value of their own for each Pod. All free text has
+//! words of its own.
 
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,8 @@
 //! Corpus (i): shirts of 2.4 KB each, as served.
 //!
-//! One selectable field, `spec.color`, with 100 objects a value; two with a value of its own for each object, `spec.serial` and
-//! `spec.order`; and labels of which the pair [`PAIR`] selects 670 of 100,000, each half of it selecting many more.
+//! There are three selectable fields: `spec.color`, with 100 objects a value, and `spec.serial` and `spec.order`, with
+//! a separate value for each object. Of the labels, the pair [`PAIR`] selects 670 of 100,000; each half of it selects
+//! many more.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Many schedules: several at a time where they leave the control plane alone, one after the other where they do not; and what came of
-//! them all.
+//! Many schedules, and their combined result. Those that leave the control plane alone run several at a time, the
+//! others one after the other.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,5 +1,6 @@
-//! A long time of changes, with real clients and with clients that come and go: what fieldcache takes must not grow, every client must receive
-//! everything, and when all have left nothing of them may remain.
+//! A long time of changes, with permanent real clients and with clients that come and go. The memory and other
+//! resources of fieldcache must not grow, and every client must receive everything. When all clients have left, nothing
+//! of them may remain.
 //!
 //! Objects carry text that does not compress, so that the history is full long before the first measurement: what grows after it is not
 //! history.

@@ -1,8 +1,9 @@
 //! A light client that holds a copy: the rules of client-go's reflector (`tools/cache/reflector.go`), and nothing else.
 //!
-//! It lists, or watches with initial events; watches from there; resumes from the last version when a watch ends, in whatever way; lists
-//! again, not older than what it has, when that is too old; and waits as long as the response says. Its watches are short, so that it resumes
-//! often. It gives up a connection that says nothing for longer than its watch lasts.
+//! It lists, or watches with initial events, and watches from there. When a watch ends, in whatever way, it resumes
+//! from the last version. When that is too old, it lists again, not older than what it has. It waits as long as the
+//! response says. Its watches are short, so that it resumes often. It gives up a connection that says nothing for
+//! longer than its watch lasts.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! The one proxy of the tests: bytes go through whatever [`Weather`] there is, and, where it reads HTTP, answers can be altered.
 //!
-//! Before an address ([`Proxy::of_bytes`]) it carries bytes untouched, TLS and all, and what is behind it can be changed. Before a server
-//! ([`Proxy::of_requests`]) it asks for each request again, as the user of that endpoint, so who reads through it needs no credentials and
-//! no TLS; what is listed through it can be written down, and a test can name a path and what is to become of the lines of its watches: so
-//! a source can be made to lie in a way that no real one does on purpose.
+//! Before an address ([`Proxy::of_bytes`]) it carries bytes untouched, TLS and all, and what is behind it can be
+//! changed. Before a server ([`Proxy::of_requests`]) it sends each request again as the user of that endpoint, so its
+//! clients need no credentials and no TLS. It can record what is listed through it. A test can also name a path and
+//! change the lines of its watches. So a source can send invalid data in a way that no real one does on purpose.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -214,8 +214,8 @@ impl Proxy {
         self.shared.met.counts()
     }
 
-    /// From now on the versions of complete lists that fieldcache reads of the collection at `path` are written down, those that come as
-    /// initial events too; not what it hands on for others.
+    /// From now on, records the versions of complete lists of the collection at `path` that fieldcache reads, including
+    /// those that come as initial events. It does not record what fieldcache forwards for others.
     pub fn note_lists(&self, path: &str) {
         self.shared.rules().listed.push((path.to_owned(), Vec::new()));
     }

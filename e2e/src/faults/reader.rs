@@ -1,5 +1,5 @@
-//! A light client that asks for everything in every way, without holding anything: lists of all kinds, walks through pages, single
-//! objects, watches from versions that another client received.
+//! A light client that sends every kind of read and stores nothing. It reads lists of all kinds, walks through pages,
+//! single objects, and watches from versions that another client received.
 
 use std::io::Read as _;
 use std::rc::Rc;

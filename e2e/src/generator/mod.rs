@@ -1,10 +1,10 @@
 //! A load source for benchmarks: it speaks just enough of the Kubernetes wire for fieldcache to list and watch a corpus from it.
 //!
-//! It exists because kube-apiserver cannot hold a million objects here, cannot make changes as fast as a reader takes them, and
-//! would book its own work on the same two cores. **It is no kube-apiserver, and no test of behaviour may stand on it**: it
-//! admits nothing, forgets nothing but its own small history, answers no selector, keeps no resourceVersion across resources,
-//! and its pages are not of one moment. What it serves is prepared before any clock starts, and it runs as a process of its own, so that
-//! its CPU is booked apart.
+//! kube-apiserver cannot replace it: it cannot hold a million objects here, and it cannot make changes as fast as a
+//! reader takes them. It would also spend CPU time on the same two cores. **It is no kube-apiserver, and no test of
+//! behaviour may depend on it**. It has no admission, stores only its own small history, and evaluates no selector. It
+//! has no resourceVersion across resources, and its pages do not show one state. What it serves is prepared before any
+//! clock starts, and it runs as a process of its own, so that its CPU is booked apart.
 //!
 //! | room | what it is |
 //! |---|---|

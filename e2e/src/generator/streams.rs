@@ -1,7 +1,7 @@
 //! A bare HTTP/2 server that writes the same bytes to many open streams: what a broadcast costs when nothing has to be decided for it.
 //!
-//! The same HTTP library and settings as fieldcache's. A stream is a place for one chunk and the waker of its sender; there
-//! is no routing, no encoding, no queue, and a stream that has not sent its chunk yet loses it to the next one.
+//! The same HTTP library and settings as fieldcache's. A stream has space for one chunk and the waker of its sender.
+//! There is no routing, no encoding and no queue; a chunk that has not been sent yet is replaced by the next one.
 
 use std::convert::Infallible;
 use std::pin::Pin;

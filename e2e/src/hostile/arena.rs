@@ -1,5 +1,5 @@
-//! Where the attacks happen: a control plane that all families share, and for each family an operator of its own with a
-//! well-behaved client beside it.
+//! The servers and clients of the attacks: one control plane that all families share. Each family also has an operator
+//! of its own, with a well-behaved client beside it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

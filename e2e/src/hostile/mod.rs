@@ -21,10 +21,11 @@
 //!
 //! # Adding a case
 //!
-//! Add one entry to the table of the family: `cases()` in its file. An entry is a name, a bound of growth, a deadline and an
-//! `async` function that attacks an [`Arena`]; for objects it is a name and the JSON text of a `spec`. An attack returns a note
-//! for the report, or an error if the response was wrong. `make test` runs every table and a few random cases of fixed seeds;
-//! `make soak` runs more of them with new seeds, which it prints. `soak --hostile-seed SEED` repeats one.
+//! Add one entry to the table of the family: `cases()` in its file. An entry is a name, a bound of growth, a deadline
+//! and an `async` function that attacks an [`Arena`]. For objects it is a name and the JSON text of a `spec`. An attack
+//! returns a note for the report, or an error if the response was wrong. `make test` runs every table and a few random
+//! cases of fixed seeds; `make soak` runs more of them with new seeds, which it prints. `soak --hostile-seed SEED`
+//! repeats one.
 
 pub mod arena;
 pub mod bystander;

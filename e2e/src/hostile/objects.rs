@@ -1,8 +1,9 @@
 //! Hostile objects: a tenant writes them, everybody reads them in every form.
 //!
-//! Each is created through kube-apiserver, read through the root and through a View that prunes, as JSON, YAML, Table and metadata,
-//! indented, and by watches, and deleted. A response may be a rejection; it must be complete, and it must not be an internal error.
-//! Where the response is plain JSON it must equal kube-apiserver's byte for byte.
+//! Each is created through kube-apiserver. It is read through the root and through a View that prunes, as JSON, YAML,
+//! Table and metadata, indented, and by watches. Then it is deleted. A response may be a rejection; it must be
+//! complete, and it must not be an internal error. Where the response is plain JSON it must equal kube-apiserver's byte
+//! for byte.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,8 @@
 //! Hostile sources: an API server, or whatever precedes it, that answers with bytes no API server sends.
 //!
-//! The rest of the cluster goes on through the same server. Each lie begins by ending all connections, lasts until the reader has
-//! had its fill or has come again, and is followed by the truth: then the resource must be served again.
+//! The rest of the cluster goes on through the same server. Each lie begins by ending all connections. It lasts until
+//! the reader has received enough or has reconnected. Then the source sends the truth, and the resource must be served
+//! again.
 
 use std::io::Write;
 use std::sync::Arc;

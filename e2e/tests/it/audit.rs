@@ -1,6 +1,7 @@
-//! The operator's audit log beside kube-apiserver's own: the same requests are logged alike. And what must be logged nowhere else: names,
-//! selectors and tokens are in no metric and in no line of the log, also where every request is logged. And what happens when the log
-//! cannot be written: requests that need it get 503, until it can be written again.
+//! The operator's audit log beside kube-apiserver's own: the same requests are logged alike. The other part is what no
+//! other place may show. Names, selectors and tokens are in no metric and in no line of the log, also where every
+//! request is logged. And what happens when the log cannot be written: requests that need it get 503, until it can be
+//! written again.
 
 use std::io::Read;
 use std::os::unix::fs::symlink;

@@ -1,8 +1,8 @@
 //! `fieldcache check` and kube-apiserver judge the same CustomResourceDefinitions.
 //!
-//! Definitions come from a generator with a fixed seed and from a hand-made list; each is sent to kube-apiserver as a dry run,
-//! which validates as a real request does (checked here with some), and all go to one `fieldcache check`. Only what [`Defect`]
-//! names may differ, and the test fails when a rule was met too rarely to say anything.
+//! Definitions come from a generator with a fixed seed and from a hand-made list. Each goes to kube-apiserver as a dry
+//! run, which validates as a real request does (checked here with some). All go to one `fieldcache check`. Only what
+//! [`Defect`] names may differ, and the test fails when a rule was met too rarely to say anything.
 
 mod case;
 mod generated;

@@ -1,7 +1,8 @@
 //! Compression on both lines: what fieldcache reads from a source, and what clients read from fieldcache.
 //!
-//! Relays hand requests on and note how the responses were compressed. Which requests kube-apiserver compresses is compared in
-//! [`super::parity`]; here clients must understand what they get, and a source must be requested it where it is worth it.
+//! Relays hand requests on and note how the responses were compressed. [`super::parity`] compares which requests
+//! kube-apiserver compresses. Here clients must understand the response, and fieldcache must request compression from a
+//! source where that is worth it.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;

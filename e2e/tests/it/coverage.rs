@@ -1,8 +1,8 @@
 //! The coverage tables in `e2e/coverage` point to what is there.
 //!
-//! A table has one row for every statement of a document that this project follows, and says where the statement is kept: a
-//! test, a sample, a heading of the README, or a reason why it is not ours. Whether a test asserts what its row says is for the
-//! reader to judge; that it exists, is a test, and is compiled at all is judged here. Needs no cluster.
+//! A table has one row for every statement of a document that this project follows. The row says what covers it: a
+//! test, a sample, a heading of the README, or a reason why it does not apply. Readers decide whether a test asserts
+//! what its row says. This file checks that the test exists, is a test, and is compiled at all. Needs no cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! The image's file tree, where there is no container engine: made by the script that the Dockerfile runs, it holds what it should, and
-//! the operator lives in it as in the Pod that the Deployment makes. A machine that permits no chroot is reported, not failed.
+//! The file tree of the image, where there is no container engine. The script that the Dockerfile runs makes it. It
+//! must have the expected content, and the operator must run in it as in the Pod of the Deployment. A machine that
+//! permits no chroot is reported, not failed.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
-//! What kubectl prints through fieldcache is what it prints against kube-apiserver: every command runs against both, and standard
-//! output, standard error and exit code are compared. Only ages, which count on between the two, are left out.
+//! kubectl must print through fieldcache what it prints against kube-apiserver. Every command runs against both, and
+//! standard output, standard error and exit code are compared. Only ages, which count on between the two, are left out.
 
 #![expect(clippy::print_stdout, reason = "figures for the person who runs the suite")]
 
@@ -130,7 +130,7 @@ fn comparable(finished: &Finished, address: &str) -> (i32, String, String) {
     (finished.exit_code, text(&finished.stdout), text(&finished.stderr))
 }
 
-/// A line with every age such as `4m5s` as AGE, and the blanks after it as one: a column is as wide as its widest age.
+/// A line with every age such as `4m5s` as AGE, and the blanks after it as one. A column is as wide as its widest age.
 fn without_ages(line: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for word in line.split(' ') {

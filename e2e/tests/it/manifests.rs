@@ -1,5 +1,6 @@
-//! manifests/ as a reviewer and as a cluster take them: labels, rights, selectors, drain; then applied for real beside a kube-apiserver
-//! with RBAC, Pod Security and strict validation. That an operator lives with these rights is the subject of [`super::operator`].
+//! manifests/ as a reviewer and as a cluster read them: labels, permissions, selectors and drain. Then they are applied
+//! beside a kube-apiserver with RBAC, Pod Security and strict validation. That an operator lives with these rights is
+//! the subject of [`super::operator`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,8 +22,8 @@ const SOON: Duration = Duration::from_secs(60);
 pub(crate) const NAMESPACE: &str = "fieldcache-system";
 const COMPONENTS: [&str; 4] = ["service-monitor", "dashboard", "apiservice", "placement"];
 
-/// The image that manifests/ name until a user names one. References of images have no capital letters but in the name of a registry, so
-/// kubelets reject it (InvalidImageName) instead of pulling an image of somebody else.
+/// The image that manifests/ name until a user names one. References of images have no capital letters except in the
+/// name of a registry. So kubelets reject it (InvalidImageName) instead of pulling somebody else's image.
 const PLACEHOLDER: &str = "SET-YOUR-IMAGE";
 
 const IMAGE: &str = "registry.example.com/fieldcache";
@@ -470,8 +471,9 @@ async fn a_cluster_takes_the_manifests_whole() -> Result<()> {
     Ok(())
 }
 
-/// How long the removal of a definition may take. kube-apiserver's finalizer looks every 5 s, for up to a minute, whether objects are left,
-/// and begins again when that failed, as it does for a definition that was removed just after it was served.
+/// How long the removal of a definition may take. kube-apiserver's finalizer checks every 5 s, for up to a minute,
+/// whether objects remain. It begins again when that failed, as for a definition that was removed just after it was
+/// served.
 const GONE: Duration = Duration::from_secs(180);
 
 #[tokio::test(flavor = "multi_thread")]

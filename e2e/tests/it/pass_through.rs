@@ -1,5 +1,5 @@
-//! What fieldcache does not serve itself, forwarded to a real kube-apiserver: kubectl writes through it, its own writes are seen, and
-//! what must not be forwarded is not.
+//! What fieldcache does not serve itself, forwarded to a real kube-apiserver. kubectl writes through it, its own writes
+//! become visible, and requests that must not be forwarded are not.
 
 #![expect(clippy::print_stdout, reason = "figures for the person who runs the suite")]
 

@@ -1,5 +1,5 @@
-//! `fieldcache place` over the folders of manifests/placement. What it prints there is compared word for word, by the end-to-end
-//! suite, with the walk-throughs that people read; here are the documents, errors and exit codes.
+//! `fieldcache place` over the folders of manifests/placement. The end-to-end suite compares what it prints there word
+//! for word with the published walk-throughs. Here are the documents, errors and exit codes.
 
 #![expect(clippy::disallowed_methods, reason = "these tests write files")]
 

@@ -1,7 +1,7 @@
 //! The dashboard of manifests/ asks for nothing that a scrape does not have: metrics, labels and the values that are written out.
 //!
-//! Its queries are read with a small scanner, which knows no more of PromQL than they need and refuses what it does not know, so that
-//! a name with a slip in it is no function either.
+//! A small scanner reads its queries. It knows only the part of PromQL that they need and rejects everything else, so a
+//! misspelt name is not accepted as a function either.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

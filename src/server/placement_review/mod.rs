@@ -45,15 +45,15 @@ use kind::GVR;
 use reviews::MOST_AT_ONCE;
 use rights::{Caller, Right};
 
-/// The end of the message for users who may only get the Pod, where the scheduler would write no event because it can
+/// The end of the message for users who may only get the Pod. The scheduler would write no event there, because it can
 /// place the Pod, or has.
 pub const NO_EVENT: &str = "so that there is no such event";
 
 /// Responds to a review.
 ///
 /// # Errors
-/// 400, 413, 415 and 422 for an invalid review, 403 without the permission, 404 for a Pod that does not exist, 429 while
-/// stores are loaded, 503 for a store that is not cached.
+/// 400, 413, 415 and 422 for an invalid review, 403 without the permission, and 404 for a missing Pod. 429 while stores
+/// are loaded, and 503 for a store that is not cached.
 pub(super) async fn answer(
     server: &ServerState,
     context: &RequestContext<'_>,

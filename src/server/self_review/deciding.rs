@@ -1,4 +1,4 @@
-//! Whether a request would be permitted and served, in the same two steps and the same order as the request itself:
+//! Whether a request would be permitted and served. The two steps and their order are those of the request itself, so
 //! the result reveals no more than the request would.
 
 use std::collections::BTreeSet;

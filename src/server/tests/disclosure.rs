@@ -1,4 +1,5 @@
-//! What a caller of one namespace learns at the root of the others: nothing, whatever it asks; and what a View takes of a Pod that is gone.
+//! What a caller of one namespace learns about the others at the root: nothing, whatever it requests. Also what a View
+//! takes of a Pod that is gone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

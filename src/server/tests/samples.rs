@@ -1,7 +1,7 @@
 //! manifests/samples, served as `serve --dir` serves them: the examples of the documents that speak of objects.
 //!
-//! Which selectors can select one object is decided by trying every combination of what they name, so that nothing but
-//! the selectors' own matching is trusted.
+//! The test tries every combination of the named values to find the selectors that can select one object. So it trusts
+//! nothing but the selectors' own matching.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

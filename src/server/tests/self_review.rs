@@ -19,8 +19,12 @@ const USER: &str = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
 const JSON: &str = "application/json";
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// Alice may do everything; Bob may read shirts in the namespace a, send reviews, and read discovery below /apis/stable.example.com; Carol
-/// may use the View `own` and nothing else; Dora may get one shirt and send reviews.
+/// The permissions of the users:
+///
+/// - Alice may do everything.
+/// - Bob may read shirts in the namespace a, send reviews, and read discovery below /apis/stable.example.com.
+/// - Carol may use the View `own` and nothing else.
+/// - Dora may get one shirt and send reviews.
 fn may(spec: &Value) -> bool {
     let (about, path) = (&spec["resourceAttributes"], spec["nonResourceAttributes"]["path"].as_str());
     let is_review = about["resource"].as_str().is_some_and(|resource| resource.starts_with("selfsubject"));

@@ -171,8 +171,8 @@ impl EventEncoder {
         of_lines + if self.encoded.is_some() { FORMS } else { 0 }
     }
 
-    /// An event of a change; empty where it cannot be shown. It is created once for all watches of this form and of
-    /// the same content: rows for all of the same second, as they show ages. The column definitions of the first
+    /// An event of a change; empty where it cannot be shown. It is created once for all watches of this form and of the
+    /// same content. Rows are shared by all of the same second, as they show ages. The column definitions of the first
     /// event are added.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
-//! A connection that breaks in the middle of a list, and one that says nothing any more; everything else of the state machine is tested
-//! beside a real API server.
+//! A connection that breaks in the middle of a list, and one that sends nothing any more. Everything else of the state
+//! machine is tested beside a real API server.
 
 #![expect(clippy::disallowed_methods, reason = "the server of the test is a task of its own")]
 

@@ -1,5 +1,5 @@
-//! The self-check beside an obviously right comparison, with pages as a source would send them; what it does to a running
-//! fieldcache is tested beside a real API server in `e2e`.
+//! The self-check beside an obviously correct comparison, with pages as a source would send them. Its effect on a
+//! running fieldcache is tested beside a real API server in `e2e`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -169,7 +169,8 @@ fn decode_text(text: &[u8], decoded: &mut Vec<u8>) -> Result<(), Broken> {
     }
 }
 
-/// A text with more bytes than this as it is sent has more than [`MOST_TABLE`] when it is decoded: no code has more than thirty bits.
+/// A text with more bytes than this as it is sent has more than [`MOST_TABLE`] when it is decoded. No code has more
+/// than thirty bits.
 const LONG_TEXT: usize = 16 << 10;
 
 /// A block that is being skipped.

@@ -13,7 +13,8 @@ use super::stage::{GROUP, Stage};
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// Requests of every user: the method, the path, and whether fieldcache serves what is there, so that the status can be compared when it may be.
+/// Requests of every user: the method, the path, and whether fieldcache serves that path. If so, the status can be
+/// compared.
 const ASKED: &[(&str, &str, bool)] = &[
     ("GET", "/", false),
     ("GET", "/api", true),

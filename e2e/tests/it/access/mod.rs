@@ -1,7 +1,8 @@
 //! `fieldcache operator` beside a kube-apiserver with RBAC on: who is authenticated by which means, what they may, and what is reviewed it.
 //!
-//! [`stage`] is one control plane with users, rights and an operator; [`who`] compares credentials, [`may`] rights,
-//! [`reviews`] the reviews themselves, [`outage`] what is left without the API server, [`connections`] what clients without credentials can hold.
+//! [`stage`] is one control plane with users, permissions and an operator. [`who`] compares credentials, [`may`]
+//! permissions, and [`reviews`] the reviews themselves. [`outage`] covers a missing API server, and [`connections`] the
+//! resources that clients without credentials can take.
 
 mod connections;
 mod may;

@@ -1,7 +1,8 @@
 //! Reviews: what fieldcache asks about a request is what kube-apiserver asks its authorization webhook about the same request.
 //!
-//! A kube-apiserver whose authorizer is a webhook of this test: queried directly it asks the webhook about the user's request, and queried
-//! for fieldcache's SubjectAccessReview it asks the webhook about what that says. Both have to be the same.
+//! A kube-apiserver whose authorizer is a webhook of this test. A direct request makes it query the webhook about the
+//! user's request. A SubjectAccessReview of fieldcache makes it query the webhook about the content of that review.
+//! Both have to be the same.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,7 @@
 //! Updates: a list that was too long already may stay as it is.
 //!
-//! No API server takes such a list on creation, so it is written to etcd, as one that is older than the limit would stand there.
-//! `fieldcache check` sees no stored object; what is compared here is the library's validation of an update.
+//! No API server accepts the creation of such a list. So the test writes it to etcd, like a list that is older than the
+//! limit. `fieldcache check` sees no stored object; what is compared here is the library's validation of an update.
 
 use std::time::Duration;
 

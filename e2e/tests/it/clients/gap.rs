@@ -7,9 +7,10 @@ use e2e::history::{Change, Gap, Kind};
 
 /// From what a client without selection did not receive while it watched: what fieldcache itself knows only the outcome of.
 ///
-/// A change that was not reported lies in one gap with what followed it of the same object; a removal that a relist found lies in one
-/// with the version that it came with, at which history has no removal of that object. What overlaps is one gap. There may be
-/// several: a kube-apiserver that has just started refuses the version of the list that it has just given, and is listed again.
+/// A change that was not reported lies in one gap with the next event of the same object. A removal that a relist found
+/// lies in one with its version, at which history has no removal of that object. What overlaps is one gap. There may be
+/// several: a kube-apiserver that has just started refuses the version of the list that it has just given, and is
+/// listed again.
 pub(crate) fn gaps(steps: &[Step], history: &[Change]) -> Vec<Gap> {
     let by_version: BTreeMap<u64, &Change> = history.iter().map(|change| (change.version, change)).collect();
     let mut missing: Vec<&Change> = Vec::new();

@@ -1,18 +1,25 @@
-//! Real, unmodified clients through fieldcache: after 5,000 random changes of each resource, with objects entering and leaving what
-//! they select, through a restart of fieldcache and one of kube-apiserver, each holds what kube-apiserver lists and received what happened.
+//! Real, unmodified clients through fieldcache. They read during 5,000 random changes of each resource, in which
+//! objects enter and leave their selections, and through restarts of fieldcache and kube-apiserver. Afterwards each
+//! holds what kube-apiserver lists, and has received what happened.
 //!
 //! Which fault may force which list again:
-//! - **The restart of fieldcache** forces one, of every client. The new process begins its history with the list it reads at its start;
-//!   every client has seen only what was before, for changes go on meanwhile; so its resumed watch is answered "too old" (410).
-//! - **The restart of kube-apiserver** forces none. fieldcache has to list again, for the watch cache of the new kube-apiserver begins
-//!   with the list of its start. But it makes the difference a part of its own history, and no watch of a client ends. What an
-//!   object went through in between is reported by its outcome: those versions are found by a client without selection, must lie around
-//!   the restart, and then bind all others exactly. One exception: a client that does not ask for bookmarks (the JavaScript one) and
-//!   whose watch runs out when the last event it received lies among those versions must list, since what it may have seen at such a
-//!   version of kube-apiserver itself is not known; with bookmarks, one that comes with those events leads out.
+//! - **The restart of fieldcache** forces one, of every client. The new process begins its history with the list that
+//!   it reads at its start. Changes continue meanwhile, so every client has seen only older versions. Its resumed watch
+//!   therefore gets "too old" (410).
+//! - **The restart of kube-apiserver** forces none. fieldcache has to list again, for the watch cache of the new
+//!   kube-apiserver begins with the list of its start. But it makes the difference a part of its own history, and no
+//!   watch of a client ends. What an object went through in between is reported by its outcome. A client without
+//!   selection finds those versions. They must be near the restart, and then all other clients must agree with them
+//!   exactly. There is one exception: a client that does not request bookmarks (the JavaScript one). If its watch ends
+//!   when its last event is among those versions, it must list. What it had seen at such a version of kube-apiserver
+//!   itself is not known. With bookmarks, one that comes with those events prevents that.
 //!
-//! [`run`] is the run, [`gap`] finds what fieldcache knew the outcome of only, [`contenders`] who takes part, `e2e::workload` what is written, `e2e::history` what truly happened (from etcd),
-//! `e2e::clients::judge` whether a client received it. [`ends`] is what they hold when a resource has ended.
+//! Map:
+//!
+//! - [`run`]: the run; [`contenders`]: the clients
+//! - [`gap`]: finds the part of which fieldcache knew only the outcome
+//! - `e2e::workload`: what is written; `e2e::history`: what truly happened (from etcd)
+//! - `e2e::clients::judge`: checks whether a client received it [`ends`] is what they hold when a resource has ended.
 
 mod contenders;
 mod ends;

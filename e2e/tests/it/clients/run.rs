@@ -1,5 +1,5 @@
-//! The one run that all clients take part in: 5,000 random changes of each resource, through a restart of fieldcache and one of
-//! kube-apiserver, while nothing is paused.
+//! The one run that all clients take part in: 5,000 random changes of each resource. fieldcache and kube-apiserver each
+//! restart once, while nothing is paused.
 //!
 //! The first test that asks starts it, in a runtime of its own; the others wait for it. A client that cannot be started fails its own
 //! test only.

@@ -1,7 +1,7 @@
 //! A cluster with shirts, people and ServiceAccounts, and an operator that serves shirts and Pods.
 //!
-//! The operator is configured which resources to keep, and its Lease is somebody else's for as long as a test lasts: it serves and writes
-//! no status, so that tests can write those of Views by hand.
+//! The operator is configured which resources to cache, and another holder has its Lease for as long as a test lasts.
+//! So it serves and writes no status, and tests can write those of Views by hand.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Built-in types (E12, E13): every candidate label on every kind of the table, queried on both sides.
 //!
-//! kube-apiserver is the table: what it accepts and selects has to be accepted and select the same here, and what it refuses has to be
-//! refused in its words. All its APIs are switched on, so that the beta kinds of the table are there.
+//! kube-apiserver is the table. A selector that it accepts must select the same here, and a selector that it rejects
+//! must get the same message. All its APIs are switched on, so that the beta kinds of the table are there.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! The checker itself: it takes an honest recording as one, and finds every fault that is planted in it.
 //!
-//! Recordings are made from random histories, as an honest cache would have sent them through a relist and a resumed watch; then one thing
-//! in one of them is made wrong. The message must name the client, the object and the version concerned.
+//! Recordings come from random histories, as an honest cache would have sent them through a relist and a resumed watch.
+//! Then one thing in one of them is made wrong. The message must name the client, the object and the version concerned.
 
 #![expect(clippy::panic, reason = "a recording that is not what the test made it is a mistake of the test")]
 

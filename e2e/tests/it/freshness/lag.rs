@@ -1,5 +1,5 @@
-//! Versions ahead of the copy are fetched, not refused; a copy that its source no longer proves is refused, not shown; in a chain the
-//! lags add up.
+//! A version newer than the store is fetched, not rejected. A store without recent progress notifications is rejected,
+//! not shown. In cascaded servers the lags add up.
 
 use std::time::Duration;
 

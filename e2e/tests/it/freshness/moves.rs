@@ -1,5 +1,5 @@
-//! Unmodified informers that are moved between two replicas of fieldcache and kube-apiserver, as behind a load balancer: they
-//! go on from where they were, whichever server answers.
+//! Unmodified informers that move between two replicas of fieldcache and kube-apiserver, as behind a load balancer.
+//! They continue from their last version, whichever server responds.
 
 use std::cell::{Ref, RefCell};
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! Limits with names, reached over the real wire beside a real kube-apiserver: what is refused and with which words, what is served
-//! on, and that one user's flood leaves another user his turn.
+//! Limits with names, reached over the real wire beside a real kube-apiserver. The tests check what is rejected with
+//! which message and what is still served. The flood of one user must leave another user a turn.
 //!
 //! Users are distinguished by the address that they connect from, so a second one binds 127.0.0.2.
 

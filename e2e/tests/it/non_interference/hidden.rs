@@ -151,7 +151,8 @@ impl Secrets {
         all
     }
 
-    /// A shirt or hat that the View does not show, each time another one or another state of it: where it is in etcd, and what it is.
+    /// A shirt or hat that the View does not show, each time another one or another state of it. The result is its key
+    /// in etcd and its content.
     pub(crate) fn object(&self, random: &mut Random) -> (String, Option<Value>) {
         let number = random.below(self.count as u64);
         let name = format!("{}-{number}", self.word);

@@ -1,10 +1,11 @@
-//! Non-interference: two clusters that differ in what a View hides, and in nothing that it shows, answer alike through it, to the last byte; queried by
-//! somebody who may use Views and nothing else.
+//! Non-interference: two clusters differ in what a View hides, and in nothing that it shows. Through the View they must
+//! send the same responses to the last byte. The client may use Views and nothing else.
 //!
-//! [`world`] is one of them, a kube-apiserver and etcd with an operator; [`hidden`] is what differs, [`visible`] what does not, [`etcd`] how the same
-//! objects come into both. [`script`] asks both the same at random, [`watches`] watches both; [`outcome`] is an answer as it is compared, with
-//! [`versions`] mapped. [`root`] asks outside of Views, as a caller of one namespace. [`leaks`] are answers of a server that tells too much, which have to be found.
-//! Times are not compared, nor what versions tell of how much a cluster writes.
+//! [`world`] is one of them, a kube-apiserver and etcd with an operator. [`hidden`] is what differs, [`visible`] what
+//! does not, and [`etcd`] writes the same objects into both. [`script`] asks both the same at random, [`watches`]
+//! watches both; [`outcome`] is an answer as it is compared, with [`versions`] mapped. [`root`] asks outside of Views,
+//! as a caller of one namespace. [`leaks`] are answers of a server that tells too much, which have to be found. Times
+//! are not compared, nor what versions tell of how much a cluster writes.
 
 #![expect(clippy::disallowed_methods, reason = "hidden changes go on all the time, and not as fast as they can")]
 

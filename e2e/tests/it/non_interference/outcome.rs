@@ -1,8 +1,9 @@
 //! An answer as text, every byte and every header of it, so that two can be compared.
 //!
-//! Replaced are versions ([`Versions`]), the server's own address, and the name of the View, where another one is requested on purpose; looked at for being there are what is of
-//! the moment or of the one request: `Date`, `Audit-Id`, `Last-Modified`. A compressed body is compared uncompressed, and then its length, which
-//! versions change, is left out.
+//! It replaces versions ([`Versions`]), the server's own address, and the name of the View where a test requests
+//! another one on purpose. What depends on the time or the request is only checked for presence: `Date`, `Audit-Id`,
+//! `Last-Modified`. A compressed body is compared uncompressed, and then its length, which versions change, is left
+//! out.
 
 use std::io::Read;
 

@@ -1,5 +1,6 @@
-//! The root path, queried by a caller that may read one namespace: what is in the others changes no byte of its responses, with
-//! `explain` on as well. An administrator, who may know how it is answered, gets different plans in the two clusters.
+//! The root path, with a caller that may read one namespace. The content of the others changes no byte of its
+//! responses, with `explain` on as well. An administrator, who may know how it is answered, gets different plans in the
+//! two clusters.
 
 use anyhow::{Result, ensure};
 use e2e::http::{Answer, Client, Request};

@@ -1,8 +1,8 @@
 //! resourceVersions, which tell how much a cluster writes and so differ: each is replaced by how many of the changes that are seen it includes.
 //!
-//! That keeps their order and is all that the two clusters can agree on. It is done in the bytes of an answer, wherever a version stands:
-//! in objects, lists and bookmarks, in continue tokens, in the messages about versions. Everything else stays as it was sent. The clusters' versions have the
-//! same number of digits, so that lengths agree, too.
+//! That keeps their order and is all that the two clusters can agree on. It works on the bytes of a response, wherever
+//! a version occurs: in objects, lists and bookmarks, in continue tokens, and in messages about versions. Everything
+//! else stays as it was sent. The clusters' versions have the same number of digits, so that lengths agree, too.
 
 use anyhow::{Result, ensure};
 use base64::Engine;

@@ -1,5 +1,5 @@
-//! Agents on every node, through one View: each sees its own node's Pods and nothing else, in lists and in watches, while Pods come
-//! and go; and what they cost kube-apiserver.
+//! Agents on every node, through one View. Each sees the Pods of its own node and nothing else, in lists and in
+//! watches, while Pods come and go. The test also measures what they cost kube-apiserver.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

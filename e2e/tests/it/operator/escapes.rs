@@ -28,8 +28,8 @@ const VIEWS: &str = "/apis/view.fieldcache.dev/v1alpha1/views";
 /// Name and value.
 type Header<'h> = (&'h str, &'h str);
 
-/// Everything that is needed: the View `own` shows Pods of the caller's node without their annotations, `blue` shows shirts and
-/// `rights` Pods with the caller's own rights. The agent may use `own`.
+/// Everything that is needed. The View `own` shows Pods of the caller's node without their annotations. With the
+/// caller's own permissions, `blue` shows shirts and `rights` Pods. The agent may use `own`.
 struct Prison {
     stage: Stage,
     operator: Fieldcache,

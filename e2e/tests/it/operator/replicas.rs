@@ -21,7 +21,8 @@ use super::{NAMESPACE, SHIRTS, SOON, Stage, names, ready};
 const SECRET: &str = "fieldcache-serving-certificate";
 /// A holder that says nothing is given up after so long, and looked at every two seconds.
 const LEASE: Duration = Duration::from_secs(15);
-/// How long the Lease is written by somebody else while it is given back, which is at once: there are no answers to wait for before.
+/// How long another holder writes the Lease while it is released. That is immediate, because there are no responses to
+/// wait for.
 const BESIDE: Duration = Duration::from_secs(5);
 
 /// The authority in the Secret, by a way of its own.

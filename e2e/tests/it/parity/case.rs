@@ -95,8 +95,8 @@ impl Case {
         })
     }
 
-    /// What the version of the answer means, if it is a list: it is determined by a token with a version, by a version that has to be
-    /// met exactly, and by a version with a limit, which means the same.
+    /// What the version of the response means, if it is a list. Three things determine it: a token with a version, a
+    /// version that must match exactly, and a version with a limit, which means the same.
     fn version(&self) -> Version {
         let (_, query) = self.path.split_once('?').unwrap_or_default();
         let value = |name: &str| {
@@ -177,9 +177,9 @@ impl Case {
         side.send(request).await
     }
 
-    /// Every page as it is, with its version replaced by whether it is that of the first. A last page of nothing is separate: a server
-    /// that scans cannot know that nothing more matches, one with an index can; so whether there is a token is recorded for all pages but
-    /// the last that has something.
+    /// Every page as it is, with its version replaced by whether it is that of the first. A last page of nothing is
+    /// separate. A server that scans cannot know that nothing more matches, but one with an index can. So the presence
+    /// of a token is recorded for all pages but the last that has something.
     async fn walk(&self, side: &Side, path: &str) -> Result<Value> {
         const MOST: usize = 40;
         let mut pages: Vec<Value> = Vec::new();

@@ -1,8 +1,8 @@
 //! Request cases as a product of named dimensions: every choice of each with every choice of the others.
 //!
-//! A choice is a name and what it puts into a request: a path, a parameter, a header, a method, a way of reading the answer. The
-//! name of a case is made of the names of its choices, `subject/dimension=choice, dimension=choice`, so a case that fails says what
-//! it asks, and one pattern of [`super::allowed`] can point to a plane of the product.
+//! A choice is a name and what it adds to a request. That is a path, a parameter, a header, a method, or a way to read
+//! the response. The name of a case consists of the names of its choices: `subject/dimension=choice, dimension=choice`.
+//! So a failing case names its request, and one pattern of [`super::allowed`] can point to a plane of the product.
 
 use http::Method;
 

@@ -1,7 +1,7 @@
 //! The definitions and the objects of the suite.
 //!
-//! Names and namespaces are chosen for the order of keys (`a-b/x` before `a/x`, `x-y` and `x.y` after `x`), values for the corners of
-//! selectors and columns: missing, empty, zero, of the wrong type, an array, an object, a date.
+//! Names and namespaces are chosen for the order of keys (`a-b/x` before `a/x`, `x-y` and `x.y` after `x`). Values
+//! cover the corners of selectors and columns: missing, empty, zero, of the wrong type, an array, an object, a date.
 
 use anyhow::Result;
 use e2e::fixtures::{definition, no_conversion};

@@ -1,10 +1,14 @@
 //! Parity: the same request to a real kube-apiserver and to fieldcache, and the answers compared.
 //!
-//! [`cases`] are the requests, [`scripts`] the watches with changes made meanwhile; [`case`] and [`script`] are how one of them is
-//! requested and compared, [`outcome`] what is compared of an answer, [`allowed`] the differences that are meant, [`other_versions`] those
-//! of older and newer servers, [`stage`] and [`fixtures`] the cluster and its objects. Everything is requested and played once ([`run`]).
-//! [`defects`] are faults put before our own server: each must turn the suite red.
-//! kube-apiserver is also compared with itself, which tells what is not determined at all and so must not be compared.
+//! Map:
+//!
+//! - [`cases`]: the requests; [`scripts`]: the watches with changes made meanwhile
+//! - [`case`] and [`script`]: send and compare one of them
+//! - [`outcome`]: the part of a response that is compared; [`allowed`]: the intended differences
+//! - [`other_versions`]: the differences of older and newer servers
+//! - [`stage`] and [`fixtures`]: the cluster and its objects Everything is requested and played once ([`run`]).
+//!   [`defects`] are faults put before our own server: each must turn the suite red. kube-apiserver is also compared
+//!   with itself, which tells what is not determined at all and so must not be compared.
 
 mod allowed;
 mod case;

@@ -219,8 +219,8 @@ pub(crate) fn hides(defect: &str) -> bool {
     in_force().any(|(_, otherwise)| otherwise.hides.contains(&defect))
 }
 
-/// The patterns in force of which none is in `used`, with the reason: beside the usual version those of [`allowed`], beside
-/// another one those of that version, for what differs from the usual one may be alike there.
+/// The patterns in force of which none is in `used`, with the reason. For the usual version these are those of
+/// [`allowed`]. For another one they are its own, because differences from the usual one may be alike there.
 pub(crate) fn needless(used: &BTreeSet<Pattern>) -> Vec<(Pattern, &'static str)> {
     let mut needless: Vec<(Pattern, &'static str)> = Vec::new();
     if under_test().is_usual() {

@@ -1,21 +1,24 @@
 //! An answer or a recorded watch as one JSON document, so that two of them can be compared.
 //!
-//! Compared are the status, the body, and the headers in [`COMPARED`] with their values. Two servers cannot agree on everything, nor
-//! can one at two moments; this is all that is not compared as it was sent, and each time a symbol takes its place after a check:
+//! Compared are the status, the body, and the headers in [`COMPARED`] with their values. Two servers cannot agree on
+//! everything, nor can one at two moments. This is all that is not compared as it was sent; each time a symbol replaces
+//! it after a check:
 //!
 //! - dates: ages in seconds to hours in Tables; headers that are dates ([`PRESENT`]) have to be there, or not;
-//! - versions of lists, in an order-preserving way: one that is not determined by the request, and not older than any item of its
-//!   list, is "CURRENT", as are versions of bookmarks that are not older than what was sent before them; versions that objects have
-//!   and versions that a request determines are compared as they are. The same in messages that name a server's own version;
+//! - versions of lists, in an order-preserving way. One that is not determined by the request, and not older than any
+//!   item of its list, is "CURRENT". So are versions of bookmarks that are not older than what was sent before them.
+//!   Versions that objects have and versions that a request determines are compared as they are. The same in messages
+//!   that name a server's own version;
 //! - continue tokens, which are such a version and a key: decoded, the key compared as it is, the version as above;
-//! - entity tags and hashes in addresses: they are hashes of a document's bytes, and the order of an object's members, which means
-//!   nothing, is not the same. Compared is what they are: "the SHA-512 of the body", or their shape;
+//! - entity tags and hashes in addresses: they are hashes of a document's bytes. The order of an object's members has
+//!   no meaning and differs. Compared is what they are: "the SHA-512 of the body", or their shape;
 //! - protobuf as JSON, which upstream makes of it, and by whether its bytes are those that upstream writes;
 //! - JSON and YAML by meaning; of JSON also whether it is indented and how it ends;
-//! - discovery with its entries by name: where one is missing, the others still stand beside their equals. Their order, which clients
-//!   take as preference, is compared apart, but for the older lists of definitions' resources, whose order is that of a Go map;
-//! - in watches, what is a race within kube-apiserver: which later events of a Table repeat the columns, and how many bookmarks come
-//!   besides the one that ends the initial events.
+//! - discovery with its entries by name: where one is missing, the others still stand beside their equals. Their order,
+//!   which clients take as preference, is compared separately. The older lists of definitions' resources are an
+//!   exception, because their order is that of a Go map;
+//! - in watches, the result of a race within kube-apiserver. It decides which later events of a Table repeat the
+//!   columns, and the number of bookmarks besides the one that ends the initial events.
 //!
 //! Two headers more than clients need are compared, because they cost nothing: `WWW-Authenticate` and `X-Content-Type-Options`.
 
@@ -82,8 +85,8 @@ pub(crate) fn of_answer(answer: &Answer, version: Version) -> Value {
 
 /// A watch. `timeout` is its timeoutSeconds, in seconds, if it was read to its end.
 ///
-/// Bookmarks other than the one that ends the initial events come by the clock, so of these it is compared whether they promise
-/// what was sent before them, what they look like, and whether there are any where time is enough for one.
+/// Bookmarks other than the one that ends the initial events come by the clock. So the comparison covers whether they
+/// promise what was sent before them, their form, and whether there are any where the time is long enough.
 pub(crate) fn of_recording(recording: &Recording, timeout: Option<u64>) -> Value {
     /// A bookmark comes two seconds before the end.
     const ENOUGH_FOR_A_BOOKMARK: u64 = 4;

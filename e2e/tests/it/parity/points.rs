@@ -1,7 +1,7 @@
 //! What the suite proves, point by point of the wire, and how many cases each point has.
 //!
-//! A request case belongs to a point by its subject, which is what precedes the slash of its name; a watch by the beginning of its
-//! script's name, the longest that fits. What is proven elsewhere says where.
+//! The subject of a request case, which precedes the slash of its name, determines its point. For a watch it is the
+//! beginning of its script's name, the longest that fits. What is proven elsewhere says where.
 
 use std::fmt::Write;
 

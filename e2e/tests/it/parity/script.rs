@@ -1,8 +1,9 @@
 //! One watch script: changes made through kube-apiserver, watches opened meanwhile on every side, and the events compared.
 //!
-//! There is no waiting for luck. A watch is read until it has seen the script's last change, which every script makes visible in each
-//! of its open watches; or a change of its own; or until the server ends it; or until it has sent so many lines as the script says.
-//! What should not have come would have come before. What was sent is kept, so that it can be judged again ([`Played`]).
+//! There is no waiting for luck. A watch is read until it has seen a change of its own, or the script's last change.
+//! Every script makes that visible in each of its open watches. It also ends when the server ends it, or after as many
+//! lines as the script says. What should not have come would have come before. What was sent is kept, so that it can be
+//! judged again ([`Played`]).
 
 use std::sync::OnceLock;
 

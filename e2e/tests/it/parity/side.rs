@@ -1,8 +1,9 @@
 //! One side of a comparison: a server, perhaps with a seeded defect in front of it.
 //!
-//! A defect is between the server and the comparing client, where a fault of our own server would show: it alters what is sent or
-//! what came back, and nothing of the comparison knows about it. What came back is kept on a [`Tape`] when it comes the first time, so
-//! that defects of answers need not ask again; what a watch sent is altered where it is judged (`defects`).
+//! A defect is between the server and the comparing client, where a fault of our own server would show. It changes what
+//! is sent or what came back, and no part of the comparison knows about it. A [`Tape`] records what came back the first
+//! time, so that defects of responses need no new requests. `defects` changes what a watch sent just before it is
+//! compared.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,8 +31,8 @@ pub(crate) struct Side {
     pub(crate) name: &'static str,
     pub(crate) client: Client,
     pub(crate) defect: Option<&'static Defect>,
-    /// Whether it is kube-apiserver: bookmarks before the end of a watch may be missing, as they sometimes are, and columns of a
-    /// Table may be reported again.
+    /// Whether it is kube-apiserver. Then bookmarks before the end of a watch may be missing, as they sometimes are,
+    /// and columns of a Table may be repeated.
     pub(crate) is_reference: bool,
     /// What it answers is kept here, or taken from here.
     pub(crate) tape: Option<Tape>,

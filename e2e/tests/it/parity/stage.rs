@@ -1,8 +1,9 @@
-//! The stage all of the suite plays on: a control plane of its own, fieldcache in front of it, and objects that stay as they are.
+//! The stage of the whole suite: a control plane of its own, fieldcache in front of it, and objects that do not change.
 //!
-//! The order matters. fieldcache's history begins at its own first list of a resource, so it is started and made to list everything
-//! before the objects are created; what is older than that is compacted away in etcd, so that "too old" means the same on both
-//! sides. Request cases only read what stands here. Watch scripts work in the group [`LIVE`] and in namespaces of their own.
+//! The order matters. The history of fieldcache begins at its own first list of a resource, so it starts and lists
+//! everything before the objects are created. Older versions are compacted in etcd, so that "too old" means the same on
+//! both sides. Request cases only read what stands here. Watch scripts work in the group [`LIVE`] and in namespaces of
+//! their own.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

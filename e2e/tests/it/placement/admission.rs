@@ -1,7 +1,7 @@
 //! What becomes of a Pod on its way into a cluster, beside kube-apiserver: random Pods and Deployments, sent as dry runs.
 //!
-//! Compared are what is refused and in which words, what is warned of, and of what is accepted the Pod as it would be stored:
-//! default tolerations and merged label keys.
+//! The tests compare which Pods are rejected with which message, and which warnings are sent. Of an accepted Pod they
+//! compare what would be stored: default tolerations and merged label keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -240,8 +240,8 @@ impl Dice {
     }
 }
 
-/// Three nodes whose scores are nothing, a part and the whole: of the parts some are no exact numbers in binary, so that the order of
-/// multiplication, division and cutting off is seen.
+/// Three nodes whose scores are nothing, a part and the whole. Some parts are no exact binary numbers, so the order of
+/// multiplication, division and truncation shows.
 fn shares(dice: &mut Dice, reviewed: usize) -> Question {
     let node =
         |index: usize| json!({"metadata": {"name": format!("n{index}"), "labels": {"host": format!("n{index}")}}});

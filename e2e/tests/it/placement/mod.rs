@@ -1,8 +1,9 @@
 //! Placement beside the real thing: the scheduler's own plugins on random clusters, and kube-apiserver on random pods.
 //!
-//! The judge is `e2e/go/cmd/placement-judge`. Compared are which nodes fit, what each plugin says of the others, the event's message,
-//! and raw and normalized scores; only what `differences` names may differ. `defects` are errors of ours, planted one at a time:
-//! each must be found by the same comparison. `admission` is what the API server makes of a Pod, or refuses; it alone needs a cluster.
+//! The judge is `e2e/go/cmd/placement-judge`. The tests compare which nodes fit, the results of each plugin for the
+//! others, the event's message, and raw and normalized scores. Only what `differences` names may differ. `defects` are
+//! errors of ours, planted one at a time: each must be found by the same comparison. `admission` is what the API server
+//! makes of a Pod, or refuses; it alone needs a cluster.
 
 mod admission;
 mod cases;

@@ -1,7 +1,8 @@
 //! Two tables, one of kube-apiserver and one of fieldcache, cell by cell.
 //!
-//! kube-apiserver is queried before and after: what it says both times must be said here exactly. A cell that it changed in between
-//! is one that counts time; what is said here must then lie between the two, word for word around the time.
+//! kube-apiserver is queried before and after: what it says both times must be said here exactly. A cell that it
+//! changed in between is one that counts time. The text of fieldcache must then be between the two, word for word
+//! around the time.
 
 use std::collections::{BTreeMap, BTreeSet};
 

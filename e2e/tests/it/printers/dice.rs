@@ -77,8 +77,8 @@ impl Dice {
         json!({ "matchLabels": self.map(3), "matchExpressions": expressions })
     }
 
-    /// A moment of the last ten years or the next minutes, most of them not long ago; seldom at the turn of a unit, so that the two
-    /// sides are rarely queried in different seconds of it.
+    /// A moment of the last ten years or the next minutes, most of them recent. It is seldom at the turn of a unit, so
+    /// that requests to the two sides are rarely in different seconds of it.
     pub(crate) fn moment(&mut self) -> String {
         written(now() - self.ago() * 1_000_000, false)
     }

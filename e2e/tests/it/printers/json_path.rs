@@ -1,8 +1,9 @@
 //! Columns with random JSONPath templates: what kube-apiserver's own code shows of random objects, and what fieldcache shows.
 //!
-//! The judge is `e2e/go/cmd/column-judge`: apiextensions-apiserver's tableconvertor. It reports which templates are valid; the valid ones
-//! become columns of definitions in a folder, of every type, and the Tables that fieldcache makes of it are compared byte by byte. What a
-//! template with `range` shows depends on the past upstream, so that word is only in a definition of its own.
+//! The judge is `e2e/go/cmd/column-judge`: apiextensions-apiserver's tableconvertor. It reports which templates are
+//! valid. The valid ones become columns of definitions in a folder, of every type. The Tables that fieldcache makes of
+//! it are compared byte by byte. What a template with `range` shows depends on the past upstream, so that word is only
+//! in a definition of its own.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

@@ -1,8 +1,8 @@
 //! Tables of built-in kinds: what kube-apiserver prints and what fieldcache prints of the same generated objects.
 //!
-//! [`kinds`] makes the objects from a seed with [`dice`]; [`compare`] holds two tables against each other. Compared are lists, single
-//! objects and the initial events of watches, with every value of includeObject, for every resource that the API server serves, with
-//! or without objects; and what kubectl prints of them.
+//! [`kinds`] makes the objects from a seed with [`dice`]; [`compare`] holds two tables against each other. The tests
+//! compare lists, single objects and the initial events of watches, with every value of includeObject. They cover every
+//! resource that the API server serves, with or without objects, and what kubectl prints of them.
 
 mod columns;
 mod compare;

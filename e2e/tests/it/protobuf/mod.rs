@@ -1,9 +1,9 @@
 //! Kubernetes protobuf: what fieldcache writes of an object's JSON, and what upstream's serializers write of it.
 //!
-//! The [`judge`] is `e2e/go/cmd/protobuf-judge`. It fills objects of every kind with upstream's fuzzers, and it answers [`questions`] that
-//! are made by hand: what fuzzers do not write, lists and events. All must be equal byte by byte. [`defects`] are planted errors. [`readable`]
-//! makes JSON of responses for suites that compare it. [`fuzzed`] compares fuzzed objects of a real kube-apiserver, and [`spoiled`] plants
-//! errors there.
+//! The [`judge`] is `e2e/go/cmd/protobuf-judge`. It fills objects of every kind with upstream's fuzzers. It also
+//! encodes the hand-made [`questions`], for what fuzzers do not write: lists and events. All must be equal byte by
+//! byte. [`defects`] are planted errors. [`readable`] makes JSON of responses for suites that compare it. [`fuzzed`]
+//! compares fuzzed objects of a real kube-apiserver, and [`spoiled`] plants errors there.
 
 mod defects;
 mod fuzzed;

@@ -1,7 +1,7 @@
 //! The README's recipes for programs that read from fieldcache, each run beside a real kube-apiserver.
 //!
-//! What the README shows is what runs here: [`readme`] compares the texts. Who reads is a ServiceAccount that may read shirts and
-//! Pods; who writes is another one that may only patch, so that whatever is read was read from fieldcache.
+//! What the README shows is what runs here: [`readme`] compares the texts. The reader is a ServiceAccount that may read
+//! shirts and Pods. The writer is another one that may only patch, so all reads come from fieldcache.
 
 mod kube_rs;
 mod readme;

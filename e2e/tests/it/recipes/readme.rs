@@ -1,5 +1,5 @@
-//! What the README shows as code of ours is that code: `<!-- FILE: NAME -->` is before a fenced block whose text is that of the
-//! file between the lines `README: NAME` and `README: end`.
+//! What the README shows as our code is that code. `<!-- FILE: NAME -->` is before a fenced block whose text is that of
+//! the file between the lines `README: NAME` and `README: end`.
 
 use std::collections::BTreeSet;
 

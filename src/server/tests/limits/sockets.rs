@@ -332,8 +332,8 @@ async fn a_head_that_is_too_long_is_rejected_before_it_is_read_whole() {
     assert_eq!((times, rejected[0].outcome), (1, RequestOutcome::rejected(431)), "{rejected:?}");
 }
 
-/// A front proxy carries requests of many users over one connection: that of one stream which ended does not end because its socket is full
-/// for a moment.
+/// A front proxy carries requests of many users over one connection. The connection of one ended stream does not end
+/// because its socket is full for a moment.
 #[tokio::test(start_paused = true)]
 async fn a_connection_with_an_ended_stream_has_a_moment_to_write() {
     const ROOM: usize = 16;

@@ -1,4 +1,5 @@
-//! Which error a request gets that has two faults, and what each kind of error looks like: every pair of a list, a watch and a GET.
+//! Which error a request with two faults gets, and the form of each kind of error. The cases are every pair of faults
+//! of a list, a watch and a GET.
 
 use super::super::case::Case;
 use super::super::dimension::{Choice, Part, choice, made_of};

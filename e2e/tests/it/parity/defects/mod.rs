@@ -1,8 +1,8 @@
 //! Seeded defects of our own server, one at a time between fieldcache and the comparing client.
 //!
-//! Each is a fault that a server like ours could well have. A suite that stays green with one of them does not compare what it says.
-//! Defects of answers and of watches are put before what fieldcache sent when everything was requested ([`Run`]), and what they change is
-//! judged again; only those that change the requests to fieldcache need it once more.
+//! Each is a fault that a server like ours could well have. A suite that stays green with one of them does not compare
+//! what it says. Defects of responses and of watches are applied to what fieldcache sent when everything was requested
+//! ([`Run`]), and the result is compared again. Only defects that change the requests to fieldcache need new requests.
 
 mod answers;
 mod requests;

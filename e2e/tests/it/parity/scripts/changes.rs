@@ -1,7 +1,7 @@
 //! Every transition, of every kind of resource, in every form, live and resumed.
 //!
-//! A script is one transition of one kind. Its watches differ in when they are opened (before the change, or after it from a version
-//! before it) and in the form they ask for.
+//! A script is one transition of one kind. Its watches differ in the form that they request and in when they are
+//! opened: before the change, or after it from an older version.
 
 use serde_json::{Value, json};
 

@@ -1,8 +1,9 @@
 //! Random watch scripts: objects, selections, changes and moments from a seed.
 //!
-//! Every script has namespaces and a short history of its own, and some watches that are opened before it, in its middle or after it,
-//! again or from a version that was remembered. A selection is made from a witness: an object that it selects. At the end each watch is
-//! shown its witness, so that one knows when it has received everything. [`family`] is what the objects are made of.
+//! Every script has namespaces and a short history of its own. Some watches are opened before it, in its middle or
+//! after it, again or from a version that was remembered. A selection is made from a witness: an object that it
+//! selects. At the end each watch is shown its witness, so that one knows when it has received everything. [`family`]
+//! is what the objects are made of.
 
 mod family;
 
