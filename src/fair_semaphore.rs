@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Scarce, Ticket};
 
-/// Places, and those who wait for one.
+/// Places, and the tasks that wait for one.
 #[derive(Debug)]
 pub struct FairSemaphore<User> {
     shared: Mutex<Shared<User>>,
@@ -30,7 +30,7 @@ struct Shared<User> {
 pub struct InUse {
     /// Places.
     pub places: u64,
-    /// Bytes of those who have places.
+    /// Bytes of the tasks that have places.
     pub bytes: u64,
     /// Requests that wait.
     pub waiting: usize,
@@ -157,7 +157,7 @@ impl<User: Clone + Eq + Hash + Ord> Drop for Permit<User> {
         };
         for ticket in next {
             if let Some(wake) = shared.sleeping.remove(&ticket) {
-                // Whoever sleeps no more gives the place back when it is dropped.
+                // A task that no longer sleeps gives the place back when it is dropped.
                 let _ = wake.send(());
             }
         }

@@ -46,9 +46,9 @@ const EDGES: [(&str, &[&str]); 36] = [
     ("request", &["model", "selector"]),
     // Sleeping and waking around a queue of `model`.
     ("fair_semaphore", &["model"]),
-    // Who may what. Of the registry it knows only whom to ask.
+    // Authentication and authorization. Of the registry it knows only where to send reviews.
     ("access", &["model", "selector", "registry", "request", "fair_semaphore"]),
-    // Who asked for what, written down; a document and a file, told by `server`.
+    // A record of users and requests; a document and a file, filled by `server`.
     ("audit", &["access"]),
     // Controllers; what is served they read and do not change.
     ("operator", &["model", "crd", "extract", "kinds", "builtin", "manifest", "registry", "request", "source"]),

@@ -27,7 +27,7 @@ const ROUND: Duration = Duration::from_secs(1);
 /// How long kube-apiserver may take to read what was written to etcd.
 const UPSTREAM_DEADLINE: Duration = Duration::from_secs(300);
 
-/// Connections that ask for nothing at the same time.
+/// Connections that send no requests at the same time.
 const CONNECTIONS: usize = 8;
 
 /// Paths that select by one colour each, in an order that keeps neighbours apart.

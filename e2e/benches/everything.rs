@@ -92,7 +92,7 @@ async fn slow_readers(own: &Own, path: &str, report: &mut Report) -> Result<()> 
     Ok(())
 }
 
-/// Asks for the list and takes a little of it now and then, then breaks off.
+/// Requests the list and takes a little of it now and then, then breaks off.
 async fn sip(address: &str, path: &str) -> Result<u64> {
     let mut stream = TcpStream::connect(address).await.context("connecting")?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: application/json\r\n\r\n");

@@ -16,10 +16,10 @@ use super::report::{Line, Report, duration, megabytes, number, ratio};
 /// The row that is measured here.
 pub(crate) const ROWS: [&str; 1] = ["list-protobuf"];
 
-/// The formats, in the order in which a round asks for them.
+/// The formats, in the order in which a round requests them.
 const FORMATS: [&str; 2] = ["application/json", "application/vnd.kubernetes.protobuf"];
 
-/// A round asks at least so long for each format.
+/// A round sends requests for at least this long in each format.
 const LASTING: Duration = Duration::from_millis(500);
 
 /// Measures the row.

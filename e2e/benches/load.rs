@@ -10,7 +10,7 @@ use e2e::{accounting, statistics};
 /// A server under measurement.
 #[derive(Debug, Clone)]
 pub(crate) struct Side {
-    /// Who asks.
+    /// The client that sends the requests.
     pub(crate) client: Client,
     /// The server's process.
     pub(crate) process: u32,
@@ -123,7 +123,7 @@ pub(crate) async fn alone(side: &Side, ask: &Ask, rounds: usize, lasting: Durati
     Ok(samples.cost())
 }
 
-/// Asks for a few of the paths and fails unless each answer has so many items; answers the items' bytes of the last.
+/// Requests some of the paths and fails unless each response has so many items. Returns the items' bytes of the last.
 pub(crate) async fn check(side: &Side, ask: &Ask, hits: u64) -> Result<Vec<u8>> {
     /// Of many paths so many are looked at, spread over all.
     const LOOKS: usize = 5;

@@ -7,7 +7,7 @@ use e2e::corpus::Text;
 use e2e::corpus::pods::Pods;
 use e2e::corpus::shirts::Shirts;
 
-/// How to ask.
+/// How requests are sent.
 pub(crate) const USAGE: &str = "\
 usage: bench [--rows NAME,...] [--quick] [--objects N] [--text varied|repeated] [--rounds N]
        bench --hold REQUEST [--objects N] [--text varied|repeated]

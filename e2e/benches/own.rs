@@ -29,7 +29,7 @@ pub(crate) struct Offered {
 }
 
 impl Offered {
-    /// Asks the program's own help.
+    /// Reads the program's own help.
     pub(crate) fn by_this_build() -> Result<Offered> {
         let output =
             Command::new(program()?).args(["serve", "--help"]).output().context("asking fieldcache for help")?;
@@ -53,7 +53,7 @@ pub(crate) fn generator_program() -> Result<Program> {
 pub(crate) struct Own {
     /// The program.
     pub(crate) fieldcache: Fieldcache,
-    /// Who asks it.
+    /// The client that sends requests to it.
     pub(crate) client: Client,
     metrics: Option<Client>,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Tls<'a> {
     pub(crate) certificate: &'a Path,
     /// Its key.
     pub(crate) key: &'a Path,
-    /// Who signed it, PEM.
+    /// The authority that signed it, PEM.
     pub(crate) authority: &'a str,
 }
 
@@ -74,7 +74,7 @@ impl Own {
         let mut arguments = source.to_vec();
         let mut metrics = None;
         if offered.metrics {
-            // Found free, let go, taken again by the program: nobody else takes ports here meanwhile.
+            // Found free, released, and taken again by the program. No other process takes ports here meanwhile.
             let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
             arguments.extend(["--metrics-address".to_owned(), format!("127.0.0.1:{port}")]);
             metrics = Some(Endpoint::plain(&format!("http://127.0.0.1:{port}"))?.client());

@@ -278,7 +278,7 @@ pub(crate) fn machine() -> String {
     format!("{cores} cores, {model}, {memory} of memory, Linux {}", kernel.trim())
 }
 
-/// The load average of the last minute, which tells whether figures were disturbed.
+/// The load average of the last minute, which shows whether figures were disturbed.
 pub(crate) fn load_average() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().unwrap_or("unknown").to_owned()

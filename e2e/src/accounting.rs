@@ -86,7 +86,7 @@ fn threads(process: u32) -> Result<BTreeMap<String, Duration>> {
     Ok(found)
 }
 
-/// CPU time of the thread that asks, in nanoseconds.
+/// CPU time of the calling thread, in nanoseconds.
 ///
 /// # Errors
 /// When the kernel keeps no such accounts (`CONFIG_SCHED_INFO`).

@@ -1,8 +1,9 @@
-//! A quiet cluster of which fieldcache caches every resource: what fieldcache asks kube-apiserver meanwhile, and whether its readers
-//! are rejected.
+//! A quiet cluster of which fieldcache caches every resource: its requests to kube-apiserver meanwhile, and whether its
+//! readers are rejected.
 //!
-//! What it asks is in the audit log of kube-apiserver, under a user of its own. One of the resources is of an aggregated API, whose
-//! server is another fieldcache with a folder. A third fieldcache may read the first, and has readers of its own.
+//! Its requests are in the audit log of kube-apiserver, under a user of its own. One of the resources is of an
+//! aggregated API, whose server is another fieldcache with a folder. A third fieldcache may read the first, and has
+//! readers of its own.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +24,7 @@ use crate::objects;
 use crate::run_directory::RunDirectory;
 use crate::workload::definition;
 
-/// As whom fieldcache asks.
+/// The user of fieldcache's requests.
 const USER: &str = "fieldcache-in-calm";
 /// Its readers list each resource this often.
 const PACE: Duration = Duration::from_secs(2);

@@ -38,7 +38,7 @@ pub fn differences(left: &Value, right: &Value) -> Vec<Difference> {
 /// # Errors
 /// When they are not; `left_name` and `right_name` say whose documents they are.
 pub fn equal(left_name: &str, left: &Value, right_name: &str, right: &Value) -> anyhow::Result<()> {
-    /// More than this tells nobody more.
+    /// More than this does not help a reader.
     const SHOWN: usize = 40;
     let found = differences(left, right);
     if found.is_empty() {

@@ -60,7 +60,8 @@ struct Ports {
 }
 
 impl ControlPlane {
-    /// The control plane all tests of this binary share, with default settings, started by the first that asks.
+    /// The control plane that all tests of this binary share, with default settings. The first test that needs it
+    /// starts it.
     ///
     /// # Errors
     /// When it did not start; every later asker gets the same error at once.
@@ -182,7 +183,7 @@ impl ControlPlane {
         &self.etcd
     }
 
-    /// etcd's own HTTP address, which asks for no credentials.
+    /// etcd's own HTTP address, which requires no credentials.
     ///
     /// # Errors
     /// As [`Endpoint::plain`].
@@ -221,7 +222,7 @@ impl ControlPlane {
         self.ready().await.with_context(|| self.tails())
     }
 
-    /// Makes etcd forget all revisions before this one, and asks for the last of those, which must be gone.
+    /// Makes etcd forget all revisions before this one, and requests the last of those, which must be gone.
     ///
     /// # Errors
     /// When etcd refuses, or still knows it.
@@ -230,7 +231,7 @@ impl ControlPlane {
         let request = Request::new(Method::POST, "/v3/kv/compaction").json(&body);
         let client = self.etcd_endpoint()?.client();
         let answer = client.send(request).await?;
-        // Somebody else who shares it may have made it forget more.
+        // Another test that shares it may have made it forget more.
         if !answer.text().contains("required revision has been compacted") {
             answer.success().context("compacting etcd")?;
         }
@@ -325,7 +326,7 @@ fn etcd_invocation(ports: Ports, directory: &Path) -> Result<Invocation> {
         format!("--data-dir={}", directory.join("etcd").display()),
         format!("--listen-client-urls={address}"),
         format!("--advertise-client-urls={address}"),
-        // A single member talks to nobody, so any port will do, and it need not be known.
+        // A single member has no peers, so any port will do, and it need not be known.
         "--listen-peer-urls=http://127.0.0.1:0".to_owned(),
         "--unsafe-no-fsync".to_owned(),
         // The corpora fit; the default of 2 GiB is for real disks.

@@ -1,6 +1,7 @@
 //! `make fabric8`: an informer of fabric8's Java client at kube-apiserver, at `serve` and through a View.
 //!
-//! It opens every watch by WebSocket. Where that is not supported it watches over HTTP, if the response tells it so at once.
+//! It opens every watch by WebSocket. Where that is not supported it watches over HTTP, if the response says so at
+//! once.
 
 use std::path::Path;
 use std::time::Duration;

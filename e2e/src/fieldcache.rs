@@ -1,8 +1,8 @@
 //! The program under test: found beside the tests, started, and its address read from the line it prints.
 //!
-//! Cargo tells a package's tests where that package's own programs are, but not those of another package. All of them stand in one
-//! profile directory, though, above the `deps` directory that holds the test itself. So debug tests run the debug program and
-//! release benchmarks the release one; building it first is the Makefile's part.
+//! Cargo gives a package's tests the path of that package's own programs, but not those of another package. All of them
+//! stand in one profile directory, though, above the `deps` directory that holds the test itself. So debug tests run
+//! the debug program and release benchmarks the release one; building it first is the Makefile's part.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

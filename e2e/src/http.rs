@@ -45,11 +45,11 @@ pub enum Protocol {
     /// HTTP/1.1.
     #[default]
     Http1,
-    /// HTTP/2; on a plain address without asking first ("prior knowledge"), as Go clients do.
+    /// HTTP/2; on a plain address without negotiation ("prior knowledge"), as Go clients do.
     Http2,
 }
 
-/// Where a server is and who asks.
+/// Where a server is and with which credentials.
 #[derive(Clone)]
 pub struct Endpoint {
     base: String,

@@ -39,7 +39,7 @@ pub struct Kubectl {
 }
 
 impl Kubectl {
-    /// Against a server that asks for no credentials.
+    /// For a server that requires no credentials.
     ///
     /// # Errors
     /// When kubectl has not been built.
@@ -47,14 +47,14 @@ impl Kubectl {
         Kubectl::with_target(format!("--server={address}"))
     }
 
-    /// Against a server that asks for no credentials and whose certificate this file (PEM) vouches for.
+    /// For a server that requires no credentials, and whose certificate is signed by this file (PEM).
     ///
     /// # Errors
     /// When kubectl has not been built.
     pub fn with_server_and_authority(address: &str, authority: &std::path::Path) -> Result<Kubectl> {
         let mut kubectl = Kubectl::with_server(address)?;
         kubectl.target.push(format!("--certificate-authority={}", authority.display()));
-        // Without any, kubectl asks for a user name as soon as it speaks TLS.
+        // Without any, kubectl prompts for a user name as soon as it speaks TLS.
         kubectl.target.push("--token=none".to_owned());
         Ok(kubectl)
     }

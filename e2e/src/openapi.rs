@@ -24,7 +24,7 @@ pub enum Form {
 /// What to print of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
-    /// The document the message stands for.
+    /// The document that the message encodes.
     Document,
     /// The message itself, in protobuf's JSON: an extension is the YAML text that was on the wire.
     Message,
@@ -66,8 +66,8 @@ fn check(view: View, arguments: &[&str], input: &[u8]) -> Result<Value> {
     command.args(arguments).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().context("starting openapi-check")?;
     let mut stdin = child.stdin.take().context("a piped standard input must be there")?;
-    // The program reads all its input before it writes, so writing first cannot block on it; and if it ends early, its own
-    // error tells more than ours.
+    // The program reads all its input before it writes, so writing first cannot block on it. If it ends early, its own
+    // error says more than ours.
     let _ = stdin.write_all(input);
     drop(stdin);
     let output = child.wait_with_output().context("waiting for openapi-check")?;

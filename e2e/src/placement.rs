@@ -1,7 +1,7 @@
 //! The judge of placement: the plugins of kube-scheduler in the Go program `placement-judge`, and our side of the same question.
 //!
-//! One process answers many questions, a line each. Which questions are worth asking is the callers' to know: random small clusters
-//! for the tests, one large cluster for the benchmark.
+//! One process answers many questions, a line each. Callers choose the questions: random small clusters for the tests,
+//! one large cluster for the benchmark.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -96,7 +96,7 @@ impl Question {
 pub fn verdict(answer: &PlacementResult, expected: &Value) -> Value {
     let mut nodes = Map::new();
     for node in answer.nodes(&[]) {
-        // A plugin tells its first reason only.
+        // A plugin reports its first reason only.
         let mut reasons: Vec<Value> = Vec::new();
         for rejection in &node.rejections {
             if !reasons.iter().any(|reported| reported["plugin"] == *rejection.plugin) {

@@ -1,9 +1,9 @@
 //! What a Pod is to the program in it: two environment variables, and files at a fixed place that every client looks at.
 //!
-//! There is no kubelet here, so the files of a projected volume are written by [`project`], which asks kube-apiserver
-//! for what kubelet would ask for. A program runs [`within`] them in a mount namespace of its own, where nothing else
-//! of the file system differs. The path is fixed in client libraries, and no setting changes it. Making such a
-//! namespace takes root, or a kernel that lets everybody make user namespaces.
+//! There is no kubelet here, so [`project`] writes the files of a projected volume. It requests from kube-apiserver
+//! what kubelet would request. A program runs [`within`] them in a mount namespace of its own, where nothing else of
+//! the file system differs. The path is fixed in client libraries, and no setting changes it. Making such a namespace
+//! takes root, or a kernel that lets everybody make user namespaces.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

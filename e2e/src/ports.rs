@@ -18,7 +18,7 @@ const LAST: u64 = 31_999;
 /// take it in between.
 pub const ATTEMPTS: usize = 5;
 
-/// One that nobody has, and that this process has not given before.
+/// One that no process has, and that this process has not returned before.
 ///
 /// # Errors
 /// When there is none.

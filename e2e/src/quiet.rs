@@ -1,7 +1,7 @@
 //! How quiet an operator is: how often it writes the status of each object of its kinds while what it keeps changes all the time.
 //!
-//! A write is a change of an object that somebody who watches it receives. Those that change a condition are apart: they tell people
-//! something. The Lease is no object of these kinds.
+//! A write is a change of an object that one of its watchers receives. Those that change a condition are separate,
+//! because they inform people. The Lease is no object of these kinds.
 
 use std::collections::BTreeMap;
 use std::fmt;

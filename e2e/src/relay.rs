@@ -1,7 +1,8 @@
 //! Forwards HTTP requests to a server, or to one of two, from any address of this machine. It records how their
 //! responses were compressed and how long they were.
 //!
-//! It asks as the user of an endpoint, so any client that reads through it needs no credentials and no TLS. Bodies go through as they come.
+//! It sends requests as the user of an endpoint, so any client that reads through it needs no credentials and no TLS.
+//! Bodies go through as they come.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr, UdpSocket};

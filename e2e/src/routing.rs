@@ -17,7 +17,7 @@ use fieldcache::store::{HistoryLimits, RelistMode, Snapshot, Store};
 
 use crate::corpus::shirts::Shirts;
 
-/// A store's states, one after the other, and who wants to know.
+/// A store's states, one after the other, and the subscriptions.
 #[derive(Debug)]
 pub struct Routing {
     selections: Vec<Selection>,

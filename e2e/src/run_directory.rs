@@ -1,8 +1,9 @@
 //! Where a run keeps its data and logs: `e2e/.cache/run/NAME`.
 //!
-//! A directory is removed when dropped, except while a test is failing: then its logs stay to be read. What was left behind by a
-//! failure, a shared control plane (statics are never dropped) or a killed run is swept by the next run. A lock on a file beside the
-//! directory tells the living from the dead; the operating system releases it however its owner ends.
+//! A directory is removed when dropped, except while a test is failing: then its logs stay to be read. What was left
+//! behind by a failure, a shared control plane (statics are never dropped) or a killed run is swept by the next run. A
+//! lock on a file beside the directory shows whether its owner lives. The operating system releases it however the
+//! owner ends.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

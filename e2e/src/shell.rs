@@ -28,7 +28,7 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// Of somebody who has this kubeconfig (a document) in `KUBECONFIG`.
+    /// The shell of a user with this kubeconfig (a document) in `KUBECONFIG`.
     ///
     /// # Errors
     /// When kubectl or the program has not been built.

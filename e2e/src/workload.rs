@@ -40,7 +40,7 @@ const PHASES: [&str; 3] = ["Pending", "Running", "Failed"];
 pub enum Form {
     /// A namespaced custom resource whose spec.color and spec.size are selectable.
     Gadgets,
-    /// Pods, whose status.phase is selectable. Nobody runs them.
+    /// Pods, whose status.phase is selectable. They do not run.
     Pods,
 }
 

@@ -75,7 +75,7 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
         }
     }
 
-    /// The answer to a request: a cached one, that of a request in progress, or a new one by `ask`.
+    /// The response to a request: a cached one, that of a request in progress, or a new one by `ask`.
     pub async fn get<Asking>(self: &Arc<Self>, key: CacheKey, ask: impl FnOnce() -> Asking) -> (Answer, CacheResult)
     where
         Asking: Future<Output = Answer> + Send + 'static,

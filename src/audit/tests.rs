@@ -125,7 +125,7 @@ fn policies_take_what_they_say() {
     assert_eq!(Policy::default(), Policy::ViewRights);
 }
 
-/// What a slow or broken disk is told to do.
+/// The behaviour of a slow or broken disk.
 #[derive(Default)]
 struct Disk {
     state: Mutex<DiskState>,

@@ -1,11 +1,12 @@
 //! Large lists take turns: a place while one is being sent, a queue before it.
 //!
-//! A list is large when it is estimated to be over [`LARGE`] as it is sent. A single object whose response is that large, with
-//! its indentation, counts as one, and so does the initial event of a watch. A single object also counts as one if that much is read
-//! to make its response, however short this is: the reading takes as long. All other requests pass without touching anything
-//! shared. A place is held until the body has been sent or given up, so a slow reader holds one for long. Why that starves no
-//! other user is in [`crate::model::fair_queue`], which decides everything; [`crate::fair_semaphore`] has who sleeps and who wakes. A request that waits
-//! holds no snapshot. Places bound memory; the time of the processors is shared by [`super::seats`].
+//! A list is large when it is estimated to be over [`LARGE`] as it is sent. A single object whose response is that
+//! large, with its indentation, counts as one, and so does the initial event of a watch. A single object also counts as
+//! one if that much is read to make its response, however short this is: the reading takes as long. All other requests
+//! pass without touching anything shared. A place is held until the body has been sent or given up, so a slow reader
+//! holds one for long. [`crate::model::fair_queue`] decides everything and says why that starves no other user;
+//! [`crate::fair_semaphore`] makes tasks sleep and wakes them. A request that waits holds no snapshot. Places bound
+//! memory; the time of the processors is shared by [`super::seats`].
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The definitions: what `crds/` holds is what the types say, and what a review of a Kubernetes API asks of them.
+//! The definitions: `crds/` has what the types say, and what a review of a Kubernetes API requires.
 
 #![expect(clippy::disallowed_methods, reason = "golden files")]
 

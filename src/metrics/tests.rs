@@ -1,6 +1,6 @@
 //! What a scrape reads, as text: the golden files are the formats as a scraper meets them.
 //!
-//! `UPDATE_GOLDEN=1` writes them anew.
+//! `UPDATE_GOLDEN=1` rewrites them.
 
 #![expect(clippy::disallowed_methods, reason = "golden files")]
 

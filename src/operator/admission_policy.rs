@@ -8,7 +8,7 @@
 //! If fieldcache may not read the policies for some seconds, it treats them as missing. If the API server does not respond, the last state
 //! counts: reviews of the permission to use a View fail then as well.
 //!
-//! Not covered: who wrote an object while its policy was absent. README describes what to do then.
+//! Not covered: the author of an object that was written while its policy was absent. README describes what to do then.
 
 use futures::stream::select_all;
 use futures::{FutureExt, StreamExt};

@@ -15,7 +15,7 @@ use crate::model::Gvr;
 use crate::registry::Definitions;
 use crate::source::store_options::{StoreOption, StoreOptions};
 
-/// Who receives the stores that FieldCaches define.
+/// The receiver of the stores that FieldCaches define.
 #[derive(Debug)]
 pub struct DesiredStores {
     /// Resources with a store whatever FieldCaches define.

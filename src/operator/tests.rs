@@ -1,4 +1,4 @@
-//! What controllers decide, without a cluster: results, descriptions, conditions, who leads.
+//! What controllers decide, without a cluster: results, descriptions, conditions, the leader.
 
 mod controller_tasks;
 mod describing;
@@ -286,7 +286,7 @@ fn the_admission_policy_is_right_only_as_it_is_applied() {
     let (documents, broken) = yaml::documents(MANIFEST.as_bytes(), Syntax::Yaml);
     assert!(broken.is_empty(), "{broken:?}");
     type Change = fn(&mut serde_json::Value, &mut serde_json::Value);
-    // `NAME` stands for the name of the policy.
+    // `NAME` is replaced by the name of the policy.
     let rows: [(&str, Change, &str); 10] = [
         ("no policy", |policy, _| *policy = json!(null), "there is no ValidatingAdmissionPolicy NAME"),
         ("no binding", |_, binding| *binding = json!(null), "there is no ValidatingAdmissionPolicyBinding NAME"),
@@ -744,7 +744,7 @@ async fn forbidden_objects_are_listed_again_because_a_successful_watch_is_silent
     let mut policy = ValidatingAdmissionPolicy::default();
     policy.metadata.name = Some("p".to_owned());
     let mut watches = vec![
-        // Listed, and rejected when the watch begins anew. This watch would succeed then, and nothing changes.
+        // Listed, and rejected when the watch restarts. This watch would succeed then, and nothing changes.
         vec![
             Ok(Event::Init),
             Ok(Event::InitApply(policy.clone())),

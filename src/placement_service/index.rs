@@ -107,7 +107,7 @@ impl PlacementStores {
     pub async fn load(catalog: &Catalog, patience: Duration) -> Result<PlacementStores, MissingStore> {
         let [nodes, pods, namespaces] = NEEDED.map(|resource| find(catalog, resource));
         let (nodes, pods, namespaces) = (nodes?, pods?, namespaces?);
-        // Asked for at the same time: they load side by side.
+        // Requested at the same time: they load side by side.
         let (nodes, pods, namespaces) =
             tokio::join!(hold(nodes, patience), hold(pods, patience), hold(namespaces, patience));
         Ok(PlacementStores { nodes: nodes?, pods: pods?, namespaces: namespaces? })

@@ -30,7 +30,7 @@ pub type Checked = (String, Readiness);
 pub struct Check {
     /// Whether `/livez` includes it. What only time can fix belongs to readiness alone, or restarts would loop.
     pub is_vital: bool,
-    /// Asks.
+    /// Sends the requests.
     pub probe: Arc<dyn Fn() -> Vec<Checked> + Send + Sync>,
 }
 

@@ -59,8 +59,8 @@ use crate::wire::{params, warnings};
 /// How long a request for an unknown group waits until the source's discovery has been read again.
 const REDISCOVERY: Duration = Duration::from_secs(3);
 
-/// Events of the audit log that are written at a time. Users take turns, so that one who sends many requests delays the others by no more
-/// than these.
+/// Events of the audit log that are written at a time. Users take turns, so that one who sends many requests delays the
+/// others by no more than these.
 const EVENTS_AT_ONCE: u64 = 32;
 
 /// The number of them for users without an event that is being written.

@@ -93,7 +93,7 @@ pub struct Counted {
 #[derive(Debug)]
 pub struct RequestMetrics {
     kinds: RwLock<HashMap<Gvr, HashMap<RequestOutcome, Series>>>,
-    /// Stands for "no resource".
+    /// The label value of "no resource".
     none: Gvr,
 }
 

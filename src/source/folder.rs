@@ -280,7 +280,7 @@ impl FolderState {
         let mut known_files = std::mem::take(&mut self.files);
         let mut changes = BTreeMap::new();
         let mut firsts: HashMap<Arc<Identity>, (Arc<str>, usize)> = HashMap::new();
-        // In path order, so that versions rise as a reader of the files would expect; and a file at a time, so that its
+        // In path order, so that versions rise as a reader of the files would expect. One file at a time, so that its
         // values are gone before the next one is parsed.
         for (path, known) in &mut known_files {
             let mut candidates = (all_changed || changed.contains(path)).then(|| self.read(known, &written, built_in));

@@ -549,7 +549,7 @@ impl Source<'_> {
                 resource_state.loading(reported);
             }
             // One snapshot for everything that arrived together: readers see a burst as one step. A server writes every
-            // event as a frame of its own, and the connection's task holds one at a time, so it must run in between.
+            // event as a frame of its own, and the connection's task holds one at a time. So it must run in between.
             if !initial && taken && unpublished < BURST_BYTES {
                 yield_now().await;
                 at_hand = body.frame().now_or_never();

@@ -1,7 +1,7 @@
 //! The socket: HTTP/1.1 and HTTP/2 on one port, a bounded number of connections (`limits::connections`), a graceful
 //! end.
 //!
-//! Plain, HTTP/2 is spoken to those who begin with it ("prior knowledge"); over TLS, which is in `tls`, ALPN decides. A
+//! Without TLS, clients that begin with HTTP/2 get it ("prior knowledge"); over TLS, which is in `tls`, ALPN decides. A
 //! panic ends at most the connection it happens on; `Server::answer` turns those of handlers into answers before.
 //!
 //! The rules of [`ConnectionState`] end a connection that has no use any more. Over HTTP/2 this is a GOAWAY, so
@@ -385,7 +385,7 @@ where
         if let Some(peer) = &peer {
             request.extensions_mut().insert(peer.clone());
         }
-        // In a box, which is dropped when the response is ready: hyper retains the memory of this future while the
+        // In a box, which is dropped when the response is ready. hyper retains the memory of this future while the
         // response is being sent, and a watch is sent for hours. It is two thirds of what an idle watch would hold.
         async move {
             let answered = Box::pin(async move {

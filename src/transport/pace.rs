@@ -5,8 +5,9 @@
 //! for each [`SLOWEST`] bytes. kube-apiserver ends every request but a watch after a minute; here a large list may take
 //! longer.
 //!
-//! Who notices that a client waits is [`super::write_timeout`] for a connection, and [`crate::wire::body`] for one of several responses on it. A reader that
-//! takes nothing at all is the matter of [`super::write_timeout`] and [`super::stream_timeout`].
+//! [`super::write_timeout`] notices for a connection that a client waits, and [`crate::wire::body`] for one of several
+//! responses on it. A reader that takes nothing at all is the matter of [`super::write_timeout`] and
+//! [`super::stream_timeout`].
 
 use std::time::Duration;
 

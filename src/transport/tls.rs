@@ -2,7 +2,7 @@
 //!
 //! TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1 by ALPN, with the provider that the client of the source uses as well. Whether
 //! clients show certificates is the caller's to say, by a verifier: `serve` has none, the operator has its own. Sockets
-//! are in `listen`; who a client is and what it may do is decided behind it.
+//! are in `listen`; later modules decide which user a client is and what it may do.
 
 use std::fmt;
 use std::io;
@@ -204,7 +204,7 @@ impl Tls {
         self.current.0.read().unwrap_or_else(PoisonError::into_inner).cert.first().cloned()
     }
 
-    /// Whether clients are asked for a certificate.
+    /// Whether the server requests a certificate from clients.
     pub(crate) fn requests_client_certificates(&self) -> bool {
         self.requests_client_certificates
     }

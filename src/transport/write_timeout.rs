@@ -51,7 +51,7 @@ pub struct WriteTimeout<Io> {
     pace: Pace,
     /// The poll of the connection in which as much was read as may be at a time.
     has_read: Option<u64>,
-    /// Tells when a write must not wait for long.
+    /// Says when a write must not wait for long.
     link: Arc<Link>,
 }
 

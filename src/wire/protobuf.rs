@@ -46,7 +46,7 @@ pub(crate) fn table(catalog: &Catalog) -> Option<&'static MessageTable> {
 /// and fields that neighbours share, which have two chunks. In bytes.
 pub(crate) const MOST_HELD: u64 = 6 * CHUNK as u64;
 
-/// Adds a header that tells a client why it does not get protobuf, which it would have had of kube-apiserver.
+/// Adds a header that says why a client does not get protobuf, which kube-apiserver would have sent.
 pub(crate) fn add_missed_header<B>(resource: &Resource, response: &mut Response<B>) {
     resource.state.count_missed_protobuf();
     warnings::add(response.headers_mut(), [WARNING]);

@@ -21,9 +21,9 @@ const END_DEADLINE: Duration = Duration::from_secs(60);
 /// A library and its settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Consumer {
-    /// client-go's informer that asks for JSON; the dynamic one where the resource is custom.
+    /// client-go's informer that requests JSON; the dynamic one where the resource is custom.
     InformerJson,
-    /// client-go's typed informer that asks for protobuf, then JSON.
+    /// client-go's typed informer that requests protobuf, then JSON.
     InformerProtobuf,
     /// The cache of a controller-runtime manager.
     Manager,
@@ -123,7 +123,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts one that asks the server of this side.
+    /// Starts one that reads from the server of this side.
     pub(super) async fn start(consumer: Consumer, kept: &Kept, side: &Side, directory: &Path) -> Result<Running> {
         let relay = Relay::start(&side.address).await?;
         let mut document = side.kubeconfig.clone();

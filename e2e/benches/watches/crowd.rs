@@ -1,4 +1,4 @@
-//! Many open watches, read as fast as they tell something, and counted.
+//! Many open watches, whose events are read as fast as they come, and counted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,7 +42,7 @@ pub(crate) struct Crowd {
 #[derive(Debug, Default)]
 struct Progress {
     events: AtomicU64,
-    /// Who waits for the events waits for so many.
+    /// The task that waits for the events waits for so many.
     wanted: AtomicU64,
     reached: Notify,
     /// What ended a watch.

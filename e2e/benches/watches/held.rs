@@ -1,4 +1,4 @@
-//! What a watch holds that has nothing to tell: memory of fieldcache, on shared connections and with one of its own.
+//! What an idle watch holds: memory of fieldcache, on shared connections and with one of its own.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub(crate) struct Secured {
     pub(crate) own: Own,
     /// What is in both.
     pub(crate) corpus: Shirts,
-    /// Who signed its certificate, a file.
+    /// The authority that signed its certificate, a file.
     pub(crate) authority: std::path::PathBuf,
     _directory: RunDirectory,
 }

@@ -52,7 +52,7 @@ pub(crate) async fn run(options: &Options, offered: Offered, report: &mut Report
         bed.own.fieldcache.start_again().await?;
         let serving = seconds(now());
         let (open, lists) = clients.since("open", died, DEADLINE).await?;
-        // One update of every object: who has a watch that is not one would not receive it.
+        // One update of every object: a client whose watch has ended would not receive it.
         bed.generator.burst(CLIENTS).await?;
         let (live, _) = clients.since("live", died, DEADLINE).await?;
         let cpu = accounting::cpu(bed.own.process())?.as_secs_f64();

@@ -8,7 +8,7 @@ use e2e::http::{Client, Request};
 use http::Method;
 use serde_json::{Value, json};
 
-/// Who changes shirts.
+/// The client that changes shirts.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     client: Client,

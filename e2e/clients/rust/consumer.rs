@@ -1,4 +1,5 @@
-//! Keeps all objects of a resource in a kube-rs reflector until it is told to end (SIGTERM): what that costs is measured from outside.
+//! Keeps all objects of a resource in a kube-rs reflector until it ends (SIGTERM). The benchmark measures the cost from
+//! outside.
 //!
 //! Writes JSON documents to its standard output, one a line: the number of its objects once it has all, and the number
 //! of later changes. Arguments: the kubeconfig, and `pods` or GROUP/VERSION/PLURAL/KIND of a custom resource.
@@ -54,7 +55,7 @@ where
 {
     let mut writer = Writer::new(of);
     let store = writer.as_reader();
-    // With initial events, as client-go's informers ask for them.
+    // With initial events, as client-go's informers request them.
     let events = watcher::watcher(api, watcher::Config::default().streaming_lists());
     pin_mut!(events);
     let mut end = signal(SignalKind::terminate())?;

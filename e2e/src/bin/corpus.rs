@@ -111,7 +111,7 @@ async fn upload(corpus: &Corpus, kubeconfig: &std::path::Path) -> Result<()> {
     Ok(())
 }
 
-/// Standard output is for documents; what is said to a person goes here, and nobody is there to tell when it cannot.
+/// Standard output is for documents. Messages for people go here, and there is no other place for them when that fails.
 fn say(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

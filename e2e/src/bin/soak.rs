@@ -2,7 +2,7 @@
 //! operator that is observed while it caches a quiet cluster. Then the hostile suite runs, with more random cases than
 //! `make test` has.
 //!
-//! It tells how far it is, in the end what was wrong with a verdict, and its exit code says the same.
+//! It reports its progress, in the end the faults with a verdict, and its exit code says the same.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to a person")]
 

@@ -11,7 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use e2e::versions::{Kubernetes, VARIABLE, named};
 
-/// What is run beside a version that fieldcache reads: everything that compares it with the API server in front of which it stands.
+/// The suites that run beside a version that fieldcache reads: all that compare it with the API server that it reads.
 const SUITES: [&str; 9] = [
     "versions::",
     "parity::",

@@ -13,7 +13,7 @@
 //!   looks for one beginning that explains every client at once ([`gaps`]). The gap can end only at a version that the
 //!   source has listed.
 //!
-//! Pure: no clock, no IO. It does not judge how soon something came; who runs the clients does.
+//! Pure: no clock, no IO. It does not check how soon something came; the caller that runs the clients does.
 
 pub mod gaps;
 mod reads;

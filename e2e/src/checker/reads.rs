@@ -128,7 +128,7 @@ pub(super) fn never_back(truth: &Truth<'_>, stories: &[Story], complaints: &mut 
         let (mut is_initial, mut is_of_source) = (false, false);
         for step in &story.steps {
             let version = match &step.event {
-                // An older state may be requested; and who answers instead of the copy may be ahead of it.
+                // An older state may be requested, and a server that responds instead of the store may be ahead of it.
                 ClientEvent::Listed(
                     Listed { required: RequiredFreshness::Exact(_) | RequiredFreshness::Continued, .. }
                     | Listed { is_forwarded: true, .. },

@@ -29,7 +29,7 @@ pub struct Story {
 /// One thing that a client requested or received.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// When it was requested; for what a watch tells, when it came.
+    /// When it was requested; for events of a watch, when it came.
     pub requested_at: Moment,
     /// When it came.
     pub received_at: Moment,

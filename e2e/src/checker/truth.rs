@@ -26,7 +26,7 @@ pub struct Selected<'a> {
     is_selected: Vec<bool>,
 }
 
-/// What a watch must tell.
+/// The events that a watch must send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due<'a> {
     /// As what.
@@ -107,7 +107,7 @@ impl<'a> Selected<'a> {
         objects.into_iter().flatten().collect()
     }
 
-    /// What a watch must tell from the beginning on, if of these gaps only the outcome is known.
+    /// The events that a watch must send from the beginning on, if only the outcome of these gaps is known.
     #[must_use]
     pub fn due(&self, gaps: &[Gap]) -> Vec<Due<'a>> {
         let truth = self.truth;

@@ -15,7 +15,7 @@ use crate::history::{Gap, Kind};
 pub struct Session<'a> {
     pub(super) client: &'a str,
     pub(super) selected: &'a Selected<'a>,
-    /// Who watches has seen all up to this version.
+    /// The watcher has seen all up to this version.
     pub(super) from: u64,
     /// Whether the source itself reported it, which has no gaps of fieldcache.
     pub(super) is_forwarded: bool,

@@ -14,7 +14,7 @@ const JAVA: Tool = ("java", &["-version"], "install a JDK 17 or newer");
 const MAVEN: Tool = ("mvn", &["--version"], "install Maven 3.8 or newer");
 const MAIN: &str = "dev.fieldcache.e2e.Informer";
 
-/// Builds it, and tells how it is started; its own arguments follow.
+/// Builds it, and returns how it is started; its own arguments follow.
 ///
 /// # Errors
 /// When a tool is missing or fails.

@@ -75,7 +75,7 @@ pub fn follow(steps: &[Step], transitions: &[Transition]) -> Result<Vec<Start>> 
 
 /// Follows what handlers received, given where the lists stand: what a list changed in any order, then events in theirs.
 ///
-/// Of what a list did not change a library may tell again, once, in the version it has: client-go does.
+/// A library may report again what a list did not change, once, in the version that it has: client-go does.
 ///
 /// # Errors
 /// At the first difference.

@@ -28,7 +28,7 @@ pub struct Event {
 pub enum ClientEventType {
     /// As on the wire.
     Kind(Kind),
-    /// ADDED or MODIFIED, by a library that does not tell them apart.
+    /// ADDED or MODIFIED, from a library that does not distinguish them.
     Applied,
     /// A removal that a library found out by listing again.
     Gone,
@@ -37,7 +37,7 @@ pub enum ClientEventType {
 /// What a client took in, in its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// A complete list, with its version where the library tells it.
+    /// A complete list, with its version where the library has it.
     Listed {
         /// Of the list.
         version: Option<u64>,
@@ -57,7 +57,7 @@ pub struct Log {
     pub handled: Vec<Event>,
     /// Watches that were requested with a version to resume from.
     pub resumed: usize,
-    /// Media types of what was sent to it, where it tells them.
+    /// Media types of what was sent to it, where it reports them.
     pub media_types: BTreeSet<String>,
     /// What it holds at the end.
     pub store: Option<Objects>,

@@ -116,8 +116,9 @@ async fn into_etcd(
 
 /// Waits until kube-apiserver serves so many objects of the collection.
 async fn are_served(client: &Client, collection: &str, count: u64) -> Result<()> {
-    // From its cache, from which a client that begins to watch lists: the objects of one transaction have one version, and it takes them in one by one,
-    // so a list in between has that version and only some of them. Rows without objects are the shortest answer that names all.
+    // From its cache, from which a client that begins to watch lists. The objects of one transaction have one version,
+    // and it takes them in one by one. So a list in between has that version and only some of them. Rows without
+    // objects are the shortest answer that names all.
     let request = || {
         Request::get(format!("{collection}?resourceVersion=0&includeObject=None"))
             .header("accept", "application/json;as=Table;g=meta.k8s.io;v=v1")

@@ -1,4 +1,4 @@
-//! A cluster to place pods in, and pods to ask about: by default 5,000 nodes and 150,000 pods.
+//! A cluster to place Pods in, and Pods to review: by default 5,000 nodes and 150,000 Pods.
 //!
 //! A third of the Pods belong to DaemonSets, and a tenth have labels of their own (StatefulSets). The others come from
 //! templates. Half of these have preferred terms about themselves, and a tenth required ones, so 30 % of all Pods have
@@ -124,7 +124,7 @@ impl Placement {
         })
     }
 
-    /// A pod to ask about: each is another one, and eight kinds of question follow each other.
+    /// A Pod to review. Each is a different one, and eight kinds of question follow each other.
     #[must_use]
     pub fn pending_pod(&self, index: u64) -> Value {
         let mut random = Random::of(self.seed, u64::MAX - index);

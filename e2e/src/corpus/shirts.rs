@@ -223,7 +223,7 @@ impl Shirts {
     fn sentence(&self, random: &mut Random, place: u64, words: usize) -> String {
         match self.text {
             Text::Varied => words::sentence(random, words),
-            // But for one word of its own: equal to the last byte is nobody's text.
+            // It has one word of its own, because no two real texts are equal to the last byte.
             Text::Repeated => {
                 let shared = words::sentence(&mut self.paragraph(random, place), words - 1);
                 format!("{shared} {}", words::word(random))

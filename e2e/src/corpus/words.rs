@@ -102,7 +102,7 @@ pub(super) fn color(index: u64) -> String {
 
 /// One word.
 pub(super) fn word(random: &mut Random) -> &'static str {
-    // Split once: the list is a constant, and a million objects ask for a hundred words each.
+    // Split once: the list is a constant, and a million objects take a hundred words each.
     static LIST: std::sync::LazyLock<Vec<&str>> = std::sync::LazyLock::new(|| WORDS.split_whitespace().collect());
     random.choose(&LIST)
 }

@@ -41,7 +41,7 @@ pub struct Churn {
     pub length: Duration,
     /// After so long memory is measured first.
     pub settling: Duration,
-    /// What is written, and who asks what.
+    /// What is written, and which client requests what.
     pub seed: u64,
 }
 

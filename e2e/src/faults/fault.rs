@@ -87,7 +87,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Whether nobody else may use the control plane meanwhile.
+    /// Whether no other schedule may use the control plane meanwhile.
     #[must_use]
     pub fn needs_own_control_plane(self) -> bool {
         use SystemFault::{KillApiserver, KillEtcd, PauseApiserver, PauseEtcd};

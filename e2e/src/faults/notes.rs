@@ -1,4 +1,4 @@
-//! What light clients write down, and what they tell each other: one clock, a story each, and versions seen somewhere.
+//! What light clients record and share: one clock, a story each, and versions seen somewhere.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use crate::checker::{ClientEvent, Step, Story};
 use crate::random::Random;
 use crate::selection::Selection;
 
-/// Versions that are remembered for others to ask for.
+/// Versions that are remembered, so that others can request them.
 const REMEMBERED: usize = 400;
 
 /// The clock of a run and the versions that anybody received.

@@ -110,7 +110,7 @@ impl Proxy {
         Proxy::start(Behind::Address(Mutex::new(behind.to_owned()))).await
     }
 
-    /// Asks this server on behalf of others, honestly by default.
+    /// Sends requests to this server on behalf of others, honestly by default.
     ///
     /// # Errors
     /// When there is no port.

@@ -28,7 +28,7 @@ const WATCHED: (u64, u64) = (100, 1_500);
 /// Walks that were begun and are gone on with later.
 const MOST_PAGES: usize = 40;
 
-/// A client that asks.
+/// A client that sends reads.
 #[derive(Debug)]
 pub struct Reader {
     client: Client,

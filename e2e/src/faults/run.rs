@@ -31,7 +31,7 @@ use crate::workload::{COLORS, NAMESPACES, SIZES, TIERS, Workload};
 pub struct Company {
     /// Clients that hold a copy; one of them without selection.
     pub informers: u64,
-    /// Clients that ask.
+    /// Clients that send reads.
     pub readers: u64,
     /// Each writer changes an object this often.
     pub pace: Duration,

@@ -40,7 +40,7 @@ pub enum Plane {
 }
 
 impl Plane {
-    /// The one that schedules share that leave it alone; started by the first that asks.
+    /// The one that schedules share that leave it alone; the first schedule that needs it starts it.
     ///
     /// # Errors
     /// When it did not start; every later asker gets the same error at once.
@@ -220,7 +220,7 @@ impl Stage {
             SystemFault::PauseApiserver => self.plane.own_control_plane()?.apiserver().signal("STOP")?,
             SystemFault::KillEtcd => self.plane.own_control_plane()?.stop_etcd(),
             SystemFault::PauseEtcd => self.plane.own_control_plane()?.etcd().signal("STOP")?,
-            // What everybody who records has seen; etcd does not forget the present.
+            // What all recording clients have seen; etcd does not forget the present.
             SystemFault::Compact => {
                 let reached = self.recorder.progress()?.1;
                 self.control_plane().compact_etcd(reached).await?;

@@ -69,7 +69,7 @@ enum Cut {
     Other,
 }
 
-/// Carries bytes between who asks and who answers until one of them ends or the weather does it.
+/// Carries bytes between client and server until one of them ends or the weather ends it.
 pub(super) async fn carry(
     mut asking: TcpStream,
     answering: impl AsyncRead + AsyncWrite,

@@ -201,7 +201,7 @@ pub fn failure(code: u16, reason: &str, message: &str) -> Value {
     })
 }
 
-/// The event that tells a watcher to list again.
+/// The event that makes a watcher list again.
 #[must_use]
 pub fn expired() -> Bytes {
     let status = failure(410, "Expired", "the generator has ended all watches");

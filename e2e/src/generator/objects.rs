@@ -12,7 +12,7 @@ use serde_json::Value;
 enum NewValue {
     /// The version of the change.
     Version,
-    /// A text nobody else has, made of the version.
+    /// A text that no other object has, made of the version.
     Unique,
     /// One of a few texts, in turn.
     OneOf(&'static [&'static str]),

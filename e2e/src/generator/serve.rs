@@ -1,6 +1,7 @@
-//! The HTTP side of the generator: what a reader asks, and the control path `/generator/`.
+//! The HTTP side of the generator: the requests of readers, and the control path `/generator/`.
 //!
-//! One HTTP chunk an event, as kube-apiserver sends them; nothing is compressed. Selectors are not read: who sends one gets everything.
+//! One HTTP chunk an event, as kube-apiserver sends them; nothing is compressed. Selectors are not read: a client that
+//! sends one gets everything.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

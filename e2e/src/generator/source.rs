@@ -1,4 +1,4 @@
-//! One resource of the generator: its objects, its version, who watches it, and the commands that it receives.
+//! One resource of the generator: its objects, its version, its watchers, and the commands that it receives.
 //!
 //! Changes go to every watcher through a bounded queue, so the slowest reader sets the pace: "as fast as the reader takes them".
 //! A client that makes changes holds one lock for as long as it sends, so all watchers see one order.
@@ -75,7 +75,7 @@ struct Held {
 /// What a watch starts with.
 #[derive(Debug)]
 pub struct Watch {
-    /// Objects to tell before anything else; `None` unless a list was requested.
+    /// Objects to send before anything else; `None` unless a list was requested.
     pub initial: Option<Vec<Bytes>>,
     /// The version of that list.
     pub version: u64,

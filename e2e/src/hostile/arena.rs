@@ -41,7 +41,7 @@ pub const SOON: Duration = Duration::from_secs(60);
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const OWN: &str = "/apis/fieldcache.dev/v1alpha1";
 
-/// Who sends requests to the operator.
+/// The client that sends requests to the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum User {
     /// May read everything.

@@ -103,7 +103,7 @@ impl Line {
         format!("http://{}", self.address)
     }
 
-    /// Tells these lies from now on.
+    /// Sends these lies from now on.
     pub fn lie(&self, lies: Vec<Lie>) {
         self.sent.store(0, Ordering::Relaxed);
         self.lies_sent.store(0, Ordering::Relaxed);

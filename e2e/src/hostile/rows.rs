@@ -36,7 +36,7 @@ const PACE: Duration = Duration::from_secs(1);
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
-/// What the object is, and who watches it.
+/// What the object is, and which clients watch it.
 #[derive(Clone, Copy)]
 struct Load {
     /// The value of one column.

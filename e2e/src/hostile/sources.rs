@@ -170,7 +170,7 @@ fn bomb() -> Result<Pieces> {
     Ok(Arc::new(move |number| (number == 0).then(|| bytes.clone())))
 }
 
-/// Lies until the reader has given up, then tells the truth, which must be served.
+/// Lies until the reader has given up, then sends the truth, which must be served.
 async fn lied_to(
     arena: &Arena,
     kind: Kind,
@@ -204,7 +204,7 @@ async fn fed(arena: &Arena) -> Result<(u64, u64)> {
     .await
 }
 
-/// Tells each of [`SHORT`] about a resource of its own, all at the same time.
+/// Sends each of [`SHORT`] about a resource of its own, all at the same time.
 async fn short_lies(arena: &Arena) -> Result<String> {
     let source = arena.source();
     let names: Vec<String> = (0..SHORT.len()).map(|number| format!("odds{number}")).collect();
@@ -259,7 +259,7 @@ async fn recovers(arena: &Arena) -> Result<()> {
     arena.delete(&name).await
 }
 
-/// Discovery and OpenAPI without an end, while a definition changes, which makes the operator ask.
+/// Discovery and OpenAPI without an end, while a definition changes, which makes the operator request them.
 async fn discovery(arena: &Arena) -> Result<String> {
     let line = arena.line();
     let of = Arc::new(|path: &str| {

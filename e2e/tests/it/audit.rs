@@ -26,7 +26,7 @@ const GROUP: &str = "stable.example.com";
 const SHIRTS: &str = "/apis/stable.example.com/v1/shirts";
 const VIEW: &str = "/apis/view.fieldcache.dev/v1alpha1/views/telltale-view/proxy";
 
-/// Names that stand nowhere else, so that whatever tells them is found.
+/// Names that occur nowhere else, so that any place that shows them is found.
 const NAMES: [&str; 9] = [
     "telltale-object",
     "telltale-label",
@@ -257,7 +257,8 @@ async fn requests_are_logged_as_by_kube_apiserver_and_nowhere_else() -> Result<(
     .await?;
     ensure!(events > 20, "standard output is the log's alone, and has {events} events");
 
-    // Metrics are for who may get them, and say none of it. What is logged of each request has no token.
+    // Only users with the permission get metrics, and metrics contain none of it. What is logged of each request has no
+    // token.
     let authority = std::fs::read_to_string(stage.folder.path().join("ca.crt"))?;
     let metrics = Endpoint::secure(&stage.metrics().await?, &authority, None)?;
     let token = async |name: &str| -> Result<String> {

@@ -263,7 +263,8 @@ fn in_new_words(cause: &mut Value) {
     }
 }
 
-/// Asks one `fieldcache check` about all of them, each in a file of its own; every other one is read as YAML, which JSON is too.
+/// Runs one `fieldcache check` for all of them, each in a file of its own. Every other one is read as YAML, which JSON
+/// is too.
 async fn check(cases: &[Case]) -> Result<Vec<Answer>> {
     let directory = RunDirectory::create("check")?;
     let mut command = Command::new(fieldcache::program()?);

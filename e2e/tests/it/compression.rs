@@ -204,7 +204,7 @@ async fn the_javascript_clients_watch_reads_compressed_watches() -> Result<()> {
     .await
 }
 
-/// The Python client asks for no gzip by itself; urllib3, on which it depends, decompresses for any client that does.
+/// The Python client requests no gzip by itself. urllib3, on which it depends, decompresses for any client that does.
 #[tokio::test(flavor = "multi_thread")]
 async fn pythons_urllib3_reads_compressed_watches() -> Result<()> {
     const PROGRAM: &str = r#"

@@ -92,7 +92,7 @@ async fn the_tree_is_what_the_dockerfile_copies() -> Result<()> {
         ensure!(mode == if is_run { 0o755 } else { 0o644 }, "{file}: {mode:o}");
     }
 
-    // The Dockerfile: the second stage is this tree and says who runs what of it.
+    // The Dockerfile: the second stage is this tree and says which user runs which program of it.
     let text = fs::read_to_string(repository("Dockerfile")?)?;
     let [build, image] = &stages(&text)[..] else { anyhow::bail!("two stages are expected: {text}") };
     let has = |stage: &[String], instruction: &str| stage.iter().any(|held| held == instruction);

@@ -464,7 +464,7 @@ async fn a_cluster_takes_the_manifests_whole() -> Result<()> {
     let dashboard = client.get_json(&format!("/api/v1/namespaces/{NAMESPACE}/configmaps/fieldcache-dashboard")).await?;
     let held: Value = serde_json::from_str(dashboard["data"]["fieldcache.json"].as_str().context("a dashboard")?)?;
     ensure!(held["title"] == "fieldcache", "{held}");
-    // Who signs for fieldcache is for the cluster's people to say; until then it is not trusted blindly.
+    // The cluster's administrators choose the authority of fieldcache; until then it is not trusted blindly.
     let service = client.get_json("/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.view.fieldcache.dev").await?;
     let spec = &service["spec"];
     ensure!(spec["insecureSkipTLSVerify"].is_null() && spec["service"]["name"] == "fieldcache", "{service}");

@@ -152,7 +152,7 @@ async fn kubectl_writes_through_fieldcache_and_reads_what_it_wrote() -> Result<(
         kubectl.run(&["logs", "web", in_namespace[0], in_namespace[1]]).await?,
     );
     ensure!(both.0 == both.1, "{both:?}");
-    // kubectl itself asks for nothing of a Pod that does not run.
+    // kubectl itself sends no requests about a Pod that does not run.
     let running = r#"{"status":{"phase":"Running"}}"#;
     says_there(&["patch", "pod", "bound", "--subresource=status", "--type=merge", "-p", running], "patched").await?;
     for (command, reason) in [
@@ -301,7 +301,7 @@ async fn reads_alone_go_on_unless_writes_are_let_through() -> Result<()> {
     }
     ensure!(direct.get_json(&one).await? == stored, "nothing was written");
 
-    // What a client asks about itself writes nothing.
+    // A client's requests about itself write nothing.
     let own_reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let own_review = Request::new(Method::POST, own_reviews).json(&review("SelfSubjectAccessReview", None));
     let answer = forwarded(reads.send(own_review.clone()).await?)?;
@@ -402,7 +402,7 @@ async fn large_bodies_go_through_in_both_directions() -> Result<()> {
     // More than an object may have, than a request may have, and much more.
     for size in [2_000_000, 4_000_000, 20_000_000] {
         let request = Request::new(Method::POST, &maps).json(&map("large", size));
-        // A server that has read enough closes; who is still sending then may see that before the answer.
+        // A server that has read enough closes; a client that is still sending then may see that before the response.
         let theirs = eventually("kube-apiserver answers", SOON, async || direct.send(request.clone()).await).await?;
         let ours = eventually("fieldcache answers", SOON, async || client.send(request.clone()).await).await?;
         let is_alike = theirs.status == ours.status && theirs.status.is_client_error();
@@ -411,7 +411,7 @@ async fn large_bodies_go_through_in_both_directions() -> Result<()> {
     Ok(())
 }
 
-/// Who may see one namespace only has no copy of anything, and sees what it may see.
+/// A user who may see one namespace only has no store of anything, and sees what it may see.
 #[tokio::test]
 async fn rights_in_one_namespace_are_enough() -> Result<()> {
     let control_plane = ControlPlane::shared().await?;
@@ -468,7 +468,7 @@ async fn rights_in_one_namespace_are_enough() -> Result<()> {
     Ok(())
 }
 
-/// kubectl asks these, and programs that show a cluster ask them before anything else.
+/// kubectl requests these, and programs that show a cluster request them before anything else.
 #[tokio::test]
 async fn reviews_of_a_client_about_itself_are_answered_unless_nothing_is_forwarded() -> Result<()> {
     let control_plane = ControlPlane::shared().await?;

@@ -1,4 +1,4 @@
-//! What requests ask for: fieldcache's `RequestInfo` beside kube-apiserver's own, on thousands of odd paths.
+//! What requests mean: fieldcache's `RequestInfo` beside kube-apiserver's own, on thousands of odd paths.
 //!
 //! The judge is `e2e/go/cmd/request-judge`: apiserver's RequestInfoFactory behind Go's reader of requests.
 
@@ -191,7 +191,7 @@ fn ours(info: &RequestInfo) -> Value {
     })
 }
 
-/// Asks the judge about all requests at once.
+/// Sends all requests to the judge at once.
 fn judged(requests: &[String]) -> Result<Vec<Value>> {
     let mut command = Command::new(locate(Component::RequestJudge)?);
     // It logs each query that it cannot read.

@@ -1,7 +1,8 @@
-//! SECURITY.md: every test that it names exists, every actor has a table, and every promise of the documentation stands there.
+//! SECURITY.md: every test that it names exists, every actor has a table, and every promise of the documentation is
+//! there.
 //!
-//! A promise is a sentence with the word "nobody", "never" or "nothing". A sentence that promises nothing about security stands in
-//! a table of its own with the reason. Needs no cluster.
+//! A promise is a sentence with the word "nobody", "never" or "nothing". A sentence that promises nothing about
+//! security is in a table of its own with the reason. Needs no cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -12,7 +12,7 @@ use e2e::versions::Kubernetes;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// A refusal asks for one small document.
+/// A rejection requests one small document.
 const SOON: Duration = Duration::from_secs(30);
 
 #[tokio::test]

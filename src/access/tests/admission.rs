@@ -1,4 +1,4 @@
-//! The whole way of a request: who by which means, in which order, and what is refused.
+//! The whole way of a request: which credentials count, in which order, and what is rejected.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Whom the cluster trusts: the ConfigMap read, followed, and what a front proxy tells.
+//! The trusted authorities of the cluster: the ConfigMap is read and followed, with its settings of a front proxy.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};

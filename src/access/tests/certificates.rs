@@ -142,7 +142,7 @@ fn an_issuer_signs_only_what_its_certificate_permits() {
     }
 }
 
-/// Whoever connects may send any certificates, and the search for a path tries their combinations.
+/// Any client may send any certificates, and the search for a path tries their combinations.
 #[test]
 fn long_chains_are_rejected_in_the_handshake() {
     let own = signed(&client("alice"), &authority("any"));

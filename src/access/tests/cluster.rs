@@ -1,7 +1,7 @@
-//! An API server that answers TokenReviews and SubjectAccessReviews, for tests of whatever stands behind [`AccessControl`].
+//! An API server that answers TokenReviews and SubjectAccessReviews, for tests of modules that use [`AccessControl`].
 //!
 //! A token that begins with `agent` is that of a ServiceAccount, bound to the Pod of this name on the node `blue`.
-//! Tests of this room itself ask `Reviewer`, which counts and fails in more ways.
+//! Tests of this module itself use `Reviewer`, which counts and fails in more ways.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,9 +18,9 @@ use crate::registry::upstream::{Upstream, UpstreamBody};
 /// Knows tokens as their users' names, `wrong` excepted.
 #[derive(Debug)]
 pub(crate) struct Cluster {
-    /// Who may what, by the spec of a SubjectAccessReview.
+    /// The permissions of users, by the spec of a SubjectAccessReview.
     may: fn(&Value) -> bool,
-    /// Whether nobody may anything any more.
+    /// Whether all permissions have been removed.
     pub(crate) is_closed: AtomicBool,
     /// Whether it does not answer any more.
     pub(crate) is_gone: AtomicBool,
@@ -38,7 +38,7 @@ impl Cluster {
         })
     }
 
-    /// Somebody who asks it.
+    /// A user of it.
     pub(crate) fn access(self: &Arc<Cluster>) -> Arc<AccessControl> {
         Arc::new(AccessControl::new(self.clone(), AccessSettings::default()).unwrap())
     }

@@ -35,7 +35,7 @@ pub(super) enum Says {
 
 type Decides = dyn Fn(&str, &Value) -> Says + Send + Sync;
 
-/// An API server that is told what to say; each answer takes a second of the paused clock.
+/// An API server with chosen responses; each takes a second of the paused clock.
 pub(super) struct Reviewer {
     decide: Mutex<Arc<Decides>>,
     asked: Mutex<Vec<(String, Value)>>,
@@ -74,7 +74,7 @@ impl Reviewer {
         self.first.lock().unwrap().extend(says);
     }
 
-    /// What it has been asked, by the last part of the path.
+    /// The reviews that it has received, by the last part of the path.
     pub(super) fn asked(&self) -> Vec<(String, Value)> {
         self.asked.lock().unwrap().clone()
     }

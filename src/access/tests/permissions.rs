@@ -1,4 +1,4 @@
-//! Decisions kept, and permissions renewed: once for all who have the same, ended when they are gone.
+//! Cached decisions, and renewed leases: one renewal for all watches of the same permission, which end when it is gone.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -121,7 +121,7 @@ async fn a_request_with_too_long_attributes_is_reviewed_every_time() {
     }
 }
 
-/// Holds it to its end, and tells when that was.
+/// Holds it to its end, and returns when that was.
 async fn hold(permission: AuthorizationLease) -> Instant {
     loop {
         sleep_until(permission.due().unwrap()).await;
@@ -147,7 +147,7 @@ async fn a_shared_permission_is_renewed_once_about_every_five_minutes() {
     let renewals = reviewer.count() - 1;
     // An answer takes a second here, so that one comes every 225 to 281 s, by chance of the key.
     assert!((12..=16).contains(&renewals), "{renewals} in an hour, for 200 watches");
-    // Whoever is asked just now answers first: what is said from then on is asked for anew.
+    // A review in progress answers first: later callers cause a new one.
     let mut renewals = renewals;
     loop {
         assert!(tokio::time::timeout(Duration::from_secs(2), &mut all).await.is_err(), "none ends while it is allowed");

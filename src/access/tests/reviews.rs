@@ -1,4 +1,4 @@
-//! Documents of reviews: what is sent for a request, and what an answer means; and how an API server is asked.
+//! Documents of reviews: what is sent for a request, and what a response means; and how an API server is queried.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -212,7 +212,7 @@ async fn no_more_reviews_are_under_way_than_the_bound_allows() {
     assert_eq!((reviewer.count(), begun.elapsed().as_secs()), (250, 3));
 }
 
-/// Answers when it is told to, in the order of the questions; knows who is asked about.
+/// Responds on demand, in the order of the requests; records the users under review.
 #[derive(Debug)]
 struct Held {
     asked: Mutex<Vec<String>>,
@@ -247,7 +247,8 @@ impl Upstream for Held {
     }
 }
 
-/// Lets everything that waits for a review go on, without an answer or with some; what is asked then for the first time.
+/// Lets everything that waits for a review continue, without a response or with some; returns the users whose review is
+/// first requested then.
 macro_rules! answer {
     ($held:ident, $answers:expr, $($waiting:ident),*) => {{
         let before = $held.asked().len();
@@ -286,7 +287,7 @@ async fn a_question_of_another_user_is_begun_before_those_that_wait() {
     let mut crowd = futures::future::join_all(names.iter().map(|user| ask(user, 1)));
     assert_eq!(answer!(held, 0, flood, other, crowd), names[..19]);
     assert_eq!(answer!(held, 6, flood, other, crowd), names[19..], "whoever has none is next");
-    // Whoever has fewest is next: a place of the flood's goes to alice, until she has what she asks for.
+    // The user with the fewest is next: a place of the flood's goes to alice, until she has enough.
     assert_eq!(answer!(held, 14, flood, other, crowd), [""; 0], "the places beyond are not for who has one");
     assert_eq!(answer!(held, 7, flood, other, crowd), ["alice"]);
     assert_eq!(answer!(held, 1, flood, other, crowd), ["alice"]);

@@ -60,7 +60,7 @@ async fn owner(tokens: &Tokens, token: &str, address: Option<IpAddr>) -> TokenRe
     tokens.owner(token, tokens.look_up(token), address).await
 }
 
-/// `good` is a token for us, `api` one for the API server, `strange` nobody's, `bad` a broken one.
+/// `good` is a token for fieldcache, `api` one for the API server, `strange` one of no user, `bad` a broken one.
 fn cluster(_: &str, review: &Value) -> Says {
     let asks_for_ours = review["spec"]["audiences"] == json!(["ours"]);
     match (review["spec"]["token"].as_str().unwrap(), asks_for_ours) {
@@ -183,7 +183,7 @@ async fn an_address_with_too_many_wrong_tokens_is_not_listened_to_but_for_known_
     );
 }
 
-/// A JSON Web Token that claims to expire so many seconds from now; nobody has signed it.
+/// A JSON Web Token that claims to expire so many seconds from now; it is not signed.
 fn jwt(subject: &str, expires_in: i64) -> String {
     let now = i64::try_from(UnixTime::now().as_secs()).unwrap();
     let encoded = |document: Value| BASE64_URL_SAFE_NO_PAD.encode(document.to_string());

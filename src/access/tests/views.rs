@@ -17,7 +17,8 @@ use crate::access::{
 };
 use crate::request::{Query, RequestInfo};
 
-/// `user` may use the View, `reader` may read everything else, `part` may list in one namespace, `nobody` may nothing.
+/// `user` may use the View, `reader` may read everything else, `part` may list in one namespace, `nobody` has no
+/// permissions.
 fn cluster(what: &str, review: &Value) -> Says {
     if what == "tokenreviews" {
         return known(review["spec"]["token"].as_str().unwrap(), &["fieldcache.dev"]);

@@ -1,6 +1,6 @@
 //! `fieldcache advise` without a cluster: its tables and documents, of what a real kube-apiserver once said.
 //!
-//! They stand in `testdata` beside the help texts; `UPDATE_GOLDEN=1` writes them anew.
+//! They are in `testdata` beside the help texts; `UPDATE_GOLDEN=1` rewrites them.
 
 use std::collections::BTreeSet;
 

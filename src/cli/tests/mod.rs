@@ -1,6 +1,6 @@
 //! The command line as it is typed: help texts, exit codes, and what the commands answer for the sample folder.
 //!
-//! Help texts stand in `testdata`; `UPDATE_GOLDEN=1` writes them anew.
+//! Help texts are in `testdata`; `UPDATE_GOLDEN=1` rewrites them.
 
 #![expect(clippy::disallowed_methods, reason = "these tests read and write files")]
 
@@ -167,7 +167,8 @@ fn exit_codes_tell_done_no_and_failed_apart() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = listener.local_addr().unwrap().to_string();
     let document = directory.path("document.json");
-    // None of these comes as far as its log: a process begins that once. What fails afterwards is told end to end, in `bad_input`.
+    // None of these comes as far as its log: a process begins that once. The end-to-end test `bad_input` covers later
+    // failures.
     for (arguments, expected, why) in [
         (&["--help"][..], Exit::Done, "help is an answer"),
         (&["--version"], Exit::Done, "so is the version"),

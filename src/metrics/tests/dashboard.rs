@@ -1,4 +1,4 @@
-//! The dashboard of manifests/ asks for nothing that a scrape does not have: metrics, labels and the values that are written out.
+//! The dashboard of manifests/ uses nothing that a scrape does not have: metrics, labels and literal values.
 //!
 //! A small scanner reads its queries. It knows only the part of PromQL that they need and rejects everything else, so a
 //! misspelt name is not accepted as a function either.
@@ -206,7 +206,7 @@ fn the_dashboard_uses_only_metrics_of_a_scrape() {
             assert!(held.contains_key(label) || OF_TARGETS.contains(&&**label), "{query}: {metric} has no {label}");
         }
     }
-    // A metric that nobody looks at is worth a look. Sums and counts of durations stand behind the buckets.
+    // A metric that no panel shows is worth a look. Sums and counts of durations stand behind the buckets.
     let left_out = ["fieldcache_request_duration_seconds_count", "fieldcache_request_duration_seconds_sum"];
     let unasked: Vec<&String> =
         exposed.keys().filter(|name| !asked.contains(*name) && !left_out.contains(&&***name)).collect();

@@ -1,4 +1,4 @@
-//! The operator's metrics: who may read them, and that they say of users, views and requests no more than how many.
+//! The operator's metrics: which users may read them, and that they reveal only numbers of users, views and requests.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::access::{AuthorizationScope, UnauthenticatedRequest};
 use crate::audit::AuditCounters;
 use crate::request::{Query, RequestInfo};
 
-/// Of a cluster where prometheus may get /metrics, and nobody anything else.
+/// Of a cluster where prometheus may get /metrics, and all others nothing else.
 fn cluster() -> Arc<Cluster> {
     Cluster::new(|asked| {
         let is_right = asked["nonResourceAttributes"] == json!({"path": "/metrics", "verb": "get"});
@@ -35,7 +35,7 @@ async fn the_operators_metrics_require_permission() {
         (Some("wrong"), "GET", "/metrics", 401),
         (Some("mallory"), "GET", "/metrics", 403),
         (Some("prometheus"), "GET", "/metrics", 200),
-        // Who may get may not post, and is told of no other path.
+        // A user who may get may not post, and learns of no other path.
         (Some("prometheus"), "POST", "/metrics", 403),
         (Some("prometheus"), "GET", "/", 403),
         (Some("prometheus"), "GET", "/metrics/", 403),

@@ -18,7 +18,7 @@ use crate::operator::views::Address;
 use crate::operator::{Controllers, run};
 use crate::registry::{Catalog, Registry};
 
-/// What has been reached, for those who block their thread until then.
+/// The stages that were reached, for tasks that block their thread until then.
 #[derive(Default)]
 struct Reached(Mutex<BTreeSet<&'static str>>, Condvar);
 

@@ -1,4 +1,4 @@
-//! What the labels of a Pod ask for.
+//! The requirements in the labels of a Pod.
 
 use std::collections::BTreeMap;
 

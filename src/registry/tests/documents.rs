@@ -1,4 +1,4 @@
-//! The documents of a View: what is told of when they changed.
+//! The documents of a View: which changes it reports.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use crate::registry::view_documents::{MOST_KEPT, MOST_KEPT_BYTES, ViewDocuments,
 
 const KEY: &str = "api/v1";
 
-/// A source whose document is made anew with each change: what is shown of it, and what is not.
+/// A source whose document changes each time: what is shown of it, and what is not.
 #[derive(Debug)]
 struct Changing(Mutex<(Arc<DocumentForms>, Arc<DocumentSet>)>);
 
@@ -48,7 +48,7 @@ impl DocumentSource for Changing {
     }
 }
 
-/// Since when the three forms of documents are as they are, asked at a second.
+/// The times of the last change of the three forms of documents, read at a second.
 async fn since(part: &ViewDocuments, second: i64) -> [i64; 3] {
     let now = Timestamp::from_second(second).unwrap();
     let (v2, v3) = (part.v2().await.unwrap(), part.v3().await.unwrap());
@@ -97,7 +97,7 @@ async fn a_late_answer_makes_no_document_new() {
     assert_eq!(since(&other, 5), 3, "and changes nothing for the later one");
 }
 
-/// Documents of a View take about a megabyte, and anybody who may write Views chooses how many there are.
+/// Documents of a View take about a megabyte, and authors of Views choose how many there are.
 #[tokio::test]
 async fn the_documents_of_a_bounded_number_of_views_are_kept() {
     let whole = Changing::new("one", "one");
@@ -115,7 +115,7 @@ async fn the_documents_of_a_bounded_number_of_views_are_kept() {
     assert_eq!(again.since(Timestamp::from_second(2).unwrap()), at, "and is as old as it was");
 }
 
-/// Catalogs and documents change as often as somebody who may write FieldCaches or definitions likes.
+/// Catalogs and documents change as often as authors of FieldCaches or definitions like.
 #[tokio::test]
 async fn views_keep_no_documents_of_earlier_states() {
     let whole = Changing::new("one", "one");
@@ -129,7 +129,7 @@ async fn views_keep_no_documents_of_earlier_states() {
     drop(part);
     assert_eq!((held.0.strong_count(), held.1.strong_count()), (0, 0), "the View keeps documents in another catalog");
     assert_eq!(since(&again, 2).await, [1; 3], "but not since when they are as they are");
-    // Nobody asks for these again.
+    // No client requests these again.
     let (v2, v3) = (whole.v2().await.unwrap(), whole.v3().await.unwrap());
     let earlier = (Arc::downgrade(&v2), Arc::downgrade(&v3));
     drop((v2, v3));
@@ -198,7 +198,7 @@ fn whole_documents_are_made_one_by_one_and_parts_of_them_beside_them() {
         while !is_asked.load(Ordering::SeqCst) {
             thread::yield_now();
         }
-        // Whoever makes both at a time has begun the second one by then.
+        // An implementation that makes both at a time has begun the second one by then.
         (0..10_000).for_each(|_| thread::yield_now());
         ends();
         json!({"openapi": "3.0.0"})

@@ -1,4 +1,4 @@
-//! What stores hold together, and what another one is told.
+//! What stores hold together, and the limit that another one gets.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ fn crossing_the_limit_is_told_once_until_there_was_room_again() {
     assert!(second.set(40));
 }
 
-/// Whoever may create objects of one resource must not end the process, nor the copies of others.
+/// A user who may create objects of one resource must not end the process, nor the stores of others.
 #[tokio::test]
 async fn far_past_the_limit_the_store_that_has_grown_most_is_let_go_and_no_other() {
     let memory = limited(100);

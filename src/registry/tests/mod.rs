@@ -107,7 +107,7 @@ async fn a_request_waits_for_the_first_load_and_no_longer_than_its_patience() {
     assert_eq!(gone.snapshot(patience).await.unwrap_err(), NotReady::Gone);
 }
 
-/// Whoever may change a definition could otherwise fill memory with one copy for each change.
+/// A user who may change a definition could otherwise fill memory with one store for each change.
 #[test]
 fn nothing_holds_the_copy_of_a_resource_that_is_gone() {
     let copy = || LoadState::Ready(Store::new(HistoryLimits::default()).snapshot());
@@ -127,7 +127,7 @@ fn nothing_holds_the_copy_of_a_resource_that_is_gone() {
     live.forget_last();
     assert_eq!(last(&live), (true, false));
 
-    // A View that was asked before, and not since.
+    // A View that was read before, and not since.
     let (before, after) = (resource("shirts"), resource("shirts"));
     let registry = Registry::new(catalog(&[&before]));
     let part = ViewPart { resource: "shirts".to_owned(), ..ViewPart::default() };

@@ -1,4 +1,4 @@
-//! What watches find in their mailboxes, against asking everybody about everything.
+//! What watches find in their mailboxes, compared with a check of every watch against every change.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -265,7 +265,7 @@ async fn fresh_stores(server: &ServerState, catalog: &Catalog, until: Instant) -
         read::at_most_behind(resource_state, server.settings.max_lag).await?;
     }
     for held in [&mut stores.nodes, &mut stores.pods, &mut stores.namespaces] {
-        // Who has just written through this server sees it here too.
+        // A user who has just written through this server sees it here too.
         let StoreSnapshot { resource, snapshot } = held;
         let written = resource.state.last_written();
         *snapshot = read::not_older_than(&resource.state, snapshot.clone(), written).await?;

@@ -27,7 +27,7 @@ use crate::wire::api_error::ApiError;
 /// How many permissions are looked up at a time for one list of rules.
 const AT_ONCE: usize = 8;
 
-/// Stands for every version in a review.
+/// Covers every version in a review.
 const ANY: &str = "*";
 
 /// The documents of OpenAPI below their index, as a rule has it.
@@ -89,8 +89,8 @@ impl<'a> Deciding<'a> {
         let mut wanted = vec![about.clone()];
         if let Some(served) = &served {
             let requested = served.as_requested(about.clone());
-            // A namespace that the request would not have is checked all the same: the result must not depend on
-            // whether the View serves the resource before it is known that the caller is permitted.
+            // A namespace that the request would not have is checked all the same. The result must not depend on
+            // whether the View serves the resource before the caller is known to be permitted.
             if requested.namespace == about.namespace {
                 wanted.clear();
             }

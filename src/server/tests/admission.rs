@@ -23,7 +23,7 @@ fn stub() -> Arc<Cluster> {
     Cluster::new(|asked| asked["user"] != "mallory")
 }
 
-/// Somebody who asks that cluster.
+/// A user of that cluster.
 pub(super) fn cluster() -> Arc<AccessControl> {
     stub().access()
 }
@@ -49,7 +49,7 @@ async fn authentication_and_authorization_precede_everything_but_the_timeout() {
     let bad_timeout = format!("{ALL_SHIRTS}?timeout=banana");
     let watch = format!("{ALL_SHIRTS}?watch=1&resourceVersion=x");
     let rows: [(Method, &str, [u16; 4]); 14] = [
-        // Of nobody, of a wrong token, of who may not, of who may.
+        // Of no user, of an invalid token, of a user without permission, of a user with it.
         (Method::GET, &shirt, [401, 401, 403, 200]),
         (Method::HEAD, &shirt, [401, 401, 403, 200]),
         (Method::GET, &missing, [401, 401, 403, 404]),

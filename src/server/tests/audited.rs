@@ -1,4 +1,4 @@
-//! What the audit log tells of requests: who, what, through which View, whether they might, and how it ended.
+//! What the audit log says of requests: user, request, View, decision and result.
 
 #![expect(clippy::disallowed_methods, reason = "the log is a file")]
 
@@ -54,7 +54,7 @@ impl Told {
         Told { fixture, log, path }
     }
 
-    /// Everything that was told so far.
+    /// Everything that was logged so far.
     async fn events(&self) -> Vec<Value> {
         self.log.finish().await;
         let text = std::fs::read_to_string(&self.path).unwrap();

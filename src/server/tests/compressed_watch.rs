@@ -40,7 +40,7 @@ impl Reader {
         frame.map(|frame| frame.unwrap().into_data().unwrap())
     }
 
-    /// What a frame has to tell: whole lines.
+    /// The content of a frame: whole lines.
     fn read(&mut self, frame: &[u8]) -> String {
         self.decoder.write_all(frame).expect("nothing may come behind the first member");
         self.decoder.flush().unwrap();
@@ -196,7 +196,7 @@ async fn an_event_is_compressed_once_for_all_watches_of_a_form() {
         reader.lines(1).await;
         readers.push(reader);
     }
-    // The first change that a watch is told is read from history, which nobody shares.
+    // The first change of a watch is read from history, which no other watch shares.
     fixture.put("default", "x", "red");
     for reader in &mut readers {
         reader.lines(1).await;

@@ -1,4 +1,4 @@
-//! Fields of a Pod that do not exist, in a review: told, refused or passed over, by `?fieldValidation=`.
+//! Fields of a Pod that do not exist, in a review: reported, rejected or ignored, by `?fieldValidation=`.
 
 use http::Method;
 use serde_json::{Value, json};

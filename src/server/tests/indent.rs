@@ -171,7 +171,7 @@ async fn large_single_objects_take_their_turn_with_large_lists() {
     assert_eq!(serde_json::from_slice::<Value>(&sent).unwrap()["spec"]["color"], "new");
 }
 
-/// To read a large object takes as long for a short response, and many users may ask for one at a time.
+/// To read a large object takes as long for a short response, and many users may request one at a time.
 #[tokio::test]
 async fn large_objects_are_read_in_turn_with_large_lists() {
     let mut fixture = with_limits(LimitSettings { lists: 1, ..LimitSettings::default() });

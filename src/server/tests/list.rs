@@ -288,7 +288,7 @@ async fn past_versions_are_shown_for_about_five_minutes() {
     let replacement = expired.json()["metadata"]["continue"].as_str().unwrap().to_owned();
     let rest = fixture.get(&format!("{SHIRTS}?limit=5&continue={replacement}")).await;
     assert_eq!(rest.names(), ["default/b", "default/c", "default/d"], "from the last key, at the newest version");
-    // What has changed is still told: only what is gone is not shown any more.
+    // Changes are still reported: only what is gone is not shown any more.
     let mut watch = fixture.watch(&format!("{SHIRTS}?watch=1&resourceVersion={version}")).await;
     assert!(watch.line().await.starts_with("ADDED default/d"));
 }

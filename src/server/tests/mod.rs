@@ -237,7 +237,7 @@ impl Fixture {
         Fixture { server, registry, shirts, hats, pods, version: 100 }
     }
 
-    /// Nine shirts whose order tells joined keys from pairs.
+    /// Nine shirts whose order distinguishes joined keys from pairs.
     fn with_shirts(settings: Settings) -> Fixture {
         let mut fixture = Fixture::with(settings, HistoryLimits::default());
         for namespace in ["a", "a-b", "ab"] {

@@ -458,7 +458,7 @@ async fn a_write_sets_its_version_in_the_stores_of_its_resource() {
     let collection = json!({"kind": "ShirtList", "metadata": {"resourceVersion": "170"}, "items": []});
     let question = "GET /apis/stable.example.com/v1/shirts?limit=1".to_owned();
     let one = format!("{SHIRTS}/a");
-    // Each row: the request, its answer, whether a version is asked for, and the version told.
+    // Each row: the request, its response, whether a version is requested, and the reported version.
     let rows: [(&str, String, u16, &str, Value, bool, u64); 18] = [
         ("POST", SHIRTS.to_owned(), 201, "application/json", object.clone(), false, 150),
         ("PUT", one.clone(), 200, "application/json;charset=utf-8", object.clone(), false, 150),
@@ -510,7 +510,7 @@ fn put_with_uid(fixture: &mut Fixture, uid: &str, version: u64) {
 
 #[tokio::test(start_paused = true)]
 async fn the_version_of_a_deletion_is_when_the_store_loses_the_object() {
-    // Each row: the uid that was deleted, what happens to the copy 100 ms later, and the version told.
+    // Each row: the uid that was deleted, what happens to the store 100 ms later, and the reported version.
     for (deleted, happens, told, why) in [
         ("1", "gone", 160, "the copy's own version"),
         ("1", "anew", 161, "another object under the same name"),

@@ -474,9 +474,9 @@ enum Step {
     Node(usize, Option<usize>),
     Pod(usize, Option<(usize, usize)>),
     Namespace(usize, Option<usize>),
-    /// The copy begins anew, as after another cluster was found: its history too.
+    /// The store restarts, as after another cluster was found: its history too.
     Restart,
-    /// Somebody asks.
+    /// A client sends a request.
     Ask,
 }
 

@@ -1,4 +1,4 @@
-//! Responses in protobuf: who is sent them, and that they say what the JSON says.
+//! Responses in protobuf: which clients receive them, and that they have the content of the JSON.
 //!
 //! Expected bytes are made of the JSON response as one document. That they are upstream's is tested beside kube-apiserver.
 
@@ -180,7 +180,7 @@ async fn large_lists_are_as_long_as_their_head_says() {
     assert!(ours == encoded(&json), "{} bytes", ours.len());
 }
 
-/// The length stands in front of a list. It is read from what the last list has noted, for each form apart.
+/// The length is before a list. It is read from what the last list has noted, for each form apart.
 #[tokio::test]
 async fn objects_are_measured_once() {
     let mut fixture = Fixture::new();
@@ -294,7 +294,7 @@ async fn frames_say_what_lines_say() {
         let lines = fixture.watch_with(&path, &[("accept", json)]).await;
         open.push((Frames::open(&fixture, &path, accept).await, lines, path));
     }
-    // What is written once for all of a form is not shared between forms: each change is told to all of them.
+    // What is written once for all of a form is not shared between forms: each change goes to all of them.
     put(&mut fixture, "p", &json!({"nodeName": "n1", "hostNetwork": true}));
     put(&mut fixture, "p", &json!({"nodeName": "n2"}));
     fixture.put("a", "p", "green");

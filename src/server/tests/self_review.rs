@@ -1,4 +1,4 @@
-//! What a caller asks about itself through a View: each answer is held against the request that it is about.
+//! What a caller requests about itself through a View: each response is compared with the request that it is about.
 
 use std::collections::BTreeMap;
 
@@ -105,7 +105,7 @@ async fn the_answer_about_a_resource_is_what_becomes_of_the_request() {
     let (mut allowed, mut denied) = (0, 0);
     for user in ["alice", "bob", "carol", "dora"] {
         for view in ["callers", "own"] {
-            // Who may not send the review has no answer.
+            // A user who may not send the review gets no result.
             let may_ask = send(&fixture, user, &within(view, USER), JSON, "{}").await.code == 201;
             let resources = [
                 ("stable.example.com", "v1", "shirts", true),
@@ -250,7 +250,7 @@ async fn reviews_as_kubectl_sends_them() {
         ("carol", "own", "*", "shirts", "a", false, "the View own does not serve this verb of it"),
         ("carol", "own", "list", "*", "a", false, "the View own does not serve it"),
         ("carol", "own", "list", "pods", "a", false, "the View own does not serve it"),
-        // What the View serves is not told to those who may not read it.
+        // A user without read permission does not learn what the View serves.
         (
             "bob",
             "callers",

@@ -1,4 +1,4 @@
-//! How fresh answers are: lag, versions ahead of the copy, Strong reads, and what one fieldcache tells another.
+//! How fresh responses are: lag, versions ahead of the store, Strong reads, and what one fieldcache reports to another.
 
 #![expect(clippy::disallowed_methods, reason = "requests that wait while the test goes on")]
 
@@ -191,7 +191,7 @@ async fn strong_reads_that_come_together_share_two_questions() {
     for answer in futures::future::join_all(reads).await {
         assert_eq!(answer.code, 200);
     }
-    // The first ones share a question; it was asked before the others came, so they need another one.
+    // The first ones share a freshness request. It was sent before the others came, so they need another one.
     assert_eq!(source.questions.load(Ordering::Relaxed), 2);
 }
 
@@ -210,7 +210,7 @@ async fn reads_after_a_write_that_went_through_show_it() {
     fixture.put("default", "b", "blue");
     assert!(asked.await.unwrap().contains("\"name\":\"b\""));
 
-    // A restored etcd counts anew: what was written before it is nothing to wait for.
+    // A restored etcd counts from the start again: what was written before it is nothing to wait for.
     fixture.shirts.resource.state.written(Version::new(5000));
     fixture.shirts.store.replace(&[], Version::new(50));
     fixture.shirts.publish();
@@ -287,7 +287,7 @@ async fn versions_far_ahead_cost_one_question_and_no_wait() {
         }
         assert_eq!(asked(), 1, "all of them share one question");
         assert_eq!(live.awaited(Version::new(100)), None, "and nothing is asked for any more");
-        // A version that the cluster may have reached since is asked for again.
+        // A version that the cluster may have reached since is requested again.
         let (codes, took) = many(&fixture, 130).await;
         assert!(codes == [504; 100] && took < Duration::from_secs(1), "{codes:?} {took:?}");
         assert_eq!(asked(), 2);

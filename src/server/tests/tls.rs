@@ -89,7 +89,7 @@ async fn run(fixture: &Fixture, files: &Files) -> Running {
     run_listener(fixture, listener.with_tls(files.open().await.unwrap()))
 }
 
-/// A connection of a client that trusts this certificate alone and asks for these protocols.
+/// A connection of a client that trusts this certificate alone and offers these protocols.
 async fn connect(running: &Running, certificate: &str, protocols: &[&str]) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(certificate.as_bytes()) {

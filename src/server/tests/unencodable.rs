@@ -283,7 +283,7 @@ fn metadata_alone_has_a_protobuf_form_in_every_kind() {
             let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
             match encoder.read(kind, json) {
                 Ok(_) => objects += 1,
-                // Lists and documents have no such metadata, and nobody watches them.
+                // Lists and documents have no such metadata, and no client watches them.
                 Err(error) => {
                     assert_eq!(
                         crate::builtin::zero_values(group, version, name),

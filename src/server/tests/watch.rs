@@ -196,7 +196,7 @@ async fn the_bookmark_before_the_end_comes_late_rather_than_not_at_all() {
     for watched in [&mut watched, &mut short] {
         assert_eq!(watched.line().await, "ADDED default/x@101");
     }
-    // Nobody had time for it.
+    // No task had time for it.
     sleep(Duration::from_secs(5)).await;
     assert_eq!(watched.lines(2).await, ["BOOKMARK @101", "end"]);
     assert_eq!(short.line().await, "end", "so short a watch has none");
@@ -233,7 +233,7 @@ async fn a_slow_reader_keeps_its_place_and_loses_it_cleanly() {
     }
     assert_eq!(slow.lines(2).await, ["ADDED default/x@101", "MODIFIED default/x@102"]);
     assert_eq!(slow.lines(38).await[37], "MODIFIED default/x@140");
-    // What its mailbox keeps is told whatever history keeps.
+    // What its mailbox holds is sent whatever history holds.
     for _ in 0..60 {
         fixture.put("default", "x", "blue");
         quick.line().await;

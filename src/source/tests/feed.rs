@@ -288,7 +288,7 @@ fn what_is_left_of_a_deleted_resource_is_removed_with_an_event_for_each_object()
         let LoadState::Ready(before) = resource.state.load_state() else { panic!("a committed list is ready") };
         // As when the source has ended a watch soon after the definition changed.
         begin_new_epoch(&mut feed);
-        // The definition may have been deleted before the last event that was told.
+        // The definition may have been deleted before the last event that was sent.
         feed.remove_all(Version::new(8));
         let LoadState::Ready(snapshot) = resource.state.load_state() else { panic!("the copy is empty, and there") };
         assert_eq!((snapshot.version(), snapshot.epoch()), (Version::new(9), before.epoch()));

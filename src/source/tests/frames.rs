@@ -250,8 +250,8 @@ proptest! {
             prop_assert_eq!(&cut, &walked);
         }
         let (cut, walked) = (read(cut), read(walked));
-        // What stands behind an object is met by the extractor when the line was cut; of a line that is no JSON either may
-        // make nothing, but never another object.
+        // When the line was cut, the extractor meets what is behind an object. Of a line that is no JSON both may make
+        // nothing, but never another object.
         let is_json = serde_json::from_slice::<Value>(&line).is_ok();
         let may_be_nothing = has_member_behind_object(&line) || !is_json;
         prop_assert!(cut == walked || (cut.is_none() && may_be_nothing), "{cut:?} {walked:?}");

@@ -209,7 +209,7 @@ async fn answering(answer: impl Fn(&str, bool) -> String + Send + 'static) -> (C
             let asked = request(&mut stream).await;
             let answer = answer(asked.split(' ').nth(1).unwrap(), asked.contains("apidiscovery"));
             let closing = OK.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
-            // Who has read enough closes the connection.
+            // A server that has read enough closes the connection.
             let _ = stream.write_all(format!("{closing}{answer}").as_bytes()).await;
         }
     });
@@ -339,7 +339,7 @@ async fn older_documents_are_requested_two_at_a_time() {
                     _ => {
                         most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                         pairs.wait().await;
-                        // Whoever asks for more at a time has done so by then.
+                        // A reader that requests more at a time has done so by then.
                         for _ in 0..1_000 {
                             tokio::task::yield_now().await;
                         }

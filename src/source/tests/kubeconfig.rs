@@ -1,4 +1,4 @@
-//! Which kubeconfig is read, and who it says that we are.
+//! Which kubeconfig is read, and which user it has.
 
 #![expect(clippy::disallowed_methods, reason = "these tests write files")]
 

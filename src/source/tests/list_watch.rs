@@ -24,7 +24,7 @@ async fn a_list_that_breaks_off_is_dropped_before_the_next_one() {
     let server = Some(format!("http://{}", listener.local_addr().unwrap()));
     let (break_off, breaks_off) = oneshot::channel::<()>();
     tokio::spawn(async move {
-        // One connection: who comes again finds nobody.
+        // One connection: a client that comes again finds no server.
         let (mut stream, _) = listener.accept().await.unwrap();
         let _ = stream.read(&mut [0; 4096]).await.unwrap();
         let object = r#"{"metadata":{"name":"x","namespace":"a","resourceVersion":"3"}}"#;
@@ -88,7 +88,7 @@ async fn an_unanswered_watch_is_repeated_on_another_connection() {
         while !matches!(resource.state.load_state(), LoadState::Ready(_)) {
             looks.tick().await;
         }
-        // From here on nobody answers, and hours pass in no time.
+        // From here on the server does not respond, and hours pass in no time.
         pause();
         assert!(resource.state.freshness().want(Version::new(9)));
         ask.send(()).unwrap();
@@ -109,7 +109,7 @@ async fn an_unanswered_watch_is_repeated_on_another_connection() {
 async fn a_watch_for_progress_is_repeated_when_its_connection_is_lost() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = Some(format!("http://{}", listener.local_addr().unwrap()));
-    // Answers the list, then begins to answer every watch and says no more; the version that is asked about is ahead.
+    // Answers the list, then begins to answer every watch and sends no more; the requested version is ahead.
     let server_task = tokio::spawn(async move {
         let end = r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"3","annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";

@@ -1,4 +1,4 @@
-//! A cluster's documents, against a server that counts what it is asked.
+//! A cluster's documents, from a server that counts requests.
 
 #![expect(clippy::disallowed_methods, reason = "the server of the tests has a task for each connection")]
 
@@ -22,7 +22,7 @@ use crate::source::connection::{ClusterOptions, Connection};
 use crate::source::document_budget::{Budget, MOST_DOCUMENTS, MOST_MEMORY, MOST_MEMORY_V2, next_pause};
 use crate::source::openapi::ClusterDocuments;
 
-/// What the server answers, and what it was asked.
+/// The responses of the server, and the requests that it received.
 struct Api {
     /// v3 documents: the hash in the index, and the document; `None` is answered with 503.
     v3: Mutex<BTreeMap<&'static str, (u32, Option<Value>)>>,
@@ -33,7 +33,7 @@ struct Api {
 }
 
 impl Api {
-    /// What was asked since the last time, in order of the alphabet.
+    /// The requests since the last time, in alphabetical order.
     fn asked(&self) -> Vec<String> {
         let mut asked = std::mem::take(&mut *self.asked.lock().unwrap());
         asked.sort();

@@ -1,4 +1,4 @@
-//! What definitions are read to, how much of them is kept, and when they are read anew.
+//! What definitions are read to, how much of them stays in memory, and when they are read again.
 
 use std::sync::Arc;
 

@@ -209,7 +209,7 @@ async fn objects_that_cannot_be_read_are_on_neither_side() {
     let found = difference(check(&lists(60), "/x", "", &resource.state).await).unwrap();
     assert_eq!(found.first.map(|first| first.key), Some("a/d".to_owned()), "it can be read again, so it counts again");
 
-    // A name that is told before the copy lets the object go.
+    // The name is reported as unreadable before the store removes the object.
     let names: BTreeSet<String> = ["a/b", "a/d", "a/z"].map(str::to_owned).into();
     resource.state.publish_unreadable(UnreadableNames { names, are_all: true });
     assert!(matches!(check(&lists(60), "/x", "", &resource.state).await, CheckResult::Same));

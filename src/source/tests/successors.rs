@@ -1,4 +1,4 @@
-//! What is served while a changed definition is read anew: the old copy, then the new one, and never nothing.
+//! What is served while a changed definition is read again: the old store, then the new one, and never nothing.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -43,7 +43,7 @@ async fn silent(endpoint: &Endpoint) -> Option<Silent> {
     Some(Silent { _sender: sender, ended })
 }
 
-/// Asks the port for probes as the kubelet does, on a connection of its own.
+/// Sends a request to the port for probes as the kubelet does, on a connection of its own.
 async fn probe(health: &Endpoint) -> Result<()> {
     for path in ["/livez", "/readyz"] {
         let answer = timeout(Duration::from_secs(10), health.client().get(path)).await.context(path)??;

@@ -1,4 +1,5 @@
-//! Rights: the same user asks kube-apiserver and fieldcache the same, and both decide alike, in the same words.
+//! Permissions: the same user sends kube-apiserver and fieldcache the same request. Both must decide alike, in the same
+//! words.
 
 use std::time::Duration;
 
@@ -61,7 +62,7 @@ const ASKED: &[(&str, &str, bool)] = &[
     ("GET", "/apis/nowhere.example.com/v1/things", false),
 ];
 
-/// Requests of users who may write nothing.
+/// Requests of users without write permissions.
 const WRITES: &[(&str, &str)] = &[
     ("POST", "/apis/GROUP/v1/shirts"),
     ("PUT", "/apis/GROUP/v1/shirts/one"),
@@ -74,7 +75,7 @@ const WRITES: &[(&str, &str)] = &[
     ("POST", "/version"),
 ];
 
-/// Asks both; what differs in words.
+/// Sends the request to both and returns the difference in words.
 async fn compare(who: &str, sides: &[Client; 2], method: &str, path: &str, is_served: bool) -> Result<Option<String>> {
     let path = path.replace("GROUP", GROUP);
     let request = Request::new(method.parse::<Method>()?, &*path);
@@ -91,7 +92,8 @@ async fn compare(who: &str, sides: &[Client; 2], method: &str, path: &str, is_se
     if !refuses && !is_served {
         return Ok(None);
     }
-    // What a refusal says is compared word for word, as far as the order in an object says nothing; of an answer only that it is one.
+    // The message of a rejection is compared word for word, as far as the order in an object has no meaning. Of another
+    // response the comparison only covers that it is one.
     let says_otherwise = match (upstream.json(), own.json()) {
         (Ok(upstream), Ok(own)) => upstream != own,
         _ => upstream.text() != own.text(),
@@ -204,7 +206,8 @@ async fn through_a_view_with_the_callers_rights_decisions_are_the_same() -> Resu
     users.push(("reader", [upstream.with_token(&tokens[0])?.client(), own.with_token(&tokens[1])?.client()]));
     let (mut refused, mut allowed, mut differences) = (0, 0, Vec::new());
     for (name, [upstream, own]) in &users {
-        // For a user who sees nothing at all every question is one; what a View has no part in is 404 for those who may.
+        // For a user who sees nothing at all every request has the same result. What a View has no part in is 404 for
+        // users with permission.
         for (method, path, _) in ASKED.iter().filter(|(method, ..)| *method == "GET") {
             let path = path.replace("GROUP", GROUP);
             let upstream = upstream.send(Request::get(&*path)).await?;

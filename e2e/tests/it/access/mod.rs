@@ -1,4 +1,5 @@
-//! `fieldcache operator` beside a kube-apiserver with RBAC on: who is authenticated by which means, what they may, and what is reviewed it.
+//! `fieldcache operator` beside a kube-apiserver with RBAC on: which credentials authenticate a user, what users may
+//! do, and which reviews are sent for it.
 //!
 //! [`stage`] is one control plane with users, permissions and an operator. [`who`] compares credentials, [`may`]
 //! permissions, and [`reviews`] the reviews themselves. [`outage`] covers a missing API server, and [`connections`] the

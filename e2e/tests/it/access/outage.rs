@@ -59,7 +59,7 @@ async fn before_it_has_read_whom_the_cluster_trusts_no_certificate_is_called_wro
     ensure!(refused.status == 503 && refused.text().contains("could not be judged"), "{}", refused.text());
     ensure!(refused.header("retry-after") == Some("1"), "{:?}", refused.headers);
     let ready = erin.client().get("/readyz?verbose").await?;
-    // As long as no certificate is judged, erin is nobody, who gets no details.
+    // As long as no certificate is validated, erin is unauthenticated and gets no details.
     ensure!(ready.status == 500 && ready.text() == "readyz check failed\n", "{}", ready.text());
     reader.client().get("/api").await?.success().context("tokens are judged by the API server")?;
     grant_trust(&administrator).await?;

@@ -1,4 +1,5 @@
-//! Reviews: what fieldcache asks about a request is what kube-apiserver asks its authorization webhook about the same request.
+//! Reviews: fieldcache's reviews of a request equal those that kube-apiserver sends its authorization webhook for the
+//! same request.
 //!
 //! A kube-apiserver whose authorizer is a webhook of this test. A direct request makes it query the webhook about the
 //! user's request. A SubjectAccessReview of fieldcache makes it query the webhook about the content of that review.
@@ -148,7 +149,7 @@ async fn ask(client: &Client, method: &str, path: &str) -> Result<Answer> {
     client.send(Request::new(method.parse::<Method>()?, path)).await
 }
 
-/// A kube-apiserver that asks a webhook, and an operator beside it.
+/// A kube-apiserver with an authorization webhook, and an operator beside it.
 struct WebhookStage {
     webhook: Webhook,
     control_plane: ControlPlane,
@@ -269,7 +270,7 @@ async fn requests_that_kube_apiserver_does_not_have_are_reviewed_in_their_own_te
             200,
             vec![about(json!({ "fieldSelector": node }))],
         ),
-        // This one is unknown; kube-apiserver asks about it nevertheless.
+        // This one is unknown; kube-apiserver sends a review for it nevertheless.
         (
             "/api/v1/pods?fieldSelector=picture%3Dx".to_owned(),
             400,

@@ -28,8 +28,8 @@ pub(crate) struct Stage {
     pub(crate) folder: RunDirectory,
 }
 
-/// Flags that make kube-apiserver tell servers beside it of a front proxy; nobody in particular is let in nowhere, so
-/// that both sides refuse alike.
+/// Flags that make kube-apiserver publish a front proxy to servers beside it. Unauthenticated users have access
+/// nowhere, so that both sides reject alike.
 pub(crate) fn flags(authority_file: &str) -> Vec<String> {
     [
         &format!("--requestheader-client-ca-file={authority_file}"),
@@ -196,7 +196,7 @@ async fn grant(client: &Client) -> Result<()> {
     .await?;
     refer(client, "fieldcache-delegator", &format!("{RBAC}/"), ("ClusterRole", "system:auth-delegator"), &own).await?;
     grant_trust(client).await?;
-    // Who asks.
+    // The user of the requests.
     bind(client, "alice", Some("team"), &[all("hostports")], &user("alice")).await?;
     bind(client, "bob", None, &[rule(GROUP, "shirts", &reads, &["one"])], &user("bob")).await?;
     bind(client, "dave", None, &[rule(GROUP, "shirts", &["get"], &[])], &user("dave")).await?;

@@ -10,7 +10,7 @@ use e2e::run_directory::RunDirectory;
 
 use super::stage::{SOON, Stage, arguments};
 
-/// Everybody who is somebody may ask for this.
+/// Every authenticated user may request this.
 const PATH: &str = "/api";
 
 /// What a 401 states beyond kube-apiserver's: which credentials are accepted here.
@@ -83,7 +83,7 @@ async fn credentials_make_the_same_people_known_as_at_kube_apiserver() -> Result
     }
     ensure!(differences.is_empty(), "{}", differences.join("\n"));
 
-    // Nobody in particular may know that we live, and nothing else.
+    // Unauthenticated users may see whether the server lives, and nothing else.
     let nobody = stage.fieldcache.client();
     for (path, expected) in
         [("/livez", 200), ("/readyz", 200), ("/healthz", 200), ("/readyz/ping", 401), ("/version", 401)]

@@ -292,7 +292,7 @@ fn defects() -> Vec<(&'static str, Vec<Value>, Defect)> {
     cases
 }
 
-/// What v1 does not know is dropped with a warning, and the rest stands.
+/// What v1 does not know is dropped with a warning, and the rest remains.
 fn unknown_fields(first: usize) -> Vec<Case> {
     let right = version("v1", true, Some(&schema()), &[field(".foo")]);
     let mut at_the_top = definition(first, &[version("v1", true, Some(&schema()), &[])]);

@@ -137,8 +137,8 @@ async fn judged_alike(client: &Client, etcd: &Client, row: &Row) -> Result<()> {
         .iter()
         .map(|cause| json!({ "reason": cause.reason, "field": cause.field, "message": cause.message }));
     let ours: Value = ours.collect();
-    // findTooManySelectableFieldsAllowed means to let a list at the top level stay as well, and upstream's unit test of the
-    // function does; a real server refuses it all the same. It is judged here as it is meant.
+    // findTooManySelectableFieldsAllowed intends to permit a list at the top level as well, and upstream's unit test of
+    // the function permits it. A real server rejects it all the same. It is judged here as it is meant.
     let too_many_at_the_top =
         |cause: &Value| cause["reason"] == "FieldValueTooMany" && cause["field"] == "spec.selectableFields";
     if is_older()? {

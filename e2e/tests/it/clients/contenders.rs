@@ -38,7 +38,7 @@ pub(crate) struct Contender {
     pub(crate) selection: Selection,
     /// Whether its watches are short, so that it resumes many times.
     pub(crate) resumes: bool,
-    /// Whether it asks for bookmarks and resumes from them.
+    /// Whether it requests bookmarks and resumes from them.
     pub(crate) bookmarks: bool,
 }
 

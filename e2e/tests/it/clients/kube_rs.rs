@@ -1,6 +1,7 @@
 //! kube-rs's watcher and reflector, within the test, in both of its initial strategies.
 //!
-//! The watcher tells neither the versions of its lists nor ADDED from MODIFIED; the judge finds the place of such a list by itself.
+//! The watcher reports neither the versions of its lists nor the difference of ADDED and MODIFIED. The judge finds the
+//! place of such a list by itself.
 
 use std::collections::BTreeMap;
 

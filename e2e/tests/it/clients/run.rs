@@ -1,8 +1,8 @@
 //! The one run that all clients take part in: 5,000 random changes of each resource. fieldcache and kube-apiserver each
 //! restart once, while nothing is paused.
 //!
-//! The first test that asks starts it, in a runtime of its own; the others wait for it. A client that cannot be started fails its own
-//! test only.
+//! The first test that needs it starts it, in a runtime of its own; the others wait for it. A client that cannot be
+//! started fails its own test only.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};

@@ -59,7 +59,7 @@ async fn advice_comes_from_kube_apiservers_own_counters() -> Result<()> {
     let all = administrator.succeed("kubectl fieldcache advise --all -o wide").await?;
     ensure!(some == 21 && all.lines().count() > some && all.contains(" COPIES "), "{some} lines, then: {all}");
 
-    // What happens in a second: nobody lists Nodes, and the open watches stay.
+    // What happens in a second: no client lists Nodes, and the open watches stay.
     let now = shirts(&administrator, "--for 1s").await?;
     ensure!(count(&now, "lists") < count(&after, "lists") && count(&now, "watches") >= 6, "{now}");
     let said = administrator.run("kubectl fieldcache advise --for 100ms -o name").await?;

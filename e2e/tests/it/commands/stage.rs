@@ -66,7 +66,7 @@ END
 "#;
 
 impl Stage {
-    /// The one of all tests, made by the first that asks.
+    /// The one of all tests, made by the first test that needs it.
     ///
     /// # Errors
     /// When it could not be made; every asker gets the same error.
@@ -107,7 +107,7 @@ impl Stage {
         Shell::with_kubeconfig(&self.control_plane.kubeconfig_for(self.control_plane.endpoint().base()))
     }
 
-    /// A kubeconfig of the person alice, who shows a certificate, in the namespace team-b.
+    /// A kubeconfig of the person alice, who has a certificate, in the namespace team-b.
     pub(crate) fn alice(&self) -> Result<Value> {
         let (_, mut document) = self.control_plane.as_user("alice", None)?;
         document["contexts"][0]["context"]["namespace"] = json!("team-b");
@@ -123,7 +123,7 @@ impl Stage {
         Ok(answer["status"]["token"].as_str().context("a token")?.to_owned())
     }
 
-    /// A kubeconfig for kube-apiserver of somebody who shows a token.
+    /// A kubeconfig for kube-apiserver of a user with a token.
     pub(crate) fn with_token(&self, token: &str) -> Value {
         let authority = self.control_plane.authority().certificate();
         let mut document = kubeconfig(self.control_plane.endpoint().base(), Some(&authority), None);

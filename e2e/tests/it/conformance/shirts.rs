@@ -77,7 +77,7 @@ async fn run(backend: &Backend, conversion: &Value, versions: &[&str]) -> Result
 
     for shirt in shirts(&group) {
         backend.put(&stored, &shirt).await?;
-        // Files may be read in any order; watches tell it.
+        // Files may be read in any order; watches show it.
         lists(
             &client,
             &format!("{stored}?fieldSelector={}", escaped(&format!("metadata.name={}", super::backend::name(&shirt)))),

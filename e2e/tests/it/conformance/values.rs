@@ -62,7 +62,7 @@ fn thing(group: &str, name: &str, rest: Value) -> Value {
     object
 }
 
-/// Puts the objects and asks every selector.
+/// Writes the objects and sends every selector.
 async fn selects(backend: &Backend, group: &str, objects: &[Value], rows: &[(&str, &[&str])]) -> Result<usize> {
     for object in objects {
         backend.put(&collection(group), object).await?;

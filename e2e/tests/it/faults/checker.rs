@@ -53,7 +53,7 @@ fn history(random: &mut Random) -> Vec<Change> {
     changes
 }
 
-/// Tells a story step by step.
+/// Adds to a story step by step.
 struct Teller {
     story: Story,
     now: Moment,
@@ -169,7 +169,7 @@ fn honest_recordings_are_taken_as_honest() {
     }
 }
 
-/// Where a version is not served any more, a watch tells every object as deleted, and its client must list.
+/// Where a version is no longer served, a watch reports every object as deleted, and its client must list.
 #[test]
 fn the_end_of_a_version_is_taken_as_honest_if_it_is_complete() {
     let ends = |seed: u64, left_out: usize, end: &[ClientEvent]| {

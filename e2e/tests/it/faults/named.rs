@@ -30,7 +30,7 @@ const COMPANY: Company =
 enum With {
     /// Nothing.
     Alone,
-    /// A cut: who was connected asks again.
+    /// A cut: connected clients send their requests again.
     Cut,
     /// A new start of fieldcache, which has to list everything.
     Restart,
@@ -62,7 +62,7 @@ fn lines(side: Side) -> Vec<(LineFault, u64, With)> {
         // Longer than anybody waits for the answer to a watch.
         (LineFault::Slow(What::Watches, Duration::from_secs(9)), 4_000, Cut),
     ];
-    // fieldcache does not ask a source on the loopback interface for gzip; what it hands on is another test's.
+    // fieldcache does not request gzip from a source on the loopback interface. Another test covers what it forwards.
     if side == Side::Clients {
         lines.push((LineFault::GzipMembers, 2_000, Cut));
     }
@@ -152,7 +152,7 @@ fn each_fault_of_the_control_plane() -> Result<()> {
     summary.judged()
 }
 
-/// The watches that are open go on under most faults: who is to be blind must be cut off.
+/// The watches that are open continue under most faults, so a client that is to miss events must be cut off.
 fn cut_after(blind: &Timed) -> Timed {
     let at = blind.at + Duration::from_millis(50);
     Timed { at, lasts: Duration::ZERO, fault: Fault::Line(Side::Source, LineFault::Cut) }

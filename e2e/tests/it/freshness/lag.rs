@@ -88,7 +88,7 @@ async fn quiet_events_are_served_while_the_cluster_goes_on() -> Result<()> {
         Ok(())
     })
     .await?;
-    // The first proof that a watch does not bring tells that it never will.
+    // The first progress notification that a watch does not bring shows that it never will.
     let settled = std::time::Instant::now();
     eventually("the source is known", SOON, async || {
         ensure!(settled.elapsed() > Duration::from_secs(25), "not yet");

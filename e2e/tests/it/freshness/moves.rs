@@ -167,8 +167,8 @@ async fn informers_move_two_hundred_times_without_a_refusal_or_a_relist() -> Res
         .await?;
         replicas.push(replica);
     }
-    // Nobody can go on from before a server's own list, at kube-apiserver no more than here: what informers begin with is to be newer
-    // than the lists of all three.
+    // No client can resume from before a server's own list, at kube-apiserver no more than here. So informers begin
+    // with a version that is newer than the lists of all three.
     let newest = [
         (&shirts.collection, shirts.color(&writer, "s1", "red").await?),
         (

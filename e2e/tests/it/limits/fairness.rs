@@ -1,4 +1,5 @@
-//! One user asks for ten thousand large lists; another one's watch receives every change, and the list of that user is answered.
+//! One user requests ten thousand large lists. Another user's watch receives every change, and the list of that user
+//! gets its response.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

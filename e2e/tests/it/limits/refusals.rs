@@ -20,7 +20,7 @@ async fn an_excess_connection_is_rejected_and_open_ones_continue() -> Result<()>
     let second = stage.fieldcache.client();
     let mut other = second.watch(&format!("{}?watch=1", stage.collection)).await?;
 
-    // Who is refused and sends nothing for two seconds receives nothing.
+    // A rejected client that sends nothing for two seconds receives nothing.
     let asking = async || stage.fieldcache.client().send(Request::get("/version")).await;
     let refused = eventually("a connection too many gets the message", SOON, asking).await?;
     ensure!(refused.status == 429, "{}: {}", refused.status, refused.text());

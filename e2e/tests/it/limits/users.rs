@@ -30,7 +30,7 @@ impl User {
         Ok(User { host: host.to_owned(), sender })
     }
 
-    /// Asks, and leaves the body to be read.
+    /// Sends a request, and leaves the body to be read.
     pub(crate) async fn open(&self, path: &str) -> Result<http::Response<Incoming>> {
         let request = http::Request::builder().uri(format!("http://{}{path}", self.host)).body(Empty::new())?;
         let mut sender = self.sender.clone();
@@ -38,7 +38,7 @@ impl User {
         sender.send_request(request).await.with_context(|| format!("GET {path}"))
     }
 
-    /// Asks, and reads the whole answer: its status, headers and body.
+    /// Sends a request, and reads the whole response: its status, headers and body.
     pub(crate) async fn get(&self, path: &str) -> Result<(u16, http::HeaderMap, Bytes)> {
         let (parts, body) = self.open(path).await?.into_parts();
         let body = body.collect().await.with_context(|| format!("the answer of GET {path}"))?.to_bytes();

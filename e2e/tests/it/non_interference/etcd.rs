@@ -1,8 +1,8 @@
 //! Objects written to etcd as they are, so that two clusters can hold the same ones: the same uid, the same times, byte by byte.
 //!
-//! kube-apiserver makes a uid and a time for each object that it is given, and would tell the two clusters apart by them. What it watches,
-//! though, is etcd, and custom resources stand there as JSON. Built-in kinds are protobuf: one is created in the ordinary way, and then its bytes are
-//! changed where both forms have the same length.
+//! kube-apiserver makes a uid and a time for each new object, which would distinguish the two clusters. What it
+//! watches, though, is etcd, and custom resources stand there as JSON. Built-in kinds are protobuf: one is created in
+//! the ordinary way, and then its bytes are changed where both forms have the same length.
 
 use anyhow::{Context, Result, ensure};
 use base64::Engine;

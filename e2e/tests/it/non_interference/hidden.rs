@@ -9,7 +9,7 @@ use super::visible::{GROUP, key};
 /// One cluster's secrets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Secrets {
-    /// Stands in every hidden name, label and value.
+    /// Occurs in every hidden name, label and value.
     pub(crate) word: &'static str,
     /// How many hidden objects of each kind there are in the beginning.
     pub(crate) count: usize,

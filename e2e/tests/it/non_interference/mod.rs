@@ -2,10 +2,10 @@
 //! send the same responses to the last byte. The client may use Views and nothing else.
 //!
 //! [`world`] is one of them, a kube-apiserver and etcd with an operator. [`hidden`] is what differs, [`visible`] what
-//! does not, and [`etcd`] writes the same objects into both. [`script`] asks both the same at random, [`watches`]
-//! watches both; [`outcome`] is an answer as it is compared, with [`versions`] mapped. [`root`] asks outside of Views,
-//! as a caller of one namespace. [`leaks`] are answers of a server that tells too much, which have to be found. Times
-//! are not compared, nor what versions tell of how much a cluster writes.
+//! does not, and [`etcd`] writes the same objects into both. [`script`] sends both the same random requests, and
+//! [`watches`] watches both. [`outcome`] is a response as it is compared, with [`versions`] mapped. [`root`] sends
+//! requests outside of Views, as a caller of one namespace. [`leaks`] are responses of a server that reveals too much,
+//! which have to be found. Times are not compared, nor what versions reveal about how much a cluster writes.
 
 #![expect(clippy::disallowed_methods, reason = "hidden changes go on all the time, and not as fast as they can")]
 
@@ -63,7 +63,7 @@ impl Worlds {
         parting(&one, &outcome::of(other, (&second.versions(), second.host()), view))
     }
 
-    /// Asks both, and for all pages of a list, the second through another View perhaps.
+    /// Sends the request to both. For all pages of a list, the second may go through another View.
     async fn ask(&self, clients: &[Client; 2], probe: &ViewProbe, view: &str) -> Result<Vec<Exchange>> {
         let [one, other] = &self.0;
         let mut next =

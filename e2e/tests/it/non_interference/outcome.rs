@@ -19,7 +19,7 @@ const PRESENT: [&str; 3] = ["date", "audit-id", "last-modified"];
 /// The View under test, by which every other one is called in answers.
 pub(crate) const WINDOW: &str = "window";
 
-/// Stands for the address under which the server was queried.
+/// Replaces the address under which the server was queried.
 const HOST: &str = "HOST";
 
 /// An answer of a server at `host` as text.

@@ -1,6 +1,6 @@
 //! The root path, with a caller that may read one namespace. The content of the others changes no byte of its
-//! responses, with `explain` on as well. An administrator, who may know how it is answered, gets different plans in the
-//! two clusters.
+//! responses, with `explain` on as well. An administrator, who may see how a request is evaluated, gets different plans
+//! in the two clusters.
 
 use anyhow::{Result, ensure};
 use e2e::http::{Answer, Client, Request};
@@ -79,7 +79,7 @@ fn probe(random: &mut Random, changes: usize) -> ViewProbe {
     ViewProbe { method: Method::GET, path: format!("{path}?{}", query.join("&")), headers }
 }
 
-/// Asks both clusters, and for all pages of a list.
+/// Sends the request to both clusters, and reads all pages of a list.
 async fn ask(worlds: &Worlds, clients: &[Client; 2], probe: &ViewProbe) -> Result<Vec<Exchange>> {
     let [one, other] = &worlds.0;
     let mut next = Some([probe.request("", &one.versions()), probe.request("", &other.versions())]);
@@ -100,7 +100,7 @@ async fn ask(worlds: &Worlds, clients: &[Client; 2], probe: &ViewProbe) -> Resul
     Ok(exchanges)
 }
 
-/// Asks everything; how many responses there were.
+/// Sends every request; returns the number of responses.
 pub(crate) async fn check(worlds: &Worlds, seed: u64, changes: usize) -> Result<String> {
     let mut random = Random::of(seed, 11);
     let script: Vec<ViewProbe> = (0..REQUESTS).map(|_| probe(&mut random, changes)).collect();

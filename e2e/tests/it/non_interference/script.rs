@@ -16,7 +16,7 @@ use super::visible::{GROUP, NAMESPACES, name};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ViewProbe {
     pub(crate) method: Method,
-    /// Below the View. `{version:N}` stands for the version of change N, `{etag}` for the entity tag of what is at the path.
+    /// Below the View. `{version:N}` is the version of change N, `{etag}` the entity tag of the document at the path.
     pub(crate) path: String,
     pub(crate) headers: Vec<(&'static str, String)>,
 }

@@ -1,4 +1,5 @@
-//! resourceVersions, which tell how much a cluster writes and so differ: each is replaced by how many of the changes that are seen it includes.
+//! resourceVersions, which show how much a cluster writes and so differ. Each is replaced by the number of visible
+//! changes that it includes.
 //!
 //! That keeps their order and is all that the two clusters can agree on. It works on the bytes of a response, wherever
 //! a version occurs: in objects, lists and bookmarks, in continue tokens, and in messages about versions. Everything
@@ -18,10 +19,10 @@ const BEFORE_IN_PROTOBUF: [&str; 4] = ["\u{12}\u{4}", "2\u{4}", r"\x12\x04", r"2
 /// What every continue token begins with: `{"v":"meta.k8s.io/v1"`. In protobuf nothing but a length is before it.
 const TOKEN: &str = "eyJ2IjoibWV0YS5rOHMuaW8vdjEi";
 
-/// Larger numbers are nobody's version, but a client's.
+/// Larger numbers are no version of the server, but a client's.
 const LARGEST: u64 = 9_999;
 
-/// Texts after which a version stands.
+/// Texts that precede a version.
 const BEFORE_VERSION: [&str; 7] = [
     r#""resourceVersion":""#,
     r#""resourceVersion": ""#,
@@ -33,7 +34,7 @@ const BEFORE_VERSION: [&str; 7] = [
     r#""rv":"#,
 ];
 
-/// Texts after which a continue token stands.
+/// Texts that precede a continue token.
 const BEFORE_TOKEN: [&str; 3] = [r#""continue":""#, r#""continue": ""#, "continue: "];
 
 /// The versions of a cluster's changes that are seen, in their order.
@@ -55,7 +56,7 @@ impl Versions {
         self.0.get(number).copied()
     }
 
-    /// Fails when lengths would tell the clusters apart by no fault of the server.
+    /// Fails when lengths would distinguish the clusters by no fault of the server.
     pub(crate) fn check(&self) -> Result<()> {
         ensure!(
             self.0.iter().all(|version| (1_000..=LARGEST).contains(version)),

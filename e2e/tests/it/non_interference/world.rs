@@ -23,10 +23,10 @@ use super::visible::{self, Change, NODES, PODS, SAME, TONES, key, pod_name};
 const SOON: Duration = Duration::from_secs(120);
 const VIEWS: &str = "/apis/fieldcache.dev/v1alpha1/views";
 
-/// Who asks.
+/// The client.
 const READER: &str = "reader-of-views";
 
-/// Who may read the caps of one namespace.
+/// The user who may read the caps of one namespace.
 const TENANT: &str = "reader-of-caps";
 
 /// 2020-01-02T03:04:05Z, as protobuf has it.
@@ -62,7 +62,7 @@ impl World {
         let definitions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crds").display().to_string();
         let kubectl = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
         kubectl.succeed(&["apply", "--server-side", "-k", &definitions]).await?;
-        // Without it nothing is served to who may read nothing but the Views.
+        // Without it nothing is served to a user who may read nothing but the Views.
         let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests/view-policy.yaml").display().to_string();
         kubectl.succeed(&["apply", "--server-side", "-f", &policy]).await?;
         grant(&client).await?;
@@ -151,17 +151,17 @@ impl World {
         Ok(())
     }
 
-    /// The operator, queried by somebody who may use Views and nothing else.
+    /// The operator, with a client that may use Views and nothing else.
     pub(crate) fn endpoint(&self) -> Result<Endpoint> {
         self.endpoint_of(READER, None)
     }
 
-    /// The operator, queried by somebody who may read one namespace at the root.
+    /// The operator, with a client that may read one namespace at the root.
     pub(crate) fn tenant(&self) -> Result<Endpoint> {
         self.endpoint_of(TENANT, None)
     }
 
-    /// The operator, queried by somebody who may do everything.
+    /// The operator, with a client that may do everything.
     pub(crate) fn administrator(&self) -> Result<Endpoint> {
         self.endpoint_of("somebody", Some("system:masters"))
     }

@@ -112,7 +112,7 @@ async fn five_hundred_agents_each_see_their_own_node() -> Result<()> {
     ready(&operator, &stage.administrator(&operator)?).await?;
     let watches =
         async || metric(&kube, "apiserver_longrunning_requests", &["resource=\"pods\"", "verb=\"WATCH\""]).await;
-    // Who makes Pods of a Deployment watches Pods.
+    // The controller that makes Pods of a Deployment watches Pods.
     eventually("the controllers have begun", SOON, async || {
         let deployment = kube.get_json(&format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/fieldcache")).await?;
         ensure!(deployment["status"]["replicas"] == 2, "{}", deployment["status"]);
@@ -141,7 +141,7 @@ async fn five_hundred_agents_each_see_their_own_node() -> Result<()> {
     })
     .await?;
 
-    // Everybody asks at the same time, and asks twice.
+    // All agents send requests at the same time, and each sends them twice.
     let reviews = async || {
         metric(&kube, "apiserver_request_total", &["resource=\"subjectaccessreviews\"", "verb=\"POST\""]).await
     };

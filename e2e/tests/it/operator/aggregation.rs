@@ -25,7 +25,8 @@ const GROUP_VERSION: &str = "apis/view.fieldcache.dev/v1alpha1";
 /// kube-apiserver ends requests that are not long-running after a minute.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A cluster whose kube-apiserver is an aggregator, with our APIService at an operator of this host; and who signs for front proxies.
+/// A cluster whose kube-apiserver is an aggregator, with our APIService at an operator of this host, and the authority
+/// that signs for front proxies.
 pub(super) async fn stage(folder: &RunDirectory) -> Result<(Stage, Fieldcache, Authority)> {
     let authority = Authority::create("front-proxy-ca")?;
     let proxy = authority.client("front-proxy", None)?;
@@ -40,7 +41,7 @@ pub(super) async fn stage(folder: &RunDirectory) -> Result<(Stage, Fieldcache, A
     let operator = Box::pin(operator).await?;
     ready(&operator, &stage.administrator(&operator)?).await?;
 
-    // The Service of manifests/ has nobody behind it here, so it points to this host; and the authority is filled in, as the
+    // The Service of manifests/ has no endpoint here, so it points to this host. The authority is filled in, as the
     // component says.
     stage.kubectl.succeed(&["delete", "service", "fieldcache", "-n", NAMESPACE]).await?;
     let service = json!({
@@ -82,7 +83,7 @@ async fn people_reach_views_through_kube_apiserver() -> Result<()> {
     let kube = stage.control_plane.client();
     let list = kube.get_json("/apis/view.fieldcache.dev/v1alpha1").await?;
     ensure!(list["resources"][0]["name"] == "views/proxy", "{list}");
-    // The aggregator asks again for a document that it did not get after a minute.
+    // The aggregator requests a document that it did not get again after a minute.
     eventually("the documents of both", 3 * SOON, async || {
         let index = kube.get_json("/openapi/v3").await?;
         for key in [GROUP_VERSION, "apis/stable.example.com/v1", "apis/apps/v1", "api/v1"] {
@@ -154,7 +155,7 @@ async fn people_reach_views_through_kube_apiserver() -> Result<()> {
     let table = kubectl.succeed(&["get", "shirts", "-n", "team-a"]).await?;
     ensure!(table.starts_with("NAME") && table.contains("example1"), "{table}");
 
-    // The command asks through kube-apiserver too, and hears what fieldcache says.
+    // The command sends its request through kube-apiserver too, and receives what fieldcache says.
     let shell = Shell::with_kubeconfig(&document)?;
     let theirs = stage.control_plane.kubeconfig().display().to_string();
     let own = folder.path().join("alice-kubeconfig").display().to_string();

@@ -179,7 +179,7 @@ async fn what_a_token_is_bound_to_is_what_its_bearer_sees() -> Result<()> {
         ensure!(event["type"] == "ADDED" && event["object"]["metadata"]["name"] == expected, "{event}");
     }
 
-    // A value that who asks does not have is refused, and named; everything in the View is.
+    // A value that the caller does not have is rejected by name, and so is everything in the View.
     let unbound = with_token(&stage, &operator, &stage.token("team-a", "agent", Some("fieldcache.dev")).await?)?;
     for (name, path, status, reported) in [
         ("node", PODS, 403, "the View node requires the node of a Pod of the caller"),

@@ -99,7 +99,7 @@ fn selected(field: &str) -> String {
     format!("{SHIRTS}?fieldSelector={field}%3Dblue")
 }
 
-/// How a watch ends: the types of what it still tells.
+/// How a watch ends: the types of the events that it still sends.
 async fn ending(client: &Client, path: &str) -> Result<tokio::task::JoinHandle<Result<Vec<String>>>> {
     let mut watch = client.watch(path).await?;
     Ok(tokio::spawn(async move {

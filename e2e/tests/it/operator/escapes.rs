@@ -1,5 +1,5 @@
-//! Ways out of a View: what somebody tries who may use one View and nothing else. Each is refused, with the status that is right for
-//! it, and no answer holds a word of what is hidden.
+//! Ways out of a View, as a user may try them who may use one View and nothing else. Each is refused, with the status
+//! that is right for it, and no answer holds a word of what is hidden.
 
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ use super::consumers::{bound_token, bound_token_for, cache, let_it_read, node, p
 use super::rights::{account, grant, may_use};
 use super::{SHIRTS, SOON, Stage, aggregation};
 
-/// Stands in the names, labels and fields of everything that the View does not show.
+/// Occurs in the names, labels and fields of everything that the View does not show.
 const HIDDEN: &str = "hidden";
 const PODS: &str = "/api/v1/pods";
 const VIEWS: &str = "/apis/view.fieldcache.dev/v1alpha1/views";
@@ -97,7 +97,7 @@ impl Prison {
         operator_endpoint(&self.stage, &self.operator)
     }
 
-    /// Asks with this token in place of one's own.
+    /// Sends requests with this token in place of one's own.
     async fn with(&self, token: &str) -> Result<Answer> {
         let path = format!("{}{PODS}", proxy("own"));
         self.endpoint()?.client().send(Request::get(path).header("authorization", &format!("Bearer {token}"))).await
@@ -279,7 +279,7 @@ async fn methods(prison: &Prison, tried: &mut Tried) -> Result<()> {
         (Method::PATCH, format!("{pods}/mine/status"), 405),
         (Method::POST, format!("{pods}/mine/exec?command=sh"), 405),
         (Method::POST, format!("{pods}/mine/eviction"), 405),
-        // Callers ask about themselves; without a body nothing is reviewed.
+        // Callers request reviews of themselves; without a body nothing is reviewed.
         (Method::POST, format!("{own}/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"), 400),
         (Method::POST, format!("{own}/apis/authorization.k8s.io/v1/subjectaccessreviews"), 404),
         (Method::POST, format!("{own}/apis/authentication.k8s.io/v1/tokenreviews"), 404),
@@ -529,7 +529,7 @@ async fn tokens(prison: &Prison, tried: &mut Tried) -> Result<()> {
         &[403],
     );
 
-    // The Pod goes, and another one of its name comes elsewhere: the old token is nobody's.
+    // The Pod goes, and another one of its name comes elsewhere: the old token belongs to no Pod.
     let pods = "/api/v1/namespaces/team-a/pods";
     objects::delete(&stage.control_plane.client(), &format!("{pods}/mine?gracePeriodSeconds=0")).await?;
     let gone = async |what: &str| {

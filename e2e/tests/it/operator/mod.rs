@@ -44,7 +44,7 @@ fn manifests() -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests").display().to_string()
 }
 
-/// A cluster with manifests/ applied, shirts in it, and nobody who runs the Deployment.
+/// A cluster with manifests/ applied, shirts in it, and no controller that runs the Deployment.
 struct Stage {
     control_plane: ControlPlane,
     kubectl: Kubectl,
@@ -114,7 +114,7 @@ impl Stage {
         Box::pin(Fieldcache::operator(&self.kubeconfig().await?, self.folder.path(), arguments)).await
     }
 
-    /// An administrator, who asks an operator.
+    /// An administrator, who sends requests to an operator.
     fn administrator(&self, operator: &Fieldcache) -> Result<Client> {
         let administrator = self.control_plane.authority().client("somebody", Some("system:masters"))?;
         Ok(operator.as_client(self.folder.path(), &administrator)?.client())

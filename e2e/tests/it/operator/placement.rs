@@ -105,7 +105,7 @@ async fn users_that_may_list_nodes_and_pods_get_a_placement_and_others_the_text_
         stage.kubectl.succeed(&command.split(' ').collect::<Vec<_>>()).await?;
     }
     let alice = user(&stage, &operator, "alice")?;
-    // Nobody may create reviews before somebody is bound to the role.
+    // No user may create reviews before one is bound to the role.
     let refused = create(&stage, &alice, &requested).await?;
     let words = "User \"alice\" cannot create resource \"placementreviews\" in API group \"view.fieldcache.dev\"";
     ensure!(refused.exit_code != 0 && refused.stderr.contains(words), "{refused:?}");
@@ -141,7 +141,7 @@ async fn users_that_may_list_nodes_and_pods_get_a_placement_and_others_the_text_
     let ran = alice.run(&["create", "--raw", REVIEWS, "-f", &raw]).await?;
     ensure!(ran.exit_code == 0 && ran.stdout.contains(MESSAGE), "{ran:?}");
 
-    // Who may only get the Pod: the event's words, and nothing else.
+    // A user who may only get the Pod sees the event's words, and nothing else.
     let bob = user(&stage, &operator, "bob")?;
     let reported: Value = serde_json::from_str(&create(&stage, &bob, &requested).await?.stdout)?;
     let members: Vec<&String> = reported["status"].as_object().context("a status")?.keys().collect();
@@ -165,7 +165,7 @@ async fn users_that_may_list_nodes_and_pods_get_a_placement_and_others_the_text_
     commands(&stage).await
 }
 
-/// A command that asks the operator as somebody with a certificate.
+/// A command that reads from the operator as a user with a certificate.
 fn place(stage: &Stage, operator: &Fieldcache, name: &str, group: Option<&str>) -> Result<String> {
     let identity = stage.control_plane.authority().client(name, group)?;
     let authority = std::fs::read_to_string(stage.folder.path().join("ca.crt")).context("the operator's authority")?;
@@ -174,7 +174,7 @@ fn place(stage: &Stage, operator: &Fieldcache, name: &str, group: Option<&str>) 
     Ok(format!("fieldcache place -n team-a --server {} --kubeconfig {}", operator.address(), file.display()))
 }
 
-/// What the command says to each of them when it asks the operator.
+/// What the command prints for each of them when it reads from the operator.
 async fn commands_of(stage: &Stage, operator: &Fieldcache) -> Result<()> {
     let shell = Shell::with_kubeconfig(&json!({ "apiVersion": "v1", "kind": "Config" }))?;
     let root = place(stage, operator, "root", Some("system:masters"))?;
@@ -243,7 +243,7 @@ async fn misspelt(stage: &Stage, alice: &Kubectl, administrator: &Client) -> Res
     let reported = ["Warning: unknown field \"spec.pod.spec.contaners\"", "spec.pod.spec.containers: Required value"];
     ensure!(ran.exit_code == 1 && reported.iter().all(|reported| ran.stderr.contains(reported)), "{ran:?}");
 
-    // The same Pods and directives at kube-apiserver, and the same answers but for where the Pod stands.
+    // The same Pods and directives at kube-apiserver, and the same responses except for the place of the Pod.
     let of_cluster = stage.control_plane.client();
     for spec in [&spec, &none] {
         for directive in ["", "Strict", "Warn", "Ignore", "strict"] {

@@ -1,4 +1,5 @@
-//! What a caller asks about itself through a View: kubectl's own commands, and each answer beside the request that it is about.
+//! What a caller requests about itself through a View: kubectl's own commands, and each response beside the request
+//! that it is about.
 
 use anyhow::{Context, Result, ensure};
 use e2e::eventually::eventually;
@@ -15,7 +16,7 @@ fn proxy(view: &str) -> String {
     format!("/apis/view.fieldcache.dev/v1alpha1/views/{view}/proxy")
 }
 
-/// Two Views of the shirts in two namespaces, and who may what.
+/// Two Views of the shirts in two namespaces, and the permissions of users.
 struct Scene {
     stage: Stage,
     operator: Fieldcache,

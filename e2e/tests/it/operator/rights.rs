@@ -186,7 +186,8 @@ async fn the_permission_to_use_a_view_suffices_while_the_policy_is_in_force() ->
         rules.iter().filter(|rule| rule["apiGroups"] != json!(["admissionregistration.k8s.io"])).collect();
     let fewer = json!({ "rules": rules }).to_string();
     stage.kubectl.succeed(&["patch", "clusterrole", "fieldcache", "--type=merge", "-p", &fewer]).await?;
-    // A watch that is open goes on; kube-apiserver asks again when the next one begins, at the latest when it has to end.
+    // A watch that is open continues. kube-apiserver checks again when the next one begins, at the latest when it has
+    // to end.
     stage.control_plane.stop_apiserver();
     stage.control_plane.start_apiserver().await?;
     eventually("what may not be read is not relied on", LATE, async || {

@@ -134,7 +134,7 @@ pub(crate) fn patterns() -> impl Iterator<Item = Pattern> {
 /// A pattern and the number of its allowance.
 pub(crate) type Pattern = (usize, &'static str);
 
-/// Whether `text` is like `pattern`, in which `*` stands for any text.
+/// Whether `text` is like `pattern`, in which `*` matches any text.
 pub(crate) fn like(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,

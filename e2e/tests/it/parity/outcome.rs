@@ -298,7 +298,8 @@ const WRITTEN_ONLY: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"
 /// Verbs that write.
 const WRITES: [&str; 5] = ["create", "delete", "deletecollection", "patch", "update"];
 
-/// Makes an array within a document an object by name, and tells the order of the names apart, without some of them.
+/// Makes an array within a document an object by name, and returns the order of the names separately, without some of
+/// them.
 fn keyed(document: &mut Value, member: &str, left_out: &[impl AsRef<str>], name: impl Fn(&Value) -> &Value) {
     let Some(entries) = document[member].as_array() else { return };
     let named: Vec<(String, Value)> =

@@ -47,7 +47,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The one run of this test binary, made by the first that asks.
+    /// The one run of this test binary, made by the first test that needs it.
     ///
     /// # Errors
     /// When kube-apiserver itself or the stage fails; every later asker gets the same error.

@@ -294,7 +294,7 @@ async fn make_all(changes: &[Step], apiserver: &Client, variables: &Variables) -
     Ok(last_change)
 }
 
-/// Makes a change; answers its version, or 0 when the answer does not tell.
+/// Makes a change; returns its version, or 0 when the response does not have it.
 async fn make(change: &Step, apiserver: &Client, variables: &Variables) -> Result<u64> {
     let changed = match change {
         Step::Namespace(suffix) => {

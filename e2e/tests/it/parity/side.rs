@@ -24,7 +24,7 @@ use crate::protobuf::readable;
 /// How long an open watch may be silent while something is still awaited from it.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// A server as the suite asks it.
+/// A server as the suite queries it.
 #[derive(Clone)]
 pub(crate) struct Side {
     /// Whose answers these are, for messages.
@@ -42,7 +42,7 @@ pub(crate) struct Side {
 #[derive(Clone, Default)]
 pub(crate) struct Tape {
     exchanges: Arc<Mutex<Vec<(Request, Answer)>>>,
-    /// Whether what is on it is used instead of asking.
+    /// Whether its content is used instead of a request.
     plays: bool,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The order matters. The history of fieldcache begins at its own first list of a resource, so it starts and lists
 //! everything before the objects are created. Older versions are compacted in etcd, so that "too old" means the same on
-//! both sides. Request cases only read what stands here. Watch scripts work in the group [`LIVE`] and in namespaces of
+//! both sides. Request cases only read what is here. Watch scripts work in the group [`LIVE`] and in namespaces of
 //! their own.
 
 use std::collections::BTreeMap;
@@ -124,7 +124,7 @@ impl Stage {
     }
 
     async fn set() -> Result<Stage> {
-        // kube-apiserver must not compact what the cases ask for, however slow the machine is.
+        // kube-apiserver must not compact what the cases request, however slow the machine is.
         let apiserver_arguments = vec!["--etcd-compaction-interval=0".to_owned()];
         let control_plane = ControlPlane::start(Settings { apiserver_arguments, ..Settings::default() }).await?;
         let apiserver = control_plane.client();
@@ -175,8 +175,8 @@ impl Stage {
 
 /// Waits until all servers' copies of a collection, or of a selected part of it, are as what was written to it before this call.
 ///
-/// kube-apiserver answers from a copy of its own when it is requested version 0, and that copy can lag too. Nobody else may write to it
-/// meanwhile.
+/// kube-apiserver answers from a copy of its own when it is requested version 0, and that copy can lag too. No other
+/// client may write to it meanwhile.
 ///
 /// # Errors
 /// When a copy does not follow in time.
@@ -221,7 +221,7 @@ pub(crate) fn version_of(object: &Value) -> String {
     object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Asks etcd through its JSON gateway to forget what is older than `revision`.
+/// Makes etcd forget what is older than `revision`, through its JSON gateway.
 async fn compact(control_plane: &ControlPlane, revision: &str) -> Result<()> {
     let etcd = e2e::http::Endpoint::plain(&control_plane.etcd_address())?.client();
     let request = Request::new(Method::POST, "/v3/kv/compaction").json(&json!({ "revision": revision }));

@@ -16,8 +16,9 @@ pub(crate) struct Difference {
 
 /// All of them.
 pub(crate) static ALL: [Difference; 1] = [Difference {
-    // kubernetes/kubernetes#141526, in 1.34 to 1.36: the namespaces that a term of the reviewed pod selects are looked up and added to
-    // those it names, but the selector stays beside them and is held against no labels at all. One that only excludes holds there.
+    // kubernetes/kubernetes#141526, in 1.34 to 1.36. The namespaces that a term of the reviewed Pod selects are looked
+    // up and added to those it names. The selector stays beside them and is compared with no labels at all. One that
+    // only excludes holds there.
     name: "a namespaceSelector that only excludes covers what it excludes",
     misread: |question| {
         let mut is_concerned = false;

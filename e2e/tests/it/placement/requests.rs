@@ -205,8 +205,8 @@ pub(crate) fn pod(number: u64) -> Value {
     if dice.errs(12) {
         spec["nodeName"] = dice.word(&["n1", "No_Name"]).into();
     }
-    // Fields that there are not, and what is no Pod yet for want of containers: none of them about affinity to pods, and the
-    // first three without another fault.
+    // Unknown fields, and documents that are no Pod yet because they have no containers. None of them is about affinity
+    // to Pods, and the first three have no other fault.
     match number % 40 {
         6 => spec["nodeSelectr"] = json!({"a": "b"}),
         7 => spec["topologySpreadConstraint"] = json!([]),

@@ -85,7 +85,7 @@ fn settled(text: &str) -> String {
     text.lines().filter(|line| !is_of_copy(line)).map(|line| format!("{line}\n")).collect()
 }
 
-/// Asks both, and returns what they say.
+/// Runs both, and returns what they print.
 async fn same(shell: &Shell, question: &str, server: &str, folder: &str) -> Result<Finished> {
     let placement = repository("manifests/placement");
     let question = question.replace("IN/", &format!("{placement}/"));
@@ -250,7 +250,7 @@ kubectl get nodes,pods,namespaces,runtimeclasses -A -o yaml > dump/all.yaml
     ensure!(expected.iter().all(|one| requested.contains(*one)), "{requested:?}");
     ensure!(requested.iter().all(|one| expected.contains(&&**one) || one.ends_with(' ')), "{requested:?}");
 
-    // The API server itself, which is no fieldcache: a user who may ask learns that, others what may be.
+    // The API server itself, which is no fieldcache: users with permission learn that, others both possible causes.
     let missing = "is no fieldcache server, or one that is too old for placement reviews: name one with --server";
     shell.fail(&format!("fieldcache place pod/nginx --server {base} --kubeconfig {kubeconfig}"), 2, &[missing]).await?;
     let (_, nobody) = control_plane.as_user("mallory", None)?;

@@ -24,7 +24,7 @@ const OF_CONVERSION: [&str; 5] = [
     "deprecated.daemonset.template.generation",
 ];
 
-/// The form that does not tell where the CPU target stands among the metrics, nor whether a current value is zero or absent.
+/// The form that does not say where the CPU target is among the metrics, nor whether a current value is zero or absent.
 const LOSSY: &str = "/apis/autoscaling/v1/";
 
 /// What a comparison saw.
@@ -35,7 +35,7 @@ pub(crate) struct Seen {
     pub(crate) cells: usize,
     /// Cells that moved on between the two questions to kube-apiserver, by more than a few seconds.
     pub(crate) moving: usize,
-    /// Targets of autoscalers that differ because autoscaling/v1 cannot tell them.
+    /// Targets of autoscalers that differ because autoscaling/v1 cannot express them.
     pub(crate) lossy: usize,
     /// By collection and column, what was in its cells.
     pub(crate) values: BTreeMap<(String, String), BTreeSet<String>>,
@@ -54,7 +54,7 @@ impl Seen {
     }
 }
 
-/// Asks both servers for `path` as a Table and compares.
+/// Requests `path` as a Table from both servers and compares.
 ///
 /// # Errors
 /// When they differ, with every difference.

@@ -231,7 +231,7 @@ async fn make_one(writer: &Client, kind: &Kind, collection: &str, name: &str, dr
 async fn collections(writer: &Client) -> Result<Vec<String>> {
     let mut roots = vec![("/api/v1".to_owned(), writer.get_json("/api/v1").await?)];
     for group in writer.get_json("/apis").await?["groups"].as_array().into_iter().flatten() {
-        // Nobody serves the generated API services.
+        // No server is behind the generated API services.
         if group["name"] == kinds::ABSENT {
             continue;
         }

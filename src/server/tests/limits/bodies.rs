@@ -160,7 +160,7 @@ async fn what_needs_no_body_is_decided_before_it() {
     *wrong.uri_mut() = format!("{REVIEWS}?fieldValidation=Sometimes").parse().unwrap();
     let answer = whole(fixture.server().answer_to(&ConnectionState::for_user(user("alice"), true), wrong).await).await;
     assert_eq!((answer.code.as_u16(), read.load(Ordering::SeqCst)), (422, 0), "{}", answer.body);
-    // Who may ask about one Pod only is not let send more than its name.
+    // A user who may review one Pod only may not send more than its name.
     let (body, read) = pieces(3 << 10, true);
     let answer = posted(&fixture, "eve", body).await;
     assert_eq!(answer.code.as_u16(), 403, "{}", answer.body);

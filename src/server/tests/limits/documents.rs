@@ -1,4 +1,4 @@
-//! Documents that take long to make: who waits for them.
+//! Documents that take long to make: which requests wait for them.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use crate::wire::body::Body;
 /// A document of the server's own: made at the first request, and kept.
 const DOCUMENT: &str = "/openapi/v3/apis/slow.example.com/v1";
 
-/// Who made others wait for documents must not make those wait whose document is there.
+/// A user who made others wait for documents must not make those wait whose document exists.
 #[tokio::test(start_paused = true)]
 async fn a_document_that_is_there_needs_no_place_and_others_are_made_for_users_in_turn() {
     let fixture = Fixture::new();

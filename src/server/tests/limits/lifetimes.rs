@@ -93,7 +93,7 @@ impl Client {
         self.sender.send_request(request.body(Empty::new()).unwrap()).await
     }
 
-    /// Asks again and again until the connection ends; the codes, and how long the connection lasted.
+    /// Sends requests until the connection ends; returns the codes, and how long the connection lasted.
     async fn ask_until_it_ends(&mut self, path: &str, token: Option<&str>, pause: u64) -> (Vec<u16>, u64) {
         let mut codes = Vec::new();
         while !self.ended.is_finished() && self.opened.elapsed() < Duration::from_secs(3600) {

@@ -164,7 +164,7 @@ async fn large_lists_take_turns_and_small_ones_gets_and_watches_pass_by() {
     assert_eq!((in_flight.lists, in_flight.waiting), (1, 4));
     assert!(in_flight.bytes > LARGE, "{in_flight:?}");
 
-    // Who waits keeps no state: what it is shown is what there is when its turn comes.
+    // A waiting request holds no state: it shows what there is when its turn comes.
     let mut last = waiting.pop().unwrap();
     drop(waiting);
     drop(first);
@@ -268,7 +268,7 @@ async fn a_store_over_the_memory_limit_is_rejected_with_its_option_and_others_co
     assert_eq!(fixture.server.limits().refused(Limit::Memory), 2);
 }
 
-/// A server whose clock, which tables ask for ages, is broken.
+/// A server whose clock, which tables read for ages, is broken.
 fn with_defect(fixture: &Fixture) -> Arc<Server> {
     let settings = Settings { clock: Arc::new(|| panic!("planted")), ..Settings::default() };
     Arc::new(Server::new(fixture.registry.clone(), settings))
@@ -285,7 +285,7 @@ async fn a_panic_ends_one_request_or_one_watch_and_is_counted() {
     assert_eq!(fixture.registry.panics().counted(PanicOrigin::Request), 1);
     assert_eq!(fixture.get(SHIRTS).await.code, 200, "the next request");
 
-    // Watches, of which one meets the defect with the event that both are told.
+    // Watches, of which one meets the defect with the event that both receive.
     let mut whole = fixture.watch(&format!("{SHIRTS}?watch=1&resourceVersion=101")).await;
     let body = Body::stream(futures::stream::once(async { panic!("planted") }));
     let mut broken = body;

@@ -1,4 +1,4 @@
-//! Who has a place among the connections: the table alone, and over sockets.
+//! Which clients have a place among the connections: the table alone, and over sockets.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};

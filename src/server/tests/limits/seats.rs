@@ -38,7 +38,7 @@ fn with_seats(seats: u64) -> Arc<Fixture> {
     Arc::new(fixture)
 }
 
-/// So many tasks ask for this path as one user; counts those that have their whole answer.
+/// So many tasks request this path as one user; counts those that have their whole response.
 fn flood(tasks: &mut JoinSet<u16>, fixture: &Arc<Fixture>, who: &str, path: &'static str) -> Arc<AtomicUsize> {
     let done = Arc::new(AtomicUsize::new(0));
     for _ in 0..FLOOD {
@@ -234,7 +234,7 @@ async fn a_cancelled_request_leaves_nothing_behind() {
     assert_eq!(seats.taken(), 0, "nobody waits");
 }
 
-/// Nothing is known of what the turns of users cost who have had none. All are granted in one round.
+/// The cost of a turn is unknown for users who have had none. All are granted in one round.
 #[tokio::test]
 async fn turns_of_a_second_are_not_one_round() {
     let seats = Arc::new(Seats::new(32));

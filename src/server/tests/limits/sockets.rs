@@ -43,7 +43,7 @@ async fn said(stream: &mut TcpStream) -> Vec<u8> {
     text
 }
 
-/// Asks on a connection that stays open.
+/// Sends requests on a connection that stays open.
 async fn connected(running: &Running) -> TcpStream {
     let mut stream = TcpStream::connect(running.address).await.unwrap();
     stream.write_all(LIVEZ).await.unwrap();
@@ -253,7 +253,7 @@ async fn requests_are_read_a_few_at_a_time_and_not_while_too_many_wait() {
     serving.await.unwrap();
 }
 
-/// Panics when it is asked for `/panic`, watches for ever otherwise.
+/// Panics at a request for `/panic`, watches for ever otherwise.
 struct Planted(Fixture);
 
 impl Answers for Planted {

@@ -74,7 +74,7 @@ fn watches_make_no_pieces_past_the_bound_until_what_has_ended_is_free() {
     let wakers: Vec<Waker> = woken.iter().map(|woken| Waker::from(woken.clone())).collect();
     let mut meters: Vec<_> =
         (0..watches).map(|number| unread.meter(&user(&format!("user-{}", number % 7)), true, None)).collect();
-    // Nobody reads, and no task of an ended watch gets its turn.
+    // No client reads, and no task of an ended watch gets its turn.
     let mut held: Vec<Vec<bytes::Bytes>> = vec![Vec::new(); watches];
     for _round in 0..64 {
         for ((meter, waker), pieces) in meters.iter_mut().zip(&wakers).zip(&mut held) {

@@ -29,7 +29,7 @@ use crate::wire::response::rejected;
 /// How long a response may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Answers with what it was asked, and never below `/wait`.
+/// Returns the request, and never responds below `/wait`.
 struct Echo;
 
 impl Answers for Echo {

@@ -115,7 +115,7 @@ async fn catches(stage: &Stage, run: &Run, side: &Side, defect: &Defect) -> Resu
     }
 }
 
-/// Asks cases again with a side's defect; from their tapes if the requests are the same as before.
+/// Sends cases again with a side's defect; uses their tapes if the requests are the same as before.
 async fn red(
     stage: &Stage,
     side: &Side,

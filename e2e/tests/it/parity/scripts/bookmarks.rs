@@ -89,7 +89,7 @@ fn ends() -> Script {
             steps.push(in_form(ending(&format!("{form}, {name}"), &format!("{query}{more}")), value));
         }
     }
-    // Their time is over before they begin; whether kube-apiserver notices before it tells something is a race.
+    // Their time is over before they begin. Whether kube-apiserver notices before it sends something is a race.
     for (form, value, more) in FORMS {
         let now = format!("{SHIRTS}?watch=1&timeoutSeconds=-1{more}");
         steps.push(in_form(at(&format!("{form}, negative"), &now, Reach::SomeEnd), value));

@@ -10,9 +10,9 @@ use super::{
 pub(super) const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const KUBECTL: &str =
     "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
-/// As client-go's typed clients ask.
+/// As client-go's typed clients request.
 pub(super) const TYPED: &str = "application/vnd.kubernetes.protobuf,application/json";
-/// As its metadata client asks.
+/// As its metadata client requests.
 pub(super) const METADATA: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
     application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 pub(super) const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
