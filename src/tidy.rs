@@ -27,7 +27,7 @@ const EDGES: [(&str, &[&str]); 36] = [
     ("protobuf", &["model", "json"]),
     // The scheduler's rules. Its index is its own: counts by topology domain are no posting lists of a store.
     ("placement", &["model", "selector"]),
-    // Texts of somebody else's metrics; it knows nothing of what is served here.
+    // Texts of other programs' metrics; it knows nothing of what is served here.
     ("advise", &[]),
     // Documents that people write, and what is wrong with them.
     ("kinds", &["selector", "extract"]),

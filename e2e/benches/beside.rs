@@ -13,7 +13,7 @@ use e2e::{accounting, statistics};
 use futures::future::try_join_all;
 
 use super::everything;
-use super::load::{Ask, Cost, Side, alternate, check};
+use super::load::{Cost, Requests, Side, alternate, check};
 use super::options::Options;
 use super::own::{Offered, Own, Tls};
 use super::report::{Line, Report, duration, megabytes, micros, number, ratio};
@@ -114,12 +114,12 @@ pub(crate) struct Sides {
     pub(crate) own: Side,
 }
 
-async fn measure(options: &Options, sides: &Sides, ask: &Ask, hits: u64) -> Result<[Cost; 2]> {
+async fn measure(options: &Options, sides: &Sides, requests: &Requests, hits: u64) -> Result<[Cost; 2]> {
     // Both warm, both right and both the same, before anything counts.
-    let expected = check(&sides.upstream, ask, hits).await?;
-    let answered = check(&sides.own, ask, hits).await?;
-    ensure!(expected == answered, "{}: the two sides answer different items", ask.paths[0]);
-    alternate([&sides.upstream, &sides.own], ask, options.rounds, ROUND, 3).await
+    let expected = check(&sides.upstream, requests, hits).await?;
+    let answered = check(&sides.own, requests, hits).await?;
+    ensure!(expected == answered, "{}: the two sides answer different items", requests.paths[0]);
+    alternate([&sides.upstream, &sides.own], requests, options.rounds, ROUND, 3).await
 }
 
 /// The line of a request that was sent to both.
@@ -162,7 +162,7 @@ async fn by_field(options: &Options, sides: &Sides, corpus: &Shirts, over: &str,
         (true, one, "gzip, one value again and again"),
         (true, all, "gzip, all values in turn"),
     ] {
-        let [upstream, own] = measure(options, sides, &Ask { paths, gzip }, hits).await?;
+        let [upstream, own] = measure(options, sides, &Requests { paths, gzip }, hits).await?;
         let factor = ratio(upstream.cpu.as_secs_f64(), own.cpu.as_secs_f64());
         let line = compared("list-field", format!("{hits} hits, {over}{which}"), upstream, own);
         report.add(match (over.is_empty(), gzip) {
@@ -205,8 +205,8 @@ async fn over_tls(
 }
 
 async fn with_labels(options: &Options, sides: &Sides, corpus: &Shirts, report: &mut Report) -> Result<()> {
-    let ask = Ask::one(by_labels(corpus));
-    let [upstream, own] = measure(options, sides, &ask, corpus.pair_count()).await?;
+    let requests = Requests::one(by_labels(corpus));
+    let [upstream, own] = measure(options, sides, &requests, corpus.pair_count()).await?;
     let factor = ratio(upstream.cpu.as_secs_f64(), own.cpu.as_secs_f64());
     let what = format!("two labels, {} hits", corpus.pair_count());
     report.add(
@@ -217,8 +217,8 @@ async fn with_labels(options: &Options, sides: &Sides, corpus: &Shirts, report: 
 }
 
 async fn found_nothing(options: &Options, sides: &Sides, corpus: &Shirts, report: &mut Report) -> Result<()> {
-    let ask = Ask::one(nothing(corpus));
-    let [upstream, own] = measure(options, sides, &ask, 0).await?;
+    let requests = Requests::one(nothing(corpus));
+    let [upstream, own] = measure(options, sides, &requests, 0).await?;
     let factor = ratio(upstream.cpu.as_secs_f64(), own.cpu.as_secs_f64());
     report.add(
         compared("list-none", "nothing found".to_owned(), upstream, own)
@@ -232,7 +232,7 @@ async fn found_nothing(options: &Options, sides: &Sides, corpus: &Shirts, report
         let askers = (0..CONNECTIONS).map(async |_| {
             let mut sent = 0_u32;
             while began.elapsed() < ROUND {
-                let answer = sides.own.client.drain(ask.request(0)).await?;
+                let answer = sides.own.client.drain(requests.request(0)).await?;
                 ensure!(answer.status.is_success(), "{}", answer.status);
                 sent += 1;
             }
@@ -275,7 +275,7 @@ async fn first_sync(
         reads.push(started.elapsed().as_secs_f64());
         let own = Own::start(source, offered, None).await?;
         settled().await?;
-        // The first request starts the load and is answered from the complete copy, as early as there is one.
+        // The first request starts the load and is served from the complete store, as early as there is one.
         let started = Instant::now();
         own.synced(&everywhere, corpus.count).await?;
         syncs.push(started.elapsed().as_secs_f64());

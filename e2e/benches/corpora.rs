@@ -9,7 +9,7 @@ use e2e::generator::Corpus;
 use e2e::generator::child::Child;
 use serde_json::Value;
 
-use super::load::{Ask, Side};
+use super::load::{Requests, Side};
 use super::options::Options;
 use super::own::{Offered, Own, generator_program};
 use super::report::{Line, Report, duration, megabytes, micros, number, ratio};
@@ -127,8 +127,8 @@ async fn memory(fed: &Fed, name: &str, allowed: f64, is_varied: bool, report: &m
     // Before the whole list is requested: what that leaves in the allocator is not memory at rest.
     let relist = fed.relist(false).await?;
     let changed = if is_varied { Some(fed.relist(true).await?) } else { None };
-    let ask = Ask::one(fed.corpus.everywhere());
-    let json = fed.own.client.drain(ask.request(0)).await?.bytes;
+    let requests = Requests::one(fed.corpus.everywhere());
+    let json = fed.own.client.drain(requests.request(0)).await?.bytes;
     let share = ratio(resident as f64, json as f64);
     let line = Line::new(
         "memory",

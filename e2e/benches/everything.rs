@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::time::interval;
 
 use super::beside::{Sides, compared};
-use super::load::{Ask, Side, alternate, check};
+use super::load::{Requests, Side, alternate, check};
 use super::options::Options;
 use super::own::{Own, generator_program};
 use super::report::{Line, Report, duration, megabytes, number, ratio};
@@ -42,20 +42,20 @@ pub(crate) async fn run(
     let path = corpus.everywhere();
     // First, while the process has not sent a long list yet: afterwards its allocator may hold what one took.
     slow_readers(own, &path, report).await?;
-    let ask = Ask::one(path.clone());
-    let expected = check(&sides.upstream, &ask, corpus.count).await?;
-    let answered = check(&sides.own, &ask, corpus.count).await?;
+    let requests = Requests::one(path.clone());
+    let expected = check(&sides.upstream, &requests, corpus.count).await?;
+    let answered = check(&sides.own, &requests, corpus.count).await?;
     ensure!(expected == answered, "{path}: the two sides answer different items");
     drop((expected, answered));
     let rounds = options.rounds.clamp(2, 3);
     let [upstream, cost] =
-        alternate([&sides.upstream, &sides.own], &ask, rounds, Duration::from_millis(500), 1).await?;
+        alternate([&sides.upstream, &sides.own], &requests, rounds, Duration::from_millis(500), 1).await?;
     let factor = ratio(upstream.cpu.as_secs_f64(), cost.cpu.as_secs_f64());
     report.add(
         compared("list-all", format!("{} objects", number(corpus.count as f64)), upstream, cost)
             .target("≥ 20 times less CPU (plain: ≥ 80)", factor >= 20.0),
     );
-    beside_bare(options, sides, own, &ask, report).await
+    beside_bare(options, sides, own, &requests, report).await
 }
 
 async fn slow_readers(own: &Own, path: &str, report: &mut Report) -> Result<()> {
@@ -111,12 +111,19 @@ async fn sip(address: &str, path: &str) -> Result<u64> {
     Ok(taken)
 }
 
-async fn beside_bare(options: &Options, sides: &Sides, own: &Own, ask: &Ask, report: &mut Report) -> Result<()> {
-    let url = format!("{}{}", own.fieldcache.address(), ask.paths[0]);
+async fn beside_bare(
+    options: &Options,
+    sides: &Sides,
+    own: &Own,
+    requests: &Requests,
+    report: &mut Report,
+) -> Result<()> {
+    let url = format!("{}{}", own.fieldcache.address(), requests.paths[0]);
     let bare = Child::bare(&generator_program()?, &url).await?;
     let bare_side = Side { client: bare.endpoint().client(), process: bare.process().id() };
     let rounds = options.rounds.max(3);
-    let [yardstick, cost] = alternate([&bare_side, &sides.own], ask, rounds, Duration::from_millis(500), 2).await?;
+    let [yardstick, cost] =
+        alternate([&bare_side, &sides.own], requests, rounds, Duration::from_millis(500), 2).await?;
     ensure!(
         yardstick.bytes == cost.bytes,
         "the bare server sends {} bytes, fieldcache {}",

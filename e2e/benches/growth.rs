@@ -10,7 +10,7 @@ use e2e::generator::Corpus;
 
 use super::beside::by_color;
 use super::corpora::Fed;
-use super::load::{Ask, Cost, alone, check};
+use super::load::{Cost, Requests, alone, check};
 use super::options::Options;
 use super::own::Offered;
 use super::report::{Line, Report, duration, megabytes, micros, number, ratio};
@@ -101,11 +101,11 @@ pub(crate) async fn run(options: &Options, offered: Offered, report: &mut Report
 async fn measure(options: &Options, fed: &Fed) -> Result<Look> {
     let Corpus::Shirts(corpus) = &fed.corpus else { anyhow::bail!("growth is measured on shirts") };
     let all = by_color(corpus);
-    let one = Ask::one(all[all.len() / 2].clone());
-    let all = Ask { paths: all, gzip: false };
+    let one = Requests::one(all[all.len() / 2].clone());
+    let all = Requests { paths: all, gzip: false };
     let side = fed.side();
-    for ask in [&one, &all] {
-        check(&side, ask, corpus.count.min(OBJECTS_A_COLOR)).await?;
+    for requests in [&one, &all] {
+        check(&side, requests, corpus.count.min(OBJECTS_A_COLOR)).await?;
     }
     let hot = alone(&side, &one, options.rounds, ROUND).await?;
     let cold = alone(&side, &all, options.rounds, ROUND).await?;

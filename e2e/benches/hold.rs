@@ -8,7 +8,7 @@ use e2e::generator::Corpus;
 use super::beside::{by_color, by_labels, nothing};
 use super::corpora::Fed;
 use super::idle;
-use super::load::Ask;
+use super::load::Requests;
 use super::options::{Options, USAGE};
 use super::own::Offered;
 
@@ -23,13 +23,13 @@ pub(crate) async fn run(options: &Options, offered: Offered, request: &str) -> R
         std::future::pending::<()>().await;
     }
     let corpus = options.shirts();
-    let ask = match request {
-        "list-field-hot" => Ask::one(by_color(&corpus).swap_remove(0)),
-        "list-field" | "list-updates" => Ask { paths: by_color(&corpus), gzip: false },
-        "list-field-gzip" => Ask { paths: by_color(&corpus), gzip: true },
-        "list-none" => Ask::one(nothing(&corpus)),
-        "list-labels" => Ask::one(by_labels(&corpus)),
-        "list-all" | "ingest" | "relist" => Ask::one(corpus.everywhere()),
+    let requests = match request {
+        "list-field-hot" => Requests::one(by_color(&corpus).swap_remove(0)),
+        "list-field" | "list-updates" => Requests { paths: by_color(&corpus), gzip: false },
+        "list-field-gzip" => Requests { paths: by_color(&corpus), gzip: true },
+        "list-none" => Requests::one(nothing(&corpus)),
+        "list-labels" => Requests::one(by_labels(&corpus)),
+        "list-all" | "ingest" | "relist" => Requests::one(corpus.everywhere()),
         other => bail!("--hold {other}: there is no such request\n{USAGE}"),
     };
     let everywhere = corpus.everywhere();
@@ -52,7 +52,7 @@ pub(crate) async fn run(options: &Options, offered: Offered, request: &str) -> R
                     .await?;
             }
             _ => {
-                let answer = fed.own.client.drain(ask.request(turn)).await?;
+                let answer = fed.own.client.drain(requests.request(turn)).await?;
                 ensure!(answer.status.is_success(), "{}", answer.status);
             }
         }

@@ -18,17 +18,17 @@ pub(crate) struct Side {
 
 /// The requests, the same for every side.
 #[derive(Debug, Clone)]
-pub(crate) struct Ask {
+pub(crate) struct Requests {
     /// Paths with their queries, queried in turn.
     pub(crate) paths: Vec<String>,
     /// Whether the answer may be compressed.
     pub(crate) gzip: bool,
 }
 
-impl Ask {
+impl Requests {
     /// One path again and again, uncompressed.
-    pub(crate) fn one(path: String) -> Ask {
-        Ask { paths: vec![path], gzip: false }
+    pub(crate) fn one(path: String) -> Requests {
+        Requests { paths: vec![path], gzip: false }
     }
 
     /// The request of this turn.
@@ -67,17 +67,23 @@ pub(crate) struct Cost {
 
 impl Samples {
     /// One round: requests one after the other for about `lasting`, at least `least` of them.
-    pub(crate) async fn round(&mut self, side: &Side, ask: &Ask, lasting: Duration, least: usize) -> Result<()> {
+    pub(crate) async fn round(
+        &mut self,
+        side: &Side,
+        requests: &Requests,
+        lasting: Duration,
+        least: usize,
+    ) -> Result<()> {
         let before = accounting::cpu(side.process)?;
         let began = Instant::now();
         let mut sent = 0_u32;
         while sent < u32::try_from(least)? || began.elapsed() < lasting {
-            let request = ask.request(self.turn);
+            let request = requests.request(self.turn);
             self.turn += 1;
             let started = Instant::now();
             let answer = side.client.drain(request).await?;
             self.latencies.push(started.elapsed());
-            ensure!(answer.status.is_success(), "{}: {}", ask.paths[0], answer.status);
+            ensure!(answer.status.is_success(), "{}: {}", requests.paths[0], answer.status);
             self.bytes = answer.bytes;
             sent += 1;
         }
@@ -101,43 +107,43 @@ impl Samples {
 /// The rounds of two sides in turn.
 pub(crate) async fn alternate(
     [first, second]: [&Side; 2],
-    ask: &Ask,
+    requests: &Requests,
     rounds: usize,
     lasting: Duration,
     least: usize,
 ) -> Result<[Cost; 2]> {
     let mut samples = [Samples::default(), Samples::default()];
     for _ in 0..rounds {
-        samples[0].round(first, ask, lasting, least).await?;
-        samples[1].round(second, ask, lasting, least).await?;
+        samples[0].round(first, requests, lasting, least).await?;
+        samples[1].round(second, requests, lasting, least).await?;
     }
     Ok([samples[0].cost(), samples[1].cost()])
 }
 
 /// The rounds of one side.
-pub(crate) async fn alone(side: &Side, ask: &Ask, rounds: usize, lasting: Duration) -> Result<Cost> {
+pub(crate) async fn alone(side: &Side, requests: &Requests, rounds: usize, lasting: Duration) -> Result<Cost> {
     let mut samples = Samples::default();
     for _ in 0..rounds {
-        samples.round(side, ask, lasting, 1).await?;
+        samples.round(side, requests, lasting, 1).await?;
     }
     Ok(samples.cost())
 }
 
 /// Requests some of the paths and fails unless each response has so many items. Returns the items' bytes of the last.
-pub(crate) async fn check(side: &Side, ask: &Ask, hits: u64) -> Result<Vec<u8>> {
+pub(crate) async fn check(side: &Side, requests: &Requests, hits: u64) -> Result<Vec<u8>> {
     /// Of many paths so many are looked at, spread over all.
     const LOOKS: usize = 5;
     let mut last = Vec::new();
-    for look in 0..LOOKS.min(ask.paths.len()) {
-        let turn = look * ask.paths.len() / LOOKS.min(ask.paths.len());
-        let answer = side.client.send(ask.request(turn)).await?.success()?;
+    for look in 0..LOOKS.min(requests.paths.len()) {
+        let turn = look * requests.paths.len() / LOOKS.min(requests.paths.len());
+        let answer = side.client.send(requests.request(turn)).await?.success()?;
         let body = plain(&answer)?;
-        let found = list_items(&body).with_context(|| format!("{} is no list", ask.paths[turn]))?;
+        let found = list_items(&body).with_context(|| format!("{} is no list", requests.paths[turn]))?;
         // Counting the items of a very long list by decoding it would take more memory than all that is measured.
         if body.len() < (64 << 20) {
             let list: serde_json::Value = serde_json::from_slice(&body)?;
             let items = list["items"].as_array().map_or(0, Vec::len) as u64;
-            ensure!(items == hits, "{}: {items} items, expected {hits}", ask.paths[turn]);
+            ensure!(items == hits, "{}: {items} items, expected {hits}", requests.paths[turn]);
         }
         last = found.to_vec();
     }

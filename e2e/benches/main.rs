@@ -166,7 +166,7 @@ fn fail(options: &Options, rows: &[&'static str], error: &anyhow::Error, report:
 /// Machine and configuration, for the head of the table.
 fn configuration(options: &Options, offered: Offered) -> Result<Vec<String>> {
     let program = e2e::fieldcache::program()?;
-    let output = Command::new(&program).arg("--version").output().context("asking fieldcache for its version")?;
+    let output = Command::new(&program).arg("--version").output().context("reading the version of fieldcache")?;
     let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     let commit = Command::new("git").args(["describe", "--always", "--dirty"]).output();
     let commit = commit.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();

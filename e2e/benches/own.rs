@@ -32,7 +32,7 @@ impl Offered {
     /// Reads the program's own help.
     pub(crate) fn by_this_build() -> Result<Offered> {
         let output =
-            Command::new(program()?).args(["serve", "--help"]).output().context("asking fieldcache for help")?;
+            Command::new(program()?).args(["serve", "--help"]).output().context("reading the help of fieldcache")?;
         let help = String::from_utf8_lossy(&output.stdout).into_owned();
         let offers = |option: &str| help.contains(option);
         Ok(Offered {
@@ -45,7 +45,7 @@ impl Offered {
 
 /// The program that is a generator: this one, started as one.
 pub(crate) fn generator_program() -> Result<Program> {
-    let file = std::env::current_exe().context("asking where this program is")?;
+    let file = std::env::current_exe().context("finding this program")?;
     Ok(Program { file, arguments: vec!["generator".to_owned()] })
 }
 

@@ -25,7 +25,7 @@ use super::report::{Line, Report, duration, megabytes, micros, number};
 pub(crate) const ROWS: [&str; 1] = ["placement"];
 
 /// Different pods that are reviewed.
-const ASKED: u64 = 1_000;
+const REVIEWED_PODS: u64 = 1_000;
 
 /// Pods that the scheduler's plugins are reviewed too.
 const JUDGED: u64 = 40;
@@ -49,14 +49,18 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Result<()> {
     };
     let before = accounting::resident_bytes(std::process::id())?;
     let cluster = question.cluster()?;
-    let held = accounting::resident_bytes(std::process::id())?.saturating_sub(before);
+    let index_bytes = accounting::resident_bytes(std::process::id())?.saturating_sub(before);
     report.add(
         Line::new(
             "placement",
             format!("index of {what}"),
-            format!("about {} of memory, counted as {}", megabytes(held), megabytes(cluster.counts().held_bytes())),
+            format!(
+                "about {} of memory, counted as {}",
+                megabytes(index_bytes),
+                megabytes(cluster.counts().held_bytes())
+            ),
         )
-        .figure("indexBytes", held),
+        .figure("indexBytes", index_bytes),
     );
     beside_the_plugins(&question, &what, report)?;
     drop(question);
@@ -65,7 +69,7 @@ pub(crate) fn run(options: &Options, report: &mut Report) -> Result<()> {
 
 /// One pass of the scheduler's plugins, and our verdicts on the same pods.
 fn beside_the_plugins(question: &Question, what: &str, report: &mut Report) -> Result<()> {
-    let verdicts = Judge::start()?.ask(question)?;
+    let verdicts = Judge::start()?.review(question)?;
     let mut theirs = Vec::new();
     for ((answer, expected), reviewed) in question.answers()?.iter().zip(&verdicts).zip(&question.reviewed) {
         ensure!(verdict(answer, expected) == *expected, "another verdict than the scheduler's on {reviewed}");
@@ -123,7 +127,7 @@ fn beside_updates(
             let (mut times, mut used) = (Vec::new(), Vec::new());
             let mut bytes = 0;
             for _ in 0..options.rounds {
-                for index in 0..ASKED {
+                for index in 0..REVIEWED_PODS {
                     let question = review(&corpus.pending_pod(index), nodes);
                     let (start, before) = (Instant::now(), accounting::own_thread()?);
                     let now = published.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -137,7 +141,7 @@ fn beside_updates(
             let [cpu50, cpu99] = [0.5, 0.99].map(|share| statistics::percentile(&used, share));
             let what = format!("review, {kind}: {what}, {UPDATES_PER_SECOND} updates/s meanwhile");
             let measured = format!(
-                "{} / {}, CPU {} / {} ({} reviews of {ASKED} pods, {})",
+                "{} / {}, CPU {} / {} ({} reviews of {REVIEWED_PODS} pods, {})",
                 duration(p50),
                 duration(p99),
                 duration(cpu50),

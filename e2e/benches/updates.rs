@@ -15,7 +15,7 @@ use futures::future::try_join_all;
 
 use super::beside::by_color;
 use super::corpora::Fed;
-use super::load::{Ask, check};
+use super::load::{Requests, check};
 use super::options::Options;
 use super::report::{Line, Report, duration, micros, number, ratio};
 
@@ -28,11 +28,11 @@ const LISTS: usize = 50;
 /// All lines of the row.
 pub(crate) async fn run(options: &Options, fed: &Fed, corpus: &Shirts, report: &mut Report) -> Result<()> {
     let lasting = Duration::from_secs(if options.quick { 3 } else { 10 });
-    let ask = Ask { paths: by_color(corpus), gzip: false };
-    check(&fed.side(), &ask, corpus.count.min(OBJECTS_A_COLOR)).await?;
+    let requests = Requests { paths: by_color(corpus), gzip: false };
+    check(&fed.side(), &requests, corpus.count.min(OBJECTS_A_COLOR)).await?;
     fed.generator.rate(RATE, 0.0).await?;
     let measured = async {
-        lists_meanwhile(fed, &ask, lasting, report).await?;
+        lists_meanwhile(fed, &requests, lasting, report).await?;
         delivery(fed, corpus, lasting, 0, report).await?;
         delivery(fed, corpus, lasting, LISTS, report).await
     };
@@ -45,14 +45,14 @@ async fn sent(fed: &Fed) -> Result<u64> {
     fed.generator.state().await?["sent"].as_u64().context("the generator says how many it sent")
 }
 
-async fn lists_meanwhile(fed: &Fed, ask: &Ask, lasting: Duration, report: &mut Report) -> Result<()> {
+async fn lists_meanwhile(fed: &Fed, requests: &Requests, lasting: Duration, report: &mut Report) -> Result<()> {
     let process = fed.own.process();
     let (sent_before, cpu_before) = (sent(fed).await?, accounting::cpu(process)?);
     let began = Instant::now();
     let mut latencies = Vec::new();
     while began.elapsed() < lasting {
         let started = Instant::now();
-        let answer = fed.own.client.drain(ask.request(latencies.len())).await?;
+        let answer = fed.own.client.drain(requests.request(latencies.len())).await?;
         ensure!(answer.status.is_success(), "{}", answer.status);
         latencies.push(started.elapsed());
     }
@@ -97,11 +97,11 @@ async fn delivery(fed: &Fed, corpus: &Shirts, lasting: Duration, lists: usize, r
     let began = Instant::now();
     let complete = AtomicU64::new(0);
     let bytes = AtomicU64::new(0);
-    let ask = Ask::one(everywhere);
+    let requests = Requests::one(everywhere);
     let readers = (0..lists).map(async |_| {
         let client: Client = fed.own.fieldcache.client();
         while began.elapsed() < lasting {
-            let answer = client.drain(ask.request(0)).await?;
+            let answer = client.drain(requests.request(0)).await?;
             ensure!(answer.status.is_success(), "{}", answer.status);
             complete.fetch_add(1, Ordering::Relaxed);
             bytes.fetch_add(answer.bytes, Ordering::Relaxed);
@@ -118,7 +118,7 @@ async fn delivery(fed: &Fed, corpus: &Shirts, lasting: Duration, lists: usize, r
     let achieved = (sent(fed).await? - sent_before) as f64 / elapsed;
     let version = fed.generator.state().await?["version"].as_u64().context("the generator says its version")?;
     last.store(version, Ordering::Relaxed);
-    let delays = watching.join().map_err(|_| anyhow::anyhow!("the watching thread met a defect"))??;
+    let delays = watching.join().map_err(|_| anyhow::anyhow!("the watching thread panicked"))??;
     ensure!(!delays.is_empty(), "no update was delivered");
     let (median, p99) = (percentile(&delays, 0.5), percentile(&delays, 0.99));
     let what = if lists == 0 {

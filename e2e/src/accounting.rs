@@ -134,7 +134,7 @@ pub fn resident_bytes(process: u32) -> Result<u64> {
 /// How many files, sockets among them, a process has open now.
 ///
 /// # Errors
-/// When there is no such process, or it belongs to somebody else.
+/// When there is no such process, or it belongs to another user.
 pub fn open_files(process: u32) -> Result<usize> {
     let path = format!("/proc/{process}/fd");
     Ok(fs::read_dir(&path).with_context(|| path)?.count())
@@ -161,7 +161,7 @@ pub fn peak_resident_bytes(process: u32) -> Result<u64> {
 /// Lets [`peak_resident_bytes`] begin again from now.
 ///
 /// # Errors
-/// When the process belongs to somebody else or there is none.
+/// When the process belongs to another user or there is none.
 pub fn forget_peak(process: u32) -> Result<()> {
     // The kernel's documentation of `clear_refs`: 5 resets the peak resident set size.
     let path = format!("/proc/{process}/clear_refs");

@@ -4,8 +4,8 @@
 //! JSON document a line; the tests check these reports. `cargo run -p e2e --bin components` builds them like the
 //! components, into `e2e/.cache/clients`. The Go program comes from `go build`, a virtual environment from pip, and
 //! `node_modules` from npm. All have pinned versions with checked hashes. Tests only [`locate`] them. kube-rs needs no
-//! program: it runs within the tests. What a client said is read by [`log`]; whether that is what happened, [`judge`]
-//! knows.
+//! program: it runs within the tests. [`log`] reads the output of a client, and [`judge`] checks whether that is what
+//! happened.
 
 pub mod java;
 pub mod judge;
@@ -221,7 +221,7 @@ pub fn build() -> Result<Built> {
         }
         toolkit.build().with_context(|| format!("building the {} clients", toolkit.folder()))?;
         fs::write(&stamp_path, stamp).context("writing the stamp of the build")?;
-        built = Built::Anew(start.elapsed());
+        built = Built::Now(start.elapsed());
     }
     Ok(built)
 }

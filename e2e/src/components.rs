@@ -90,7 +90,7 @@ impl Component {
 /// Where a built component is: kube-apiserver, and what fills its objects, of the version under test; everything else of the usual one.
 ///
 /// # Errors
-/// When it is not there; the error says what to run.
+/// When it is missing; the error says what to run.
 pub fn locate(component: Component) -> Result<PathBuf> {
     let under_test = Kubernetes::under_test()?;
     if matches!(component, Component::KubeApiserver | Component::ProtobufFuzz) && !under_test.is_usual() {
@@ -113,7 +113,7 @@ pub enum Built {
     /// Nothing: sources, flags and Go are those of the last build.
     UpToDate,
     /// Everything, in this time.
-    Anew(Duration),
+    Now(Duration),
 }
 
 /// Builds all components, unless nothing changed since the last time. Go's own messages go to standard error.
@@ -156,7 +156,7 @@ pub fn build() -> Result<Built> {
     let own = own.map(|name| format!("./cmd/{name}"));
     go_build(&directory, &own.each_ref().map(String::as_str))?;
     fs::write(&stamp_path, stamp).context("writing the stamp of the build")?;
-    Ok(Built::Anew(start.elapsed()))
+    Ok(Built::Now(start.elapsed()))
 }
 
 /// `e2e/go`, the Go module.

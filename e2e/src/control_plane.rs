@@ -142,7 +142,8 @@ impl ControlPlane {
         &self.kubeconfig
     }
 
-    /// kube-apiserver, queried as somebody else, with a kubeconfig document for the same; the user has no rights until RBAC gives some.
+    /// kube-apiserver, queried as another user, with a kubeconfig document for the same. The user has no permissions
+    /// until RBAC grants some.
     ///
     /// # Errors
     /// When the cryptography library refuses.
@@ -171,7 +172,7 @@ impl ControlPlane {
         &self.apiserver
     }
 
-    /// Where etcd serves, plain and open to everybody here; its JSON gateway is below `/v3`.
+    /// Where etcd serves, in plain text and open to every process here; its JSON gateway is below `/v3`.
     #[must_use]
     pub fn etcd_address(&self) -> String {
         format!("http://127.0.0.1:{}", self.ports.etcd)
@@ -246,7 +247,7 @@ impl ControlPlane {
     async fn complete(&mut self) -> Result<()> {
         self.ready().await?;
         if self.settings.controller_manager {
-            // It reads this when it starts, and gives up when it is not there yet.
+            // It reads this when it starts, and gives up when it is missing.
             let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
             self.answers(&self.client(), path).await?;
             let invocation = controller_manager_invocation(self.ports, self.directory.path())?;

@@ -145,7 +145,7 @@ async fn follow(client: &Client, resource: &Resource, informer: &Process) -> Res
     said(informer, "handler", deleted).await?;
     informer.signal("TERM")?;
     let store = said(informer, "store", |_| true).await?;
-    let held = json!({ format!("{NAMESPACE}/second"): second["metadata"]["resourceVersion"] });
-    ensure!(store == held, "it holds {store}, not {held}");
+    let expected_store = json!({ format!("{NAMESPACE}/second"): second["metadata"]["resourceVersion"] });
+    ensure!(store == expected_store, "it holds {store}, not {expected_store}");
     objects::delete(client, &path("second")).await.map(drop)
 }

@@ -101,7 +101,7 @@ impl Fieldcache {
         Ok(operator)
     }
 
-    /// An operator, queried by somebody with a certificate; `folder` is that of [`Fieldcache::operator`].
+    /// An operator, queried by a user with a certificate; `folder` is that of [`Fieldcache::operator`].
     ///
     /// # Errors
     /// When a PEM text is none.
@@ -213,14 +213,14 @@ const PROGRAM: &str = "FIELDCACHE_PROGRAM";
 /// The program's file, in the profile directory of the running test or program.
 ///
 /// # Errors
-/// When it is not there; the error says what to run.
+/// When it is missing; the error says what to run.
 pub fn program() -> Result<PathBuf> {
     if let Some(named) = std::env::var_os(PROGRAM) {
         let program = std::path::absolute(&named)?;
         ensure!(program.exists(), "there is no {}, which {PROGRAM} names", program.display());
         return Ok(program);
     }
-    let this = std::env::current_exe().context("asking where this test is")?;
+    let this = std::env::current_exe().context("finding this test")?;
     // Tests stand in PROFILE/deps, programs in PROFILE.
     let mut profile = this.parent().context("a program must be in a directory")?;
     if profile.file_name().is_some_and(|name| name == "deps") {

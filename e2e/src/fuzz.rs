@@ -1,8 +1,8 @@
 //! Fuzzed objects of every built-in kind, as kube-apiserver and fieldcache send them.
 //!
-//! The Go program `protobuf-fuzz` makes the objects with upstream's round-trip fillers and writes them to etcd. It reads them of both sides
-//! in every form, and compares. This module starts both sides, and judges what was counted. `make test` compares a few objects of every
-//! kind; `make fuzz` compares hundreds.
+//! The Go program `protobuf-fuzz` makes the objects with upstream's round-trip fillers and writes them to etcd. It
+//! reads them of both sides in every form, and compares. This module starts both sides, and evaluates the counts.
+//! `make test` compares a few objects of every kind; `make fuzz` compares hundreds.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -63,7 +63,7 @@ pub fn settings() -> Settings {
     Settings { all_apis: true, apiserver_arguments, ..Settings::default() }
 }
 
-/// Starts both sides, compares, and judges what was found. `say` is given each line about it.
+/// Starts both sides, compares, and evaluates the findings. `say` is given each line about it.
 ///
 /// # Errors
 /// When something differs or could not be compared.

@@ -392,7 +392,7 @@ impl Client {
         let is_compressed = parts.headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding == "gzip");
         let decoder = is_compressed.then(|| MultiGzDecoder::new(Vec::new()));
         let (status, headers, received) = (parts.status, parts.headers, BytesMut::new());
-        let division = Division::of(&headers);
+        let division = Division::from_headers(&headers);
         Ok(Lines { what, division, status, headers, body, received, decoder, ended: false })
     }
 
@@ -453,7 +453,7 @@ enum Division {
 }
 
 impl Division {
-    fn of(headers: &HeaderMap) -> Division {
+    fn from_headers(headers: &HeaderMap) -> Division {
         let media_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         match media_type.strip_prefix("application/vnd.kubernetes.protobuf") {
             None => Division::Lines,

@@ -84,7 +84,8 @@ pub async fn served(client: &Client, definition: &Value) -> Result<()> {
         let group_version = format!("/apis/{group}/{}", text(&version["name"]));
         let what = format!("{group_version}/{plural} is served");
         let looking = eventually(&what, SERVED_DEADLINE, async || {
-            // Without a limit: pages are read from etcd, also while kube-apiserver's own cache, and with it watches, is not there yet.
+            // Without a limit: pages are read from etcd, also while kube-apiserver's own cache, and with it watches, is
+            // not ready yet.
             client.get_json(&format!("{group_version}/{plural}")).await?;
             let discovered = client.get_json(&group_version).await?;
             let rows = discovered["resources"].as_array().map_or(&[][..], Vec::as_slice);

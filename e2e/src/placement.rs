@@ -147,11 +147,11 @@ impl Judge {
     /// The verdicts on the pods of a question, in their order.
     ///
     /// # Errors
-    /// When the judge ended, or said something else.
-    pub fn ask(&mut self, question: &Question) -> Result<Vec<Value>> {
+    /// When the judge ended, or sent something else.
+    pub fn review(&mut self, question: &Question) -> Result<Vec<Value>> {
         let questions = self.questions.as_mut().context("a judge must have an input")?;
         // Documents in one line: serde_json writes none by itself.
-        writeln!(questions, "{}", question.document()).context("asking placement-judge")?;
+        writeln!(questions, "{}", question.document()).context("writing to placement-judge")?;
         let mut line = String::new();
         self.answers.read_line(&mut line).context("listening to placement-judge")?;
         ensure!(!line.is_empty(), "placement-judge ended; standard error says why");

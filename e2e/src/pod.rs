@@ -3,7 +3,7 @@
 //! There is no kubelet here, so [`project`] writes the files of a projected volume. It requests from kube-apiserver
 //! what kubelet would request. A program runs [`within`] them in a mount namespace of its own, where nothing else of
 //! the file system differs. The path is fixed in client libraries, and no setting changes it. Making such a namespace
-//! takes root, or a kernel that lets everybody make user namespaces.
+//! takes root, or a kernel that lets every user make user namespaces.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -88,9 +88,9 @@ pub async fn project(client: &Client, namespace: &str, pod: &str, volume: &str, 
             folder.write(&text(&token["path"]), text(&answer["status"]["token"]))?;
         } else if let Some(config_map) = source.get("configMap") {
             let name = text(&config_map["name"]);
-            let held = client.get_json(&format!("/api/v1/namespaces/{namespace}/configmaps/{name}")).await?;
+            let document = client.get_json(&format!("/api/v1/namespaces/{namespace}/configmaps/{name}")).await?;
             for item in config_map["items"].as_array().context("items")? {
-                let value = held["data"][text(&item["key"])].as_str().context("the ConfigMap has no such key")?;
+                let value = document["data"][text(&item["key"])].as_str().context("the ConfigMap has no such key")?;
                 folder.write(&text(&item["path"]), value)?;
             }
         } else if let Some(items) = source["downwardAPI"]["items"].as_array() {

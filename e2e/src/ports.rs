@@ -26,7 +26,7 @@ pub fn free() -> Result<u16> {
     static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     // RandomState is the standard library's source of random bits.
-    let mut random = Random::of(RandomState::new().hash_one(std::process::id()), 0);
+    let mut random = Random::from_seed(RandomState::new().hash_one(std::process::id()), 0);
     for _ in 0..1_000 {
         let port = u16::try_from(random.between(FIRST, LAST))?;
         if !given.contains(&port) && TcpListener::bind(("127.0.0.1", port)).is_ok() {

@@ -180,7 +180,7 @@ impl Process {
     /// When the operating system does not say.
     pub fn exit_code(&self) -> Result<Option<i32>> {
         use std::os::unix::process::ExitStatusExt;
-        let status = self.running().child.try_wait().with_context(|| format!("{}: asking for its state", self.name))?;
+        let status = self.running().child.try_wait().with_context(|| format!("{}: reading its state", self.name))?;
         Ok(status.map(|status| status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())))
     }
 

@@ -89,13 +89,13 @@ async fn written(
     deadline: Instant,
 ) -> Result<BTreeMap<String, (usize, usize)>> {
     let list = client.get_json(&path).await?;
-    let mut held: BTreeMap<String, Value> = BTreeMap::new();
+    let mut statuses: BTreeMap<String, Value> = BTreeMap::new();
     let name_of = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     for item in list["items"].as_array().context("items")? {
-        held.insert(name_of(item), item["status"]["conditions"].clone());
+        statuses.insert(name_of(item), item["status"]["conditions"].clone());
     }
     let mut writes: BTreeMap<String, (usize, usize)> =
-        held.keys().map(|name| (format!("{kind}/{name}"), (0, 0))).collect();
+        statuses.keys().map(|name| (format!("{kind}/{name}"), (0, 0))).collect();
     let version = list["metadata"]["resourceVersion"].as_str().context("a version")?;
     let seconds = deadline.duration_since(Instant::now()).as_secs() + 60;
     let mut watch =
@@ -109,7 +109,7 @@ async fn written(
         let event: Value = serde_json::from_slice(&line)?;
         let (name, conditions) = (name_of(&event["object"]), event["object"]["status"]["conditions"].clone());
         let entry = writes.entry(format!("{kind}/{name}")).or_default();
-        let before = held.insert(name, conditions.clone());
+        let before = statuses.insert(name, conditions.clone());
         if before.as_ref() == Some(&conditions) {
             entry.0 += 1;
         } else {

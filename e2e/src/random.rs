@@ -10,7 +10,7 @@ pub struct Random {
 
 impl Random {
     /// Stream `index` of this seed: that of one object of a corpus, of one writer, of one client.
-    pub fn of(seed: u64, index: u64) -> Random {
+    pub fn from_seed(seed: u64, index: u64) -> Random {
         let mut random = Random { state: seed ^ index.wrapping_mul(0xd134_2543_de82_ef95) };
         random.number();
         random

@@ -122,7 +122,7 @@ struct Servers {
 }
 
 impl Servers {
-    fn of(&self, method: &Method, path: &str) -> &Client {
+    fn client_for(&self, method: &Method, path: &str) -> &Client {
         if (self.is_for_second)(method, path) { &self.second } else { &self.first }
     }
 }
@@ -159,7 +159,7 @@ async fn hand_on(
 ) -> Result<Response<Body>> {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path_and_query().context("a request has a path")?.to_string();
-    let server = servers.of(&parts.method, parts.uri.path());
+    let server = servers.client_for(&parts.method, parts.uri.path());
     let mut forwarded = Request::new(parts.method, path.clone());
     for (name, value) in &parts.headers {
         if ![HOST, CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION].contains(name) {

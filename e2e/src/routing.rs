@@ -1,7 +1,7 @@
 //! The router of watches with its subscriptions and prepared changes: what routing alone is measured on.
 //!
-//! Nothing is encoded and nothing is sent: a subscription takes its changes and throws them away, between the stretches that are
-//! timed. Its reader sleeps meanwhile, so that each change has somebody to wake.
+//! Nothing is encoded and nothing is sent: a subscription takes its changes and throws them away, between the stretches
+//! that are timed. Its reader sleeps meanwhile, so that each change wakes a task.
 
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Waker};
@@ -101,7 +101,7 @@ impl Ready {
         stretch.iter().for_each(|snapshot| self.router.route(snapshot));
     }
 
-    /// Everybody takes what has come and sleeps again; answers how many changes that were.
+    /// All tasks take what has come and sleep again. Returns how many changes that were.
     pub fn take(&self) -> usize {
         let mut context = TaskContext::from_waker(Waker::noop());
         let mut taken = 0;

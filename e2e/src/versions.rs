@@ -165,7 +165,7 @@ impl Kubernetes {
             ensure!(status.success(), "go build of {} of {version} failed: {status}", component.file_name());
         }
         fs::write(&stamp_path, stamp).context("writing the stamp of the build")?;
-        Ok(Built::Anew(start.elapsed()))
+        Ok(Built::Now(start.elapsed()))
     }
 }
 
@@ -192,7 +192,7 @@ pub fn build(names: &[String]) -> Result<Built> {
     let mut built = Built::UpToDate;
     for version in named(names)? {
         if version.build().with_context(|| version.name())? != Built::UpToDate {
-            built = Built::Anew(start.elapsed());
+            built = Built::Now(start.elapsed());
         }
     }
     Ok(built)

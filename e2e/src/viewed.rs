@@ -33,14 +33,14 @@ impl Viewed {
     /// # Errors
     /// When something that is needed cannot be had.
     pub async fn start(control_plane: &ControlPlane, group: &str, plural: &str) -> Result<Viewed> {
-        Box::pin(Viewed::of(control_plane, &[(group, plural)], "Eventual")).await
+        Box::pin(Viewed::create(control_plane, &[(group, plural)], "Eventual")).await
     }
 
     /// Starts it for resources of these groups and plural names. `consistency` is that of the View.
     ///
     /// # Errors
     /// When something that is needed cannot be had.
-    pub async fn of(control_plane: &ControlPlane, resources: &[(&str, &str)], consistency: &str) -> Result<Viewed> {
+    pub async fn create(control_plane: &ControlPlane, resources: &[(&str, &str)], consistency: &str) -> Result<Viewed> {
         let client = control_plane.client();
         let kubectl = Kubectl::with_kubeconfig(control_plane.kubeconfig())?;
         kubectl.succeed(&["apply", "--server-side", "-k", concat!(env!("CARGO_MANIFEST_DIR"), "/../crds")]).await?;
@@ -83,7 +83,7 @@ impl Viewed {
         Ok(kubeconfig(&self.base(), Some(&self.authority()?), None))
     }
 
-    /// The View, queried by somebody with a certificate.
+    /// The View, queried by a user with a certificate.
     ///
     /// # Errors
     /// When the authority of the operator cannot be read, or the certificate is none.

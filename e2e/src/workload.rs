@@ -193,7 +193,7 @@ impl Workload {
                     client: endpoint.client(),
                     resource: resource.clone(),
                     number,
-                    random: Random::of(seed, writers.len() as u64 + 1),
+                    random: Random::from_seed(seed, writers.len() as u64 + 1),
                     exists: vec![false; OBJECTS as usize],
                     step: 0,
                     ballast,

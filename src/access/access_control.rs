@@ -200,8 +200,8 @@ impl AccessControl {
         peer.is_front_proxy(&self.authentication_config())
     }
 
-    /// The user for whom a connection counts on which a request was authenticated: the user of that request. A connection of a front
-    /// proxy carries requests of many users and counts for the front proxy.
+    /// The user whose connections include one on which a request was authenticated: the user of that request. A
+    /// connection of a front proxy carries requests of many users and counts for the front proxy.
     pub fn connection_user(&self, peer: Option<&Arc<Peer>>, identity: &Identity) -> String {
         match peer.and_then(|peer| peer.front_proxy(&self.authentication_config())) {
             Some(name) => format!("front proxy {name}"),
@@ -295,9 +295,9 @@ impl AccessControl {
     ) -> Result<RequiredPermissions, AccessError> {
         let decided = view.decided(attributes);
         let Some((denied, reason)) = self.first_denied(identity, &decided).await? else { return Ok(decided) };
-        let asked_already =
+        let known_decision =
             |about: &Attributes| (denied == *about).then(|| std::future::ready(Decision::Denied(reason.clone())));
-        let decide = async |about: &Attributes| match asked_already(about) {
+        let decide = async |about: &Attributes| match known_decision(about) {
             Some(decision) => decision.await,
             None => self.authorizer.decide(identity, about).await,
         };

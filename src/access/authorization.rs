@@ -81,14 +81,15 @@ impl AccessReviewRequest {
         self.spec.len()
     }
 
-    /// The flow of its user.
+    /// The flow of this request's user, for the fair queue of reviews.
     pub(super) fn flow(&self) -> ReviewFlow {
         self.flow.clone()
     }
 }
 
 impl Authorizer {
-    /// Sends reviews through `backend`.
+    /// An authorizer that sends its reviews through `backend` and counts them in `counts`. `hasher` makes the keys of
+    /// its cache.
     pub fn new(backend: Arc<Backend>, counts: Arc<AccessCounters>, hasher: Arc<CacheKeyHasher>) -> Authorizer {
         let keep = |decision: &Decision| match decision {
             Decision::Allowed => Some(KEEP),
@@ -151,7 +152,7 @@ impl Authorizer {
         }
     }
 
-    /// Counts a decision for metrics.
+    /// Counts a decision for metrics, and returns it.
     fn counted(&self, decision: Decision) -> Decision {
         self.counts.decided(match &decision {
             Decision::Allowed => DecisionResult::Allowed,

@@ -79,7 +79,7 @@ pub enum ReviewFlow {
 }
 
 impl ReviewFlow {
-    /// The flow of a user.
+    /// The flow of reviews for a user of this name.
     pub fn user(name: &str) -> ReviewFlow {
         ReviewFlow::User(Arc::from(name))
     }

@@ -36,7 +36,7 @@ pub struct DeferredClientVerifier {
 }
 
 impl DeferredClientVerifier {
-    /// The verifier of a listener.
+    /// The verifier for the TLS listener.
     pub fn verifier() -> Arc<dyn ClientCertVerifier> {
         Arc::new(DeferredClientVerifier { algorithms: ring::default_provider().signature_verification_algorithms })
     }

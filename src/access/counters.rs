@@ -144,7 +144,7 @@ fn read(counter: &AtomicU64) -> u64 {
 }
 
 impl AccessCounters {
-    /// Counts an attempt to authenticate.
+    /// Counts an attempt to authenticate by `method`, with its `result`.
     pub(super) fn authenticated(&self, method: AuthenticationMethod, result: AttemptResult) {
         add(&self.authentications[method as usize][result as usize]);
     }

@@ -71,9 +71,9 @@ impl Forbidden {
     pub fn message(&self) -> String {
         use crate::model::quote;
         let Attributes { verb, path, resource } = &self.attributes;
-        let who = format!("User {} cannot {verb}", quote(&self.user));
+        let start = format!("User {} cannot {verb}", quote(&self.user));
         let (prefix, sentence) = match resource {
-            None => ("forbidden".to_owned(), format!("{who} path {}", quote(path))),
+            None => ("forbidden".to_owned(), format!("{start} path {}", quote(path))),
             Some(about) => {
                 let below =
                     if about.subresource.is_empty() { String::new() } else { format!("/{}", about.subresource) };
@@ -83,7 +83,7 @@ impl Forbidden {
                     namespace => format!("in the namespace {}", quote(namespace)),
                 };
                 let group = quote(&about.group);
-                (prefix(about), format!("{who} resource {resource} in API group {group} {place}"))
+                (prefix(about), format!("{start} resource {resource} in API group {group} {place}"))
             }
         };
         // So that no browser takes it for a page.

@@ -55,7 +55,7 @@ impl RecentKeys {
         }
     }
 
-    /// Removes a key.
+    /// Removes a key before its time is over.
     pub fn remove(&mut self, key: &CacheKey) {
         self.until.remove(key);
     }

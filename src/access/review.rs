@@ -156,7 +156,7 @@ fn put(map: &mut Map<String, Value>, key: &str, text: &str) {
     }
 }
 
-/// The strings of a list.
+/// The strings of a JSON list, without other items.
 fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }

@@ -23,7 +23,7 @@ pub struct ViewScope<'a> {
 }
 
 impl ViewScope<'_> {
-    /// The permissions that are checked.
+    /// The permissions that are checked for a request with these attributes.
     pub(super) fn decided(&self, attributes: &Arc<Attributes>) -> RequiredPermissions {
         match self.permitted_by {
             ViewPermission::Caller(namespaces) => RequiredPermissions::within(attributes.clone(), namespaces),

@@ -264,7 +264,7 @@ fn parameters(now: u64, days: u64) -> CertificateParams {
     parameters
 }
 
-/// Creates a certificate authority.
+/// Creates a certificate authority that is valid from `now`, in seconds since 1970.
 fn authority(now: u64) -> Result<Pair, SelfSignedError> {
     let mut parameters = parameters(now, AUTHORITY_DAYS);
     // The name contains the time, so that two authorities in one bundle differ.

@@ -49,7 +49,7 @@ struct Entry<Answer: Clone> {
 }
 
 enum State<Answer: Clone> {
-    Asking(WeakShared<BoxFuture<'static, Answer>>),
+    Request(WeakShared<BoxFuture<'static, Answer>>),
     Known(Answer, Instant),
 }
 
@@ -71,35 +71,39 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
         let mut entries = self.entries();
         match entries.look(key)? {
             State::Known(answer, until) if *until > Instant::now() => Some(answer.clone()),
-            State::Asking(_) | State::Known(..) => None,
+            State::Request(_) | State::Known(..) => None,
         }
     }
 
-    /// The response to a request: a cached one, that of a request in progress, or a new one by `ask`.
-    pub async fn get<Asking>(self: &Arc<Self>, key: CacheKey, ask: impl FnOnce() -> Asking) -> (Answer, CacheResult)
+    /// The response to a request: a cached one, that of a request in progress, or that of a new request, which `start` sends.
+    pub async fn get<Request>(self: &Arc<Self>, key: CacheKey, start: impl FnOnce() -> Request) -> (Answer, CacheResult)
     where
-        Asking: Future<Output = Answer> + Send + 'static,
+        Request: Future<Output = Answer> + Send + 'static,
     {
-        self.get_or_ask(key, true, ask).await
+        self.get_or_start(key, true, start).await
     }
 
     /// Like [`SingleFlightCache::get`], without cached answers. The new answer replaces a cached one.
-    pub async fn refresh<Asking>(self: &Arc<Self>, key: CacheKey, ask: impl FnOnce() -> Asking) -> (Answer, CacheResult)
+    pub async fn refresh<Request>(
+        self: &Arc<Self>,
+        key: CacheKey,
+        start: impl FnOnce() -> Request,
+    ) -> (Answer, CacheResult)
     where
-        Asking: Future<Output = Answer> + Send + 'static,
+        Request: Future<Output = Answer> + Send + 'static,
     {
-        self.get_or_ask(key, false, ask).await
+        self.get_or_start(key, false, start).await
     }
 
     /// Returns a cached answer if `accepts_kept`, joins a request in progress, or starts one.
-    async fn get_or_ask<Asking>(
+    async fn get_or_start<Request>(
         self: &Arc<Self>,
         key: CacheKey,
         accepts_kept: bool,
-        ask: impl FnOnce() -> Asking,
+        start: impl FnOnce() -> Request,
     ) -> (Answer, CacheResult)
     where
-        Asking: Future<Output = Answer> + Send + 'static,
+        Request: Future<Output = Answer> + Send + 'static,
     {
         let (flight, had) = {
             let mut entries = self.entries();
@@ -107,15 +111,15 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
                 Some(State::Known(answer, until)) if accepts_kept && *until > Instant::now() => {
                     return (answer.clone(), CacheResult::Hit);
                 }
-                Some(State::Asking(flight)) => flight.upgrade().filter(|flight| flight.peek().is_none()),
+                Some(State::Request(flight)) => flight.upgrade().filter(|flight| flight.peek().is_none()),
                 _ => None,
             };
             match underway {
                 Some(flight) => (flight, CacheResult::Shared),
                 None => {
-                    let flight = self.begin(key, ask());
+                    let flight = self.begin(key, start());
                     if let Some(weak) = flight.downgrade() {
-                        entries.put(key, State::Asking(weak), self.most);
+                        entries.put(key, State::Request(weak), self.most);
                     }
                     (flight, CacheResult::Miss)
                 }
@@ -128,11 +132,11 @@ impl<Answer: Clone + Send + Sync + 'static> SingleFlightCache<Answer> {
     fn begin(
         self: &Arc<Self>,
         key: CacheKey,
-        asking: impl Future<Output = Answer> + Send + 'static,
+        request: impl Future<Output = Answer> + Send + 'static,
     ) -> Shared<BoxFuture<'static, Answer>> {
         let flights = Arc::downgrade(self);
         async move {
-            let answer = asking.await;
+            let answer = request.await;
             if let Some(flights) = flights.upgrade()
                 && let Some(time) = (flights.keep)(&answer)
             {

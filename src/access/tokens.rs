@@ -80,7 +80,7 @@ pub enum CachedReview {
 pub struct HeldToken(Arc<str>);
 
 impl HeldToken {
-    /// Copies a token.
+    /// Copies a token, so that it can be reviewed again.
     pub fn new(token: &str) -> HeldToken {
         HeldToken(token.into())
     }
@@ -178,8 +178,8 @@ impl Tokens {
             let limited = class.zip(address);
             let is_limited =
                 limited.is_some_and(|(class, address)| !self.failures.take(class, address, Instant::now()));
-            let asking = self.ask(token, ReviewFlow::address(address), class.is_some());
-            async move { if is_limited { TokenReviewResult::RateLimited } else { asking.await } }
+            let reviewed = self.review_token(token, ReviewFlow::address(address), class.is_some());
+            async move { if is_limited { TokenReviewResult::RateLimited } else { reviewed.await } }
         };
         let (owner, had) = self.owners.get(key, begin).await;
         if owner == TokenReviewResult::RateLimited {
@@ -200,7 +200,8 @@ impl Tokens {
     /// Reviews a token of `user` again, without the cache.
     pub async fn confirm(&self, token: &HeldToken, user: &str) -> TokenReviewResult {
         let key = self.key(&token.0);
-        let (owner, had) = self.owners.refresh(key, || self.ask(&token.0, ReviewFlow::user(user), false)).await;
+        let (owner, had) =
+            self.owners.refresh(key, || self.review_token(&token.0, ReviewFlow::user(user), false)).await;
         self.counts.looked_up(ReviewKind::Token, had);
         self.note(key, &owner);
         owner
@@ -249,7 +250,7 @@ impl Tokens {
     }
 
     /// Sends a review for all audiences, then one for the API server's own audience, whose name is not known here.
-    fn ask(
+    fn review_token(
         &self,
         token: &str,
         flow: ReviewFlow,
@@ -267,9 +268,9 @@ impl Tokens {
                 None => None,
             };
             let mut owner = TokenReviewResult::Rejected { is_cacheable: true };
-            let asked_for =
+            let audience_sets =
                 [Some(&*audiences).filter(|audiences| !audiences.is_empty()), accept_api_audience.then_some(&[][..])];
-            for audiences in asked_for.into_iter().flatten() {
+            for audiences in audience_sets.into_iter().flatten() {
                 owner =
                     match backend.review(ReviewKind::Token, &flow, token_review(&token, audiences).to_string()).await {
                         Err(unanswered) => return TokenReviewResult::Unavailable(unanswered),

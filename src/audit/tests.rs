@@ -1,4 +1,5 @@
-//! Tests of the room: the document's form, the policies, and the queue before a file that is slow, broken or replaced.
+//! Tests of the module: the document's form, the policies, and the queue before a file that is slow, broken or
+//! replaced.
 
 #![expect(clippy::disallowed_methods, reason = "a log is a file")]
 
@@ -140,8 +141,8 @@ struct DiskState {
     /// Whether each call of `write` fails that has no step.
     is_full: bool,
     written: Vec<u8>,
-    /// Whether somebody waits for it.
-    is_asked: bool,
+    /// Whether a task waits for it.
+    is_used: bool,
 }
 
 /// What one call of `write` does.
@@ -162,7 +163,7 @@ impl Destination for Output {
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.0.state.lock().unwrap();
-        state.is_asked = true;
+        state.is_used = true;
         self.0.changed.notify_all();
         while state.is_stalled {
             state = self.0.changed.wait(state).unwrap();
@@ -184,9 +185,9 @@ impl Output {
         self.0.changed.notify_all();
     }
 
-    fn wait_until_asked(&self) {
+    fn wait_until_used(&self) {
         let mut state = self.0.state.lock().unwrap();
-        while !state.is_asked {
+        while !state.is_used {
             state = self.0.changed.wait(state).unwrap();
         }
     }
@@ -275,8 +276,8 @@ async fn a_stalled_disk_rejects_requests_that_must_be_logged_and_drops_and_count
     output.set(|disk| disk.is_stalled = true);
     let log = Log::to(Box::new(output.clone()), Policy::All, 2).unwrap();
     log.offer(&event("written-first"));
-    output.wait_until_asked();
-    let held = log.place().await.unwrap();
+    output.wait_until_used();
+    let permit = log.place().await.unwrap();
     log.offer(&event("waits"));
     assert_eq!(log.counts().dropped(), 0);
     log.offer(&event("dropped"));
@@ -288,7 +289,7 @@ async fn a_stalled_disk_rejects_requests_that_must_be_logged_and_drops_and_count
     assert_eq!(log.counts().refused(), 1);
     // A place that was given stays.
     let last = event("has-a-place");
-    let written = log.write(held, &last);
+    let written = log.write(permit, &last);
     output.set(|disk| disk.is_stalled = false);
     assert!(written.await);
     log.finish().await;

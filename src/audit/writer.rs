@@ -77,7 +77,7 @@ impl AuditCounters {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Attempts to write that failed.
+    /// The number of failed attempts to write.
     pub fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
@@ -200,7 +200,7 @@ impl AuditWriter {
         }
     }
 
-    /// Writes everything that is pending.
+    /// Writes all pending events to the output.
     fn write(&mut self) -> io::Result<()> {
         let is_torn = self.offset > 0;
         let mut is_first = true;

@@ -122,13 +122,13 @@ async fn field_caches(connection: &Connection) -> Result<BTreeSet<ResourceName>,
     Ok(names.map(ResourceName::parse).collect())
 }
 
-/// A time as text: `2026-07-28T09:30:00Z`.
+/// A time in seconds since 1970 as text: `2026-07-28T09:30:00Z`.
 fn time(seconds: f64) -> String {
     jiff::Timestamp::from_second(seconds as i64)
         .map_or_else(|_| format!("{seconds} s after 1970"), |time| time.to_string())
 }
 
-/// The output in this format.
+/// The rows of advice as text in the given format.
 pub(super) fn text(rows: &[Advice], output: OutputFormat) -> String {
     printed(&rows, output)
 }
@@ -186,7 +186,7 @@ fn percent(share: f64) -> String {
     if percent > 0.0 && percent < 1.0 { "<1%".to_owned() } else { format!("{percent:.0}%") }
 }
 
-/// A row as JSON.
+/// A row of advice as JSON.
 fn document(row: &Advice) -> Value {
     let counts = &row.counts;
     let rounded = |number: f64, digits: f64| (number * digits).round() / digits;

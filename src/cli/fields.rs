@@ -162,7 +162,7 @@ fn table(rows: &[Row], wide: bool) -> TextTable {
     table
 }
 
-/// Resources of this name.
+/// The resources that have `name` as one of their names.
 fn find<'a>(catalog: &'a Catalog, name: &str) -> Vec<&'a Resource> {
     catalog.resources().map(|resource| &**resource).filter(|resource| Names::from(*resource).contain(name)).collect()
 }

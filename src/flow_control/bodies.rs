@@ -39,7 +39,7 @@ pub struct BodyPlace {
 }
 
 impl Bodies {
-    /// No body is in memory.
+    /// The limits of request bodies by `settings`; no body is in memory yet.
     pub fn new(settings: &LimitSettings) -> Bodies {
         let (bodies, bytes) = (Shares::new(settings.bodies, 1), Shares::new(settings.body_bytes.0, FIRST_BYTES));
         Bodies { bodies: Arc::new(bodies), bytes: Arc::new(bytes) }

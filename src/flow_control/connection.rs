@@ -101,7 +101,7 @@ pub(crate) enum ConnectionDecision {
 /// One connection.
 #[derive(Debug)]
 pub struct ConnectionState {
-    /// Whom limits are shared by while the request is not authenticated.
+    /// The user of the connection while the request is not authenticated.
     user: User,
     address: Option<IpAddr>,
     opened: Instant,
@@ -215,7 +215,7 @@ impl ConnectionState {
         PendingRequest(self.clone())
     }
 
-    /// Whether the connection may continue.
+    /// Whether the connection may stay open at `now`, and until when, or why it must close.
     pub(crate) fn verdict(&self, now: Instant) -> ConnectionDecision {
         let by = |deadline: Instant, reason| {
             if deadline <= now { ConnectionDecision::Close(reason) } else { ConnectionDecision::KeepUntil(deadline) }
@@ -273,7 +273,7 @@ impl ConnectionState {
         self.opened + Duration::from_millis(milliseconds.load(Ordering::Relaxed))
     }
 
-    /// Stores the current time.
+    /// Stores the current time, in milliseconds since the connection was opened.
     fn stamp(&self, milliseconds: &AtomicU64) {
         let elapsed = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
         milliseconds.store(elapsed, Ordering::Relaxed);

@@ -154,7 +154,7 @@ impl Table {
         }
     }
 
-    /// Cuts an unauthenticated connection.
+    /// Ends an unauthenticated connection at once, to free its place.
     fn cut(&mut self, (origin, number): (Origin, u64)) {
         if let Some(state) = self.unauthenticated.remove(&origin, number) {
             self.leave_origin(origin);
@@ -163,7 +163,7 @@ impl Table {
         }
     }
 
-    /// Ends an authenticated connection.
+    /// Ends an authenticated connection gracefully, to free its place.
     fn displace(&mut self, (user, number): (User, u64)) {
         let Some(state) = self.authenticated.remove(&user, number) else { return };
         self.users.remove(&number);
@@ -180,7 +180,7 @@ impl Table {
 }
 
 impl Connections {
-    /// No connection is open.
+    /// A table for at most `most` connections; none is open yet.
     pub fn new(most: usize) -> Connections {
         Connections {
             most,

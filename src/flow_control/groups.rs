@@ -59,7 +59,7 @@ impl<Key: Clone + Eq + Hash + Ord, State: GroupMember> ConnectionGroups<Key, Sta
         self.groups.get(key).is_some_and(|group| group.contains_key(&number))
     }
 
-    /// Adds a connection.
+    /// Adds a connection to the group of `key`.
     pub(super) fn insert(&mut self, key: &Key, number: u64, state: Arc<State>) {
         self.change(key, |group| group.insert(number, state));
         self.total += 1;

@@ -61,7 +61,7 @@ pub enum ListAdmission {
 }
 
 impl Lists {
-    /// All permits are free.
+    /// The limits of large lists by `settings`; all permits are free.
     pub fn new(settings: &LimitSettings) -> Lists {
         let waiting = settings.lists.saturating_mul(WAITING_FOR_EACH_PLACE);
         Lists(Arc::new(FairSemaphore::new(Bounds {

@@ -14,10 +14,10 @@
 //! | request [`bodies`] in memory, and their bytes | `--max-bodies`, `--max-body-bytes` | 429 with Retry-After; a user may hold as much as is free |
 //! | memory of the stores | `--memory-limit` | a further store is rejected with 503; counted in `registry`, only listed here |
 //!
-//! A [`User`] is whom a limit is shared by. Without authentication it is the address of the peer. On the loopback that
-//! is one user in practice, because all clients that connect from 127.0.0.1 are usually one person. An authenticated
-//! request is counted by the user's name instead. Connections are shared by address until a request on them was
-//! authenticated, then by user.
+//! A [`User`] is the unit that shares a limit. Without authentication it is the address of the peer. On the loopback
+//! that is one user in practice, because all clients that connect from 127.0.0.1 are usually one person. An
+//! authenticated request is counted by the user's name instead. Connections are shared by address until a request on
+//! them was authenticated, then by user.
 //!
 //! Other costs of a request are bounded where they occur:
 //!
@@ -107,7 +107,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Nothing is in use.
+    /// The limits by `settings`; nothing is in use yet.
     pub fn new(settings: LimitSettings) -> Limits {
         Limits {
             settings,
@@ -157,8 +157,6 @@ impl Limits {
     /// - `path`: the bytes of its path and query
     /// - `headers`: what its headers take in memory
     /// - `user`: the address where the user is not known yet
-    ///
-    ///
     ///
     /// # Errors
     /// 429 when the requests of this user that wait hold as much as they may.

@@ -111,7 +111,7 @@ enum Claim {
 }
 
 impl Seats {
-    /// All seats are free.
+    /// This number of seats; all are free.
     pub fn new(most: u64) -> Seats {
         let waiting = usize::try_from(most).unwrap_or(usize::MAX).saturating_mul(WAITING_FOR_EACH_SEAT);
         let most = most.saturating_mul(UNITS_PER_SEAT).min(CLOSED - 1);
@@ -236,7 +236,7 @@ impl Seats {
     }
 }
 
-/// Converts work to whole units.
+/// Converts work to whole units, rounded down.
 fn units_of(work: Duration) -> u64 {
     u64::try_from(work.as_micros() / UNIT_TIME.as_micros()).unwrap_or(u64::MAX)
 }
@@ -261,7 +261,7 @@ impl Unpaid {
         self.time += time;
     }
 
-    /// Whether a turn is due.
+    /// Whether the work that has been noted amounts to a turn.
     pub fn is_due(&self) -> bool {
         self.time >= UNIT_TIME
     }
@@ -323,7 +323,7 @@ impl Worker {
         }
     }
 
-    /// The user for whom it works.
+    /// The user whose work it does.
     pub fn user(&self) -> &User {
         &self.user
     }
@@ -409,7 +409,7 @@ impl Worker {
         Poll::Pending
     }
 
-    /// Leaves the queue.
+    /// Leaves the queue without a seat.
     fn give_up(&mut self) {
         if let Some(ticket) = self.ticket.take() {
             let mut shared = self.seats.lock();

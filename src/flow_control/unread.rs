@@ -178,7 +178,7 @@ struct Piece {
 }
 
 impl Unread {
-    /// No byte is unread.
+    /// A count of unread bytes with the bound `most`; no byte is unread yet.
     pub fn new(most: quantity::Bytes) -> Unread {
         Unread {
             most: most.0,

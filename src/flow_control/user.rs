@@ -1,4 +1,4 @@
-//! Whom limits are shared by.
+//! The user that shares limits: an authenticated user, or an address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,12 +10,12 @@ use crate::model::shares;
 /// What one request holds of a quantity that users share.
 pub type UserShare = shares::Share<User>;
 
-/// Whom limits are shared by. Cheap to clone.
+/// The user that shares limits: an authenticated user, or an address. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct User(Arc<str>);
 
 impl User {
-    /// An authenticated user.
+    /// An authenticated user of this name.
     pub fn named(name: &str) -> User {
         User(Arc::from(name))
     }
@@ -28,7 +28,7 @@ impl User {
         }
     }
 
-    /// The name, or the address.
+    /// The name of an authenticated user, or the address of another one.
     pub fn name(&self) -> &str {
         &self.0
     }

@@ -36,7 +36,7 @@ pub struct CountedWatch {
 }
 
 impl Watches {
-    /// No watch is open.
+    /// The limit of `most` open watches; none is open yet.
     pub fn new(most: u64) -> Watches {
         Watches { most, held: Arc::new(Shares::new(most.saturating_mul(USERS), FIRST)) }
     }
@@ -85,7 +85,7 @@ impl Watches {
         })
     }
 
-    /// The maximum of one user.
+    /// The maximum number of open watches of one user.
     pub fn most(&self) -> u64 {
         self.most
     }
@@ -97,7 +97,7 @@ impl Watches {
 }
 
 impl CountedWatch {
-    /// The user of the watch.
+    /// The user that the watch counts for.
     pub fn user(&self) -> &User {
         &self.user
     }

@@ -48,7 +48,7 @@ pub enum SpecErrorReason {
 }
 
 impl SpecErrorReason {
-    /// The reason of a condition.
+    /// The reason as the condition has it.
     pub fn as_str(self) -> &'static str {
         match self {
             SpecErrorReason::ResourceNotFound => "ResourceNotFound",

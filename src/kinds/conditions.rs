@@ -78,7 +78,7 @@ impl schemars::JsonSchema for Conditions {
     }
 }
 
-/// The condition of that type.
+/// The condition of type `kind`; `None` where there is none.
 pub fn condition<'c>(conditions: &'c [Condition], kind: &str) -> Option<&'c Condition> {
     conditions.iter().find(|condition| condition.type_ == kind)
 }

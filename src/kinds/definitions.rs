@@ -23,7 +23,7 @@ pub fn all() -> Vec<Value> {
     definitions
 }
 
-/// metadata.name of a definition.
+/// metadata.name of a CustomResourceDefinition.
 pub fn name(definition: &Value) -> &str {
     definition["metadata"]["name"].as_str().unwrap_or_default()
 }

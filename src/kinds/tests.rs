@@ -19,8 +19,8 @@ fn assert_golden(name: &str, text: &str) {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, text).unwrap();
     }
-    let held = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(held == text, "crds/{name} is not what the types say; `make golden` rewrites it");
+    let stored = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(stored == text, "crds/{name} is not what the types say; `make golden` rewrites it");
 }
 
 fn file_name(definition: &Value) -> String {

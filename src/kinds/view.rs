@@ -10,7 +10,7 @@ use super::absence::Absence;
 use super::conditions::Conditions;
 use super::selectors::{FieldSelectorSpec, LabelSelectorSpec};
 
-/// What the View shows, and to whom.
+/// What the View shows, and to which users.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "fieldcache.dev",

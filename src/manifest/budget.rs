@@ -99,7 +99,7 @@ impl MemoryBudget {
         self.text(name)
     }
 
-    /// Charges a text.
+    /// Charges the memory of a text.
     pub(super) fn text(&mut self, text: &str) -> Result<(), String> {
         if text.is_empty() { Ok(()) } else { self.charge(TEXT + text.len() + text.len() / 4) }
     }

@@ -48,7 +48,7 @@ pub fn documents(bytes: &[u8], form: Syntax) -> (Vec<Document>, Vec<InvalidDocum
     let mut documents = Vec::new();
     let mut broken = Vec::new();
     let mut budget = MemoryBudget::of_file(bytes.len());
-    for (chunk, first_line) in Chunks::of(bytes, form) {
+    for (chunk, first_line) in Chunks::new(bytes, form) {
         read(chunk, first_line, form, &mut budget, &mut documents, &mut broken);
         if budget.is_exceeded() {
             break;
@@ -68,7 +68,7 @@ pub fn single(bytes: &[u8], form: Syntax, budget: &mut MemoryBudget) -> Result<V
     }
     let mut documents = Vec::new();
     let mut broken = Vec::new();
-    for (chunk, first_line) in Chunks::of(bytes, form) {
+    for (chunk, first_line) in Chunks::new(bytes, form) {
         read(chunk, first_line, form, budget, &mut documents, &mut broken);
         if let Some(broken) = broken.pop() {
             return Err(SingleDocumentError::Invalid(broken));
@@ -147,7 +147,7 @@ struct Chunks<'a> {
 
 impl<'a> Chunks<'a> {
     /// The chunks of a text: documents of YAML, or the whole of JSON.
-    fn of(bytes: &'a [u8], form: Syntax) -> Chunks<'a> {
+    fn new(bytes: &'a [u8], form: Syntax) -> Chunks<'a> {
         let rest = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
         Chunks { rest, line: 1, form }
     }

@@ -17,7 +17,7 @@ pub struct AccessCollector {
 }
 
 impl AccessCollector {
-    /// Exports these counters.
+    /// A collector of the counters of authentication and authorization.
     pub fn new(counts: Arc<AccessCounters>) -> AccessCollector {
         AccessCollector { counts }
     }
@@ -26,7 +26,7 @@ impl AccessCollector {
 /// One counter of a family: its labels and its value.
 type Series<'a> = (Vec<(&'a str, &'a str)>, u64);
 
-/// Encodes a family of counters.
+/// Encodes a family of counters, one series for each label value.
 fn counters(
     encoder: &mut DescriptorEncoder<'_>,
     (name, help): (&str, &str),

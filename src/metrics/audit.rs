@@ -16,7 +16,7 @@ pub struct AuditCollector {
 }
 
 impl AuditCollector {
-    /// Exports these counters.
+    /// A collector of the counters of the audit log.
     pub fn new(counts: Arc<AuditCounters>) -> AuditCollector {
         AuditCollector { counts }
     }

@@ -18,7 +18,7 @@ pub struct ConditionsCollector {
 }
 
 impl ConditionsCollector {
-    /// Exports these conditions.
+    /// A collector of the conditions that this replica has written.
     pub fn new(reported: Arc<ReportedConditions>) -> ConditionsCollector {
         ConditionsCollector { reported }
     }

@@ -43,7 +43,7 @@ impl ExpositionFormat {
     }
 }
 
-/// Encodes these families.
+/// Encodes metric families in the given format.
 pub(super) fn encode(families: &Registry, format: ExpositionFormat) -> String {
     let mut text = String::new();
     // Writing to a string does not fail, and no collector has an error of its own.

@@ -23,7 +23,7 @@ pub struct LimitsCollector {
 }
 
 impl LimitsCollector {
-    /// Exports these limits.
+    /// A collector of the limits and of the memory of stores.
     pub fn new(limits: Arc<Limits>, registry: Arc<Registry>) -> LimitsCollector {
         LimitsCollector { limits, registry }
     }

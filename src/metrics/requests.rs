@@ -24,7 +24,7 @@ pub struct RequestsCollector {
 }
 
 impl RequestsCollector {
-    /// Exports these counters.
+    /// A collector of the counters of requests.
     pub fn new(metrics: Arc<RequestMetrics>) -> RequestsCollector {
         RequestsCollector { metrics }
     }

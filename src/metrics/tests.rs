@@ -143,8 +143,10 @@ const EXPIRES_AT: u64 = MADE_AT + 90 * 86_400;
 
 /// What an operator that leads shows besides.
 fn of_operator() -> Vec<Box<dyn Collector>> {
-    let held = self_signed::renew(MADE_AT, None, &["localhost".to_owned()]).unwrap();
-    let (tls, _) = Tls::in_memory(&held.serving.certificate, &held.serving.key, tls::no_client_certificates()).unwrap();
+    let certificate = self_signed::renew(MADE_AT, None, &["localhost".to_owned()]).unwrap();
+    let (tls, _) =
+        Tls::in_memory(&certificate.serving.certificate, &certificate.serving.key, tls::no_client_certificates())
+            .unwrap();
     let reported = Arc::new(ReportedConditions::default());
     reported.lead(true);
     let finding = |kind, holds| Finding::new(kind, holds, "Reason", "message");
@@ -352,9 +354,9 @@ fn figures_of_the_process_are_read_where_proc_has_them() {
 #[cfg(target_os = "linux")]
 #[test]
 fn this_process_has_figures() {
-    let held = std::fs::File::open("/proc/self/stat").unwrap();
+    let file = std::fs::File::open("/proc/self/stat").unwrap();
     let figures = ProcessStats::now();
-    drop(held);
+    drop(file);
     assert!(figures.cpu_seconds.is_some_and(|seconds| seconds >= 0.0), "{figures:?}");
     assert!(figures.resident_bytes.is_some_and(|bytes| bytes > 1 << 20), "{figures:?}");
     assert!(figures.open_files.is_some_and(|files| files >= 4), "three standard streams and one file: {figures:?}");

@@ -196,7 +196,8 @@ pub async fn follow(client: Client, state: watch::Sender<PolicyState>) {
     let required = match RequiredPolicy::read_all() {
         Ok(required) => required,
         Err(problem) => {
-            // A defect of this program, which a test excludes. Views with authorization View are not served until their admission policies are in place.
+            // An internal error of this program, which a test excludes. Views with authorization View are not served
+            // until their admission policies are in place.
             let _ = state.send_replace(Err(format!("this release cannot read its own admission policies: {problem}")));
             return std::future::pending().await;
         }

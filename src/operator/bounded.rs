@@ -162,19 +162,19 @@ mod tests {
             stream::iter(watches.next().unwrap_or_default()).map(Ok).chain(stream::pending()).boxed()
         };
         let mut events = Box::pin(bounded(begin, |_: &mut K| {}));
-        let (mut held, mut listing, mut last) = (BTreeMap::new(), BTreeMap::new(), start);
+        let (mut objects, mut listing, mut last) = (BTreeMap::new(), BTreeMap::new(), start);
         while let Ok(Some(event)) = timeout(LIST_AGAIN_AFTER * 10, events.next()).await {
             last = Instant::now();
             match event.unwrap() {
                 Event::Init => listing.clear(),
                 Event::InitApply(object) => drop(listing.insert(object.name_any(), object)),
-                Event::InitDone => held = std::mem::take(&mut listing),
-                Event::Apply(object) => drop(held.insert(object.name_any(), object)),
-                Event::Delete(object) => drop(held.remove(&object.name_any())),
+                Event::InitDone => objects = std::mem::take(&mut listing),
+                Event::Apply(object) => drop(objects.insert(object.name_any(), object)),
+                Event::Delete(object) => drop(objects.remove(&object.name_any())),
             }
         }
         let begun = *begun.lock().unwrap();
-        (held, begun, last - start)
+        (objects, begun, last - start)
     }
 
     /// In a list of Views, a name of a pruned path can have two bytes.
@@ -188,8 +188,8 @@ mod tests {
             .unwrap();
             view.0.spec_length()
         };
-        let of = |names: usize| length(format!(".spec{}", ".a".repeat(names)));
-        assert_eq!(of(200) - of(100), 100 * (2 + 48));
+        let length_with = |names: usize| length(format!(".spec{}", ".a".repeat(names)));
+        assert_eq!(length_with(200) - length_with(100), 100 * (2 + 48));
     }
 
     /// Changes wait for the end of a list, which for thousands of objects takes seconds.
@@ -223,8 +223,8 @@ mod tests {
         }
     }
 
-    fn counts(held: &BTreeMap<String, View>) -> BTreeMap<&'static str, usize> {
-        held.values().fold(BTreeMap::new(), |mut counts, view| {
+    fn counts(stored: &BTreeMap<String, View>) -> BTreeMap<&'static str, usize> {
+        stored.values().fold(BTreeMap::new(), |mut counts, view| {
             let what = match view.spec.absent {
                 None => "whole",
                 Some(Absence::TooLong) => "too long",
@@ -240,27 +240,31 @@ mod tests {
     async fn views_are_kept_up_to_a_number_and_a_length() {
         let length = view(0, 0, LIMITS.longest - 1_000).0.spec_length();
         let fitting = LIMITS.excess / (length - LIMITS.free);
-        let of = |count: usize, bytes| (0..count).map(|number| view(number, number, bytes)).collect::<Vec<_>>();
+        let make_views = |count: usize, bytes| (0..count).map(|number| view(number, number, bytes)).collect::<Vec<_>>();
         for (views, expected, what) in [
-            (of(3, 100), &[("whole", 3)][..], "a few"),
-            (of(1, LIMITS.longest + 100), &[("too long", 1)], "a long one"),
-            (of(LIMITS.objects + 2, 0), &[("crowded out", 2), ("whole", LIMITS.objects)], "many"),
-            (of(fitting + 9, LIMITS.longest - 1_000), &[("crowded out", 9), ("whole", fitting)], "many long ones"),
+            (make_views(3, 100), &[("whole", 3)][..], "a few"),
+            (make_views(1, LIMITS.longest + 100), &[("too long", 1)], "a long one"),
+            (make_views(LIMITS.objects + 2, 0), &[("crowded out", 2), ("whole", LIMITS.objects)], "many"),
             (
-                of(LIMITS.names + 7, 0),
+                make_views(fitting + 9, LIMITS.longest - 1_000),
+                &[("crowded out", 9), ("whole", fitting)],
+                "many long ones",
+            ),
+            (
+                make_views(LIMITS.names + 7, 0),
                 &[("crowded out", LIMITS.names - LIMITS.objects), ("whole", LIMITS.objects)],
                 "more than names are kept of",
             ),
         ] {
             let reversed = views.iter().rev().cloned().collect::<Vec<_>>();
-            let (held, _, _) = kept(vec![listed(views)]).await;
-            assert_eq!(counts(&held), expected.iter().copied().collect(), "{what}");
-            assert_eq!(held["view-0"].spec.absent.is_none(), what != "a long one", "the oldest of {what}");
+            let (stored, _, _) = kept(vec![listed(views)]).await;
+            assert_eq!(counts(&stored), expected.iter().copied().collect(), "{what}");
+            assert_eq!(stored["view-0"].spec.absent.is_none(), what != "a long one", "the oldest of {what}");
             // In the other order, younger ones have to make room.
             for events in [listed(reversed.clone()), applied(reversed)] {
-                let (held, _, _) = kept(vec![events]).await;
-                assert_eq!(counts(&held), expected.iter().copied().collect(), "{what}, in reverse");
-                let is_whole = held["view-0"].spec.absent.is_none();
+                let (stored, _, _) = kept(vec![events]).await;
+                assert_eq!(counts(&stored), expected.iter().copied().collect(), "{what}, in reverse");
+                let is_whole = stored["view-0"].spec.absent.is_none();
                 assert_eq!(is_whole, what != "a long one", "the oldest of {what}, in reverse");
             }
         }
@@ -272,54 +276,54 @@ mod tests {
         // It comes, is edited, and comes again; then an older one comes, as if it had been restored.
         let mut events = listed(old);
         events.extend([view(9_000, 9_000, 0), view(9_000, 9_000, 200), view(9_001, 9_001, 0)].map(Event::Apply));
-        let (held, begun, _) = kept(vec![events.clone()]).await;
-        assert_eq!(counts(&held), BTreeMap::from([("crowded out", 2), ("whole", LIMITS.objects)]));
-        assert_eq!((held["view-0"].spec.absent.clone(), begun), (None, 1), "nothing is listed again");
+        let (stored, begun, _) = kept(vec![events.clone()]).await;
+        assert_eq!(counts(&stored), BTreeMap::from([("crowded out", 2), ("whole", LIMITS.objects)]));
+        assert_eq!((stored["view-0"].spec.absent.clone(), begun), (None, 1), "nothing is listed again");
         events.push(Event::Apply(view(7, 50, 0)));
         events.push(Event::Apply(view(10_000, 50, 0)));
-        let (held, _, _) = kept(vec![events]).await;
-        assert_eq!(counts(&held), BTreeMap::from([("crowded out", 3), ("whole", LIMITS.objects)]));
-        let youngest = &held[&format!("view-{}", LIMITS.objects - 1)];
+        let (stored, _, _) = kept(vec![events]).await;
+        assert_eq!(counts(&stored), BTreeMap::from([("crowded out", 3), ("whole", LIMITS.objects)]));
+        let youngest = &stored[&format!("view-{}", LIMITS.objects - 1)];
         assert_eq!((&youngest.spec.absent, youngest.metadata.generation), (&Some(Absence::CrowdedOut), Some(3)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn growth_of_older_views_leaves_small_ones_served() {
-        // 150 older Views of one author, and a younger one within 2 KiB and one beyond it of somebody else.
+        // 150 older Views of one author, and two younger Views of another: one within 2 KiB and one beyond it.
         let mut events = listed((0..150).map(|number| view(number, number, 0)).collect());
         events.extend([view(9_000, 9_000, 1_500), view(9_001, 9_001, 3_000)].map(Event::Apply));
-        let (held, _, _) = kept(vec![events.clone()]).await;
-        assert_eq!(counts(&held), BTreeMap::from([("whole", 152)]));
+        let (stored, _, _) = kept(vec![events.clone()]).await;
+        assert_eq!(counts(&stored), BTreeMap::from([("whole", 152)]));
         events.extend((0..150).map(|number| Event::Apply(view(number, number, 60_000))));
-        let (held, begun, _) = kept(vec![events.clone()]).await;
-        assert_eq!(held["view-9000"].spec.absent, None, "it is small");
-        assert_eq!(held["view-9001"].spec.absent, Some(Absence::CrowdedOut), "it is the youngest that is long");
-        assert_eq!((held["view-0"].spec.absent.clone(), begun), (None, 1), "nothing is listed again");
+        let (stored, begun, _) = kept(vec![events.clone()]).await;
+        assert_eq!(stored["view-9000"].spec.absent, None, "it is small");
+        assert_eq!(stored["view-9001"].spec.absent, Some(Absence::CrowdedOut), "it is the youngest that is long");
+        assert_eq!((stored["view-0"].spec.absent.clone(), begun), (None, 1), "nothing is listed again");
         // An object that becomes short is served at once, although others wait.
         events.push(Event::Apply(view(149, 149, 1_500)));
-        let (held, _, _) = kept(vec![events.clone()]).await;
-        assert_eq!(held["view-149"].spec.absent, None);
+        let (stored, _, _) = kept(vec![events.clone()]).await;
+        assert_eq!(stored["view-149"].spec.absent, None);
         // A small one that comes later is served too, and a long one is not.
         events.extend([view(9_002, 9_002, 1_500), view(9_003, 9_003, 3_000)].map(Event::Apply));
-        let (held, _, _) = kept(vec![events]).await;
-        assert_eq!(held["view-9002"].spec.absent, None);
-        assert_eq!(held["view-9003"].spec.absent, Some(Absence::CrowdedOut));
+        let (stored, _, _) = kept(vec![events]).await;
+        assert_eq!(stored["view-9002"].spec.absent, None);
+        assert_eq!(stored["view-9003"].spec.absent, Some(Absence::CrowdedOut));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_left_out_is_read_anew_when_there_is_room() {
+    async fn objects_that_were_left_out_are_read_again_when_there_is_room() {
         let all = (0..=LIMITS.objects).map(|number| view(number, number, 0)).collect::<Vec<_>>();
         let without = |gone: usize| all.iter().filter(move |view| view.0.name_any() != format!("view-{gone}")).cloned();
         let mut first = listed(all.clone());
         first.push(Event::Delete(all[5].clone()));
-        let (held, begun, took) = kept(vec![first.clone(), listed(without(5).collect())]).await;
-        assert_eq!((counts(&held), begun), (BTreeMap::from([("whole", LIMITS.objects)]), 2));
+        let (stored, begun, took) = kept(vec![first.clone(), listed(without(5).collect())]).await;
+        assert_eq!((counts(&stored), begun), (BTreeMap::from([("whole", LIMITS.objects)]), 2));
         assert!(took >= LIST_AGAIN_AFTER, "{took:?}");
         // A younger one does not take the place that an older one waits for.
         let mut early = listed(all.clone());
         early.extend([Event::Delete(all[5].clone()), Event::Apply(view(9_000, 9_000, 0))]);
-        let (held, _, _) = kept(vec![early]).await;
-        assert_eq!(held["view-9000"].spec.absent, Some(Absence::CrowdedOut));
+        let (stored, _, _) = kept(vec![early]).await;
+        assert_eq!(stored["view-9000"].spec.absent, Some(Absence::CrowdedOut));
         // What is left out goes by itself, and what is served is only edited.
         let mut first = listed(all.clone());
         first.extend([Event::Delete(all[LIMITS.objects].clone()), Event::Apply(view(3, 3, 500))]);
@@ -332,8 +336,8 @@ mod tests {
         first.push(Event::Apply(view(2, 2, 0)));
         let mut second = long;
         second[2] = view(2, 2, 0);
-        let (held, begun, _) = kept(vec![first, listed(second)]).await;
-        assert_eq!((counts(&held), begun), (BTreeMap::from([("whole", fitting + 1)]), 2));
+        let (stored, begun, _) = kept(vec![first, listed(second)]).await;
+        assert_eq!((counts(&stored), begun), (BTreeMap::from([("whole", fitting + 1)]), 2));
     }
 
     #[tokio::test(start_paused = true)]
@@ -349,8 +353,8 @@ mod tests {
             }))
             .unwrap()
         };
-        let (held, _, _) = kept(vec![listed((0..LIMITS.objects + 3).map(field_cache).collect())]).await;
-        assert_eq!(held["r0"].spec.absent, Some(Absence::TooLong));
-        assert_eq!(held.values().filter(|held| held.spec.absent == Some(Absence::CrowdedOut)).count(), 3);
+        let (stored, _, _) = kept(vec![listed((0..LIMITS.objects + 3).map(field_cache).collect())]).await;
+        assert_eq!(stored["r0"].spec.absent, Some(Absence::TooLong));
+        assert_eq!(stored.values().filter(|stored| stored.spec.absent == Some(Absence::CrowdedOut)).count(), 3);
     }
 }

@@ -12,7 +12,7 @@ use tokio::task::{JoinError, JoinSet};
 pub(super) struct ControllerTasks(JoinSet<()>);
 
 impl ControllerTasks {
-    /// Starts a task.
+    /// Starts a task; [`ControllerTasks::run`] waits for its end.
     pub(super) fn start(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.0.spawn(task);
     }

@@ -64,19 +64,19 @@ pub async fn run(
             let option = StoreOption { fields: store.fields.clone(), partial_store: store.scope.clone() };
             fields.set(store.gvr.clone(), option);
         }
-        store_options.send_if_modified(|held| {
-            let differs = **held != fields;
+        store_options.send_if_modified(|previous| {
+            let differs = **previous != fields;
             if differs {
-                *held = Arc::new(fields);
+                *previous = Arc::new(fields);
             }
             differs
         });
         // The first evaluation is a change, even without FieldCaches.
         let is_first = !std::mem::replace(&mut are_evaluated, true);
-        results.send_if_modified(|held| {
-            let differs = is_first || **held != evaluated;
+        results.send_if_modified(|previous| {
+            let differs = is_first || **previous != evaluated;
             if differs {
-                *held = Arc::new(evaluated);
+                *previous = Arc::new(evaluated);
             }
             differs
         });

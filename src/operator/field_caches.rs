@@ -118,9 +118,9 @@ async fn reconcile(field_cache: Arc<FieldCache>, context: Arc<Context>) -> Resul
         }
         // Where nothing is accepted, both conditions say the same.
         let is_partial = |finding: &&Finding| finding.status == ConditionStatus::False && !result.stores.is_empty();
-        let of = |kind| findings.iter().find(|finding: &&Finding| finding.kind == kind);
-        let accepted = of(ACCEPTED).filter(is_partial).filter(|finding| finding.reason != MEMORY_LIMIT);
-        for finding in [accepted, of(READY), of(PREFERRED_ONLY)] {
+        let find = |kind| findings.iter().find(|finding: &&Finding| finding.kind == kind);
+        let accepted = find(ACCEPTED).filter(is_partial).filter(|finding| finding.reason != MEMORY_LIMIT);
+        for finding in [accepted, find(READY), find(PREFERRED_ONLY)] {
             events::record(&context.recorder, &field_cache.object_ref(&()), &previous.conditions, finding, "Sync")
                 .await;
         }

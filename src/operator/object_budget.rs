@@ -104,7 +104,7 @@ impl ObjectBudget {
         *self = ObjectBudget::new(self.limits);
     }
 
-    /// Adds or replaces an object.
+    /// Adds or replaces an object, without its spec if that is over a limit.
     pub fn admit<K: Replaceable>(&mut self, mut object: K) -> BudgetChange<K> {
         let name = object.meta().name.clone().unwrap_or_default();
         let was_known = self.remove(&name);
@@ -214,7 +214,7 @@ mod tests {
     /// A View of an age, smaller numbers being older, with so many bytes beyond the free ones.
     fn view(second: usize, excess: usize) -> View {
         let created = format!("2026-01-02T00:00:{second:02}Z");
-        let of = |group: String| -> View {
+        let view_of_group = |group: String| -> View {
             serde_json::from_value(json!({
                 "apiVersion": "fieldcache.dev/v1alpha1", "kind": "View",
                 "metadata": {"name": format!("view-{second}"), "creationTimestamp": created},
@@ -222,8 +222,8 @@ mod tests {
             }))
             .unwrap()
         };
-        let base = of("a".to_owned()).spec_length() - 1;
-        of("a".repeat(FREE + excess - base))
+        let base = view_of_group("a".to_owned()).spec_length() - 1;
+        view_of_group("a".repeat(FREE + excess - base))
     }
 
     const FREE: usize = 400;

@@ -34,7 +34,7 @@ pub struct ReportedConditions {
 }
 
 impl ReportedConditions {
-    /// The conditions of this kind.
+    /// The conditions of objects of this kind.
     fn of_kind(&self, kind: ReportedKind) -> &Mutex<Objects> {
         match kind {
             ReportedKind::FieldCache => &self.field_caches,

@@ -176,7 +176,7 @@ fn shortened(text: &str, most: usize) -> String {
 fn accepted(versions: &[ResourceVersion]) -> Finding {
     let rejected = || versions.iter().flat_map(|version| version.rejected.iter().map(move |field| (version, field)));
     match rejected().next() {
-        None => Finding::new(ACCEPTED, ConditionStatus::True, "Accepted", "all fields are right"),
+        None => Finding::new(ACCEPTED, ConditionStatus::True, "Accepted", "all fields are valid"),
         Some((version, first)) => {
             let more = rejected().count() - 1;
             let more = if more == 0 { String::new() } else { format!("; and {more} more, see status.versions") };

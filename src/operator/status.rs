@@ -50,7 +50,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A condition of this type.
+    /// A condition of type `kind` for a status.
     pub fn new(
         kind: &'static str,
         status: ConditionStatus,

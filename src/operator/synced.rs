@@ -71,12 +71,12 @@ impl Progress {
 impl Synced {
     /// Sets the expected stores. Those of the first call gate readiness.
     pub fn expect(&self, stores: Arc<BTreeSet<Gvr>>) {
-        let mut held = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        let gating = match held.take() {
+        let mut stored = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        let gating = match stored.take() {
             None => stores.iter().map(|gvr| (gvr.clone(), Progress::new(Instant::now()))).collect(),
             Some(before) => before.gating.into_iter().filter(|(gvr, _)| stores.contains(gvr)).collect(),
         };
-        *held = Some(Expected { stores, gating });
+        *stored = Some(Expected { stores, gating });
     }
 
     /// Records that the Views are evaluated.
@@ -92,8 +92,8 @@ impl Synced {
     /// The readiness of each store.
     fn stores(&self, registry: &Registry) -> Vec<(Gvr, Readiness)> {
         let (catalog, now) = (registry.catalog(), Instant::now());
-        let mut held = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(Expected { stores, gating }) = held.as_mut() else { return Vec::new() };
+        let mut stored = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Expected { stores, gating }) = stored.as_mut() else { return Vec::new() };
         let has_some = stores.iter().any(|gvr| catalog.readiness(gvr) == Readiness::Ready);
         let store = |gvr: &Gvr| {
             let read = catalog.store(gvr).map_or(0, |resource| resource.state.read());

@@ -156,7 +156,7 @@ fn a_field_cache_is_evaluated_against_the_cluster() {
             Some("ResourceUnsupported"),
         ),
         (
-            "a field that the schema does not have leaves the copy as it is",
+            "a field that the schema does not have leaves the store as it is",
             SHIRTS,
             shirts(json!({"selectableFields": [{"name": "size", "jsonPath": "$.spec.size"}]})),
             &["shirts.v1.stable.example.com"],
@@ -216,7 +216,7 @@ fn conditions_keep_their_time_for_as_long_as_they_say_the_same() {
     let second = conditions(&first, &finding(ConditionStatus::False, "still no"), Some(2), at(20));
     let third = conditions(&second, &finding(ConditionStatus::True, "yes"), Some(2), at(30));
     let times: Vec<i64> =
-        [&first, &second, &third].map(|held| held[0].last_transition_time.0.as_second()).into_iter().collect();
+        [&first, &second, &third].map(|written| written[0].last_transition_time.0.as_second()).into_iter().collect();
     assert_eq!(times, [10, 10, 30]);
     assert_eq!((&*second[0].message, second[0].observed_generation), ("still no", Some(2)));
 }
@@ -280,7 +280,7 @@ fn a_lease_counts_its_holders() {
 }
 
 #[test]
-fn the_admission_policy_is_right_only_as_it_is_applied() {
+fn the_admission_policy_is_valid_only_as_it_is_applied() {
     let required = RequiredPolicy::read_all().unwrap();
     assert_eq!(required.iter().map(RequiredPolicy::name).collect::<Vec<_>>(), NAMES);
     let (documents, broken) = yaml::documents(MANIFEST.as_bytes(), Syntax::Yaml);
@@ -293,9 +293,9 @@ fn the_admission_policy_is_right_only_as_it_is_applied() {
         ("going", |policy, _| policy["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"), "there is no"),
         ("no spec", |policy, _| policy["spec"] = json!(null), "is not that of this release"),
         ("fails open", |policy, _| policy["spec"]["failurePolicy"] = json!("Ignore"), "is not that of this release"),
-        ("asks less", |policy, _| drop(policy["spec"]["validations"].as_array_mut().unwrap().pop()), "is not that"),
+        ("requires less", |policy, _| drop(policy["spec"]["validations"].as_array_mut().unwrap().pop()), "is not that"),
         (
-            "asks nobody",
+            "applies to no user",
             |policy, _| policy["spec"]["matchConditions"][0]["expression"] = json!("false"),
             "is not that of this release",
         ),
@@ -367,7 +367,7 @@ fn a_replica_knows_what_there_is_to_serve_once_its_stores_are_in_the_catalog_and
     let message = "no permission".to_owned();
     pods.state.publish(LoadState::SourceError { code: 403, message: message.clone() });
     let store = synced.probe(&registry).pop().unwrap();
-    assert_eq!(store, ("store/pods.v1".to_owned(), Readiness::Unavailable(message)), "never told to be ready");
+    assert_eq!(store, ("store/pods.v1".to_owned(), Readiness::Unavailable(message)), "never ready");
     registry.replace(catalog(&[]), |_| None);
     assert!(synced.knows(&registry), "what goes away afterwards is not there");
 }
@@ -640,8 +640,8 @@ fn only_permissions_that_are_not_needed_are_warned_of() {
     }
     let many: Vec<String> = (0..14).map(|number| format!("r{number}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    let told = warning(&[rule("", &many, &["delete"])]).unwrap();
-    assert!(told.contains("delete r0, ") && told.contains(" and 4 more; "), "{told}");
+    let text = warning(&[rule("", &many, &["delete"])]).unwrap();
+    assert!(text.contains("delete r0, ") && text.contains(" and 4 more; "), "{text}");
 }
 
 /// A client that reads a version must not lose it because another one was added.
@@ -760,9 +760,9 @@ async fn forbidden_objects_are_listed_again_because_a_successful_watch_is_silent
         stream::iter(events).chain(stream::pending()).boxed()
     };
     let (store, changes) = strictly::<ValidatingAdmissionPolicy>(begin);
-    let told = changes.take(4).map(|change| change.is_ok()).collect::<Vec<bool>>();
-    let told = tokio::time::timeout(Duration::from_secs(60), told).await;
-    assert_eq!(told, Ok(vec![true, false, false, true]));
+    let results = changes.take(4).map(|change| change.is_ok()).collect::<Vec<bool>>();
+    let results = tokio::time::timeout(Duration::from_secs(60), results).await;
+    assert_eq!(results, Ok(vec![true, false, false, true]));
     assert_eq!(store.len(), 1);
 }
 

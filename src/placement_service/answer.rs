@@ -24,7 +24,7 @@ use crate::selector::FieldError;
 /// Why a review has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unanswered {
-    /// The Pod of `podRef` is not there.
+    /// The Pod of `podRef` is missing.
     #[error("pods {} not found in namespace {}", quote(&.0.name), quote(&.0.namespace))]
     NoPod(PodReference),
     /// The object exists and cannot be read.
@@ -166,8 +166,8 @@ pub fn answer(
         .max();
     let age = lag.map(|lag| i64::try_from(lag.as_secs()).unwrap_or(i64::MAX));
     let mut status = reviewed.answer.summary(indexed.resource_versions.clone(), age);
-    let is_told = |warning: &&Warning| validation != FieldValidation::Ignore || !warning.is_unknown_field();
-    status.warnings.extend(reviewed.warnings.iter().filter(is_told).map(ToString::to_string));
+    let is_reported = |warning: &&Warning| validation != FieldValidation::Ignore || !warning.is_unknown_field();
+    status.warnings.extend(reviewed.warnings.iter().filter(is_reported).map(ToString::to_string));
     status.warnings.extend(warnings);
     status.warnings.extend(indexed.unreadable.iter().cloned());
     let is_sent = |warning: &&Warning| warning.is_upstream() && !warning.is_unknown_field();

@@ -119,7 +119,7 @@ impl PlacementStores {
 
     /// The states of the three resources.
     pub fn lives(&self) -> [&ResourceState; 3] {
-        self.all().map(|held| &*held.resource.state)
+        self.all().map(|store| &*store.resource.state)
     }
 }
 
@@ -222,32 +222,32 @@ impl LongParts {
             return Ok(());
         }
         let unreadable = |message: String| ReadError { kind: name, message };
-        let mut held = Vec::new();
+        let mut counted = Vec::new();
         for part in parts {
             let json = part.json().map_err(|error| unreadable(error.to_string()))?;
             if json.len() > SHORT {
                 // Only pods share their parts.
                 let owner = if NEEDED[kind] == "pods" { "" } else { key };
-                held.push((self.hashes.hash_one((kind, owner, &json)), json.len()));
+                counted.push((self.hashes.hash_one((kind, owner, &json)), json.len()));
             }
         }
         let is_new = |(hash, _): &&(u64, usize)| !self.parts.contains_key(hash);
-        let added: usize = held.iter().filter(is_new).map(|(_, length)| length).sum();
+        let added: usize = counted.iter().filter(is_new).map(|(_, length)| length).sum();
         if self.bytes + added > MOST_LONG {
             return Err(unreadable(format!(
                 "its labels, affinity, tolerations and taints take {added} bytes, and those of all objects may take {MOST_LONG} \
                  where they are longer than {SHORT}: make them shorter"
             )));
         }
-        if held.is_empty() {
+        if counted.is_empty() {
             return Ok(());
         }
-        for (hash, length) in &held {
+        for (hash, length) in &counted {
             let (objects, _) = self.parts.entry(*hash).or_insert((0, *length));
             *objects += 1;
             self.bytes += if *objects == 1 { *length } else { 0 };
         }
-        self.objects.insert((kind, key.to_owned()), held.into_iter().map(|(hash, _)| hash).collect());
+        self.objects.insert((kind, key.to_owned()), counted.into_iter().map(|(hash, _)| hash).collect());
         Ok(())
     }
 
@@ -274,7 +274,7 @@ struct Place {
 }
 
 impl Place {
-    /// The position of a snapshot.
+    /// The position in history of a snapshot.
     fn of_snapshot(snapshot: &StoreSnapshot) -> Place {
         Place {
             resource_state: snapshot.resource.state.clone(),
@@ -316,8 +316,8 @@ impl PlacementIndex {
                     NEEDED.iter().filter_map(|name| find(&catalog, name).ok()).map(|(_, found)| found).collect();
                 let [nodes, pods, namespaces] = &found[..] else { break };
                 let mut states = [nodes, pods, namespaces].map(|resource| resource.state.subscribe());
-                let held = [nodes, pods, namespaces].map(ready);
-                let [Some(nodes), Some(pods), Some(namespaces)] = held else { break };
+                let ready_stores = [nodes, pods, namespaces].map(ready);
+                let [Some(nodes), Some(pods), Some(namespaces)] = ready_stores else { break };
                 let stores = PlacementStores { nodes, pods, namespaces };
                 let index = Arc::clone(&self);
                 let caught_up = tokio::task::spawn_blocking(move || {
@@ -387,8 +387,8 @@ impl State {
     /// The index, caught up with the stores. It is taken out meanwhile, so that one that is half done is not used
     /// again.
     fn caught_up(&mut self, stores: &PlacementStores, memory: &Arc<Memory>) -> Result<&Index, OverMemory> {
-        let held = self.index.take().filter(|index| index.follows(stores));
-        let mut index = match held {
+        let usable_index = self.index.take().filter(|index| index.follows(stores));
+        let mut index = match usable_index {
             Some(index) => index.advanced(stores),
             None => match memory.refuses(expected(stores)) {
                 Some(over) => return Err(over),
@@ -403,7 +403,7 @@ impl State {
 
 /// The approximate minimum memory of an index of these stores.
 fn expected(stores: &PlacementStores) -> Bytes {
-    let [nodes, pods, namespaces] = stores.all().map(|held| held.snapshot.len());
+    let [nodes, pods, namespaces] = stores.all().map(|store| store.snapshot.len());
     Bytes(ClusterCounts { nodes, pods, namespaces, ..ClusterCounts::default() }.held_bytes())
 }
 
@@ -417,8 +417,8 @@ impl Index {
             long: LongParts::default(),
             account,
         };
-        for (kind, held) in stores.all().into_iter().enumerate() {
-            for (_, object) in held.snapshot.range(Bound::Unbounded) {
+        for (kind, store) in stores.all().into_iter().enumerate() {
+            for (_, object) in store.snapshot.range(Bound::Unbounded) {
                 index.put(kind, object);
             }
         }
@@ -427,26 +427,26 @@ impl Index {
 
     /// Whether the index follows these stores, and their histories reach back to its position.
     fn follows(&self, stores: &PlacementStores) -> bool {
-        self.places.iter().zip(stores.all()).all(|(place, held)| {
-            Arc::ptr_eq(&place.resource_state, &held.resource.state)
-                && place.epoch == held.snapshot.epoch()
-                && (held.snapshot.end() <= place.end || held.snapshot.changes(place.end).is_some())
+        self.places.iter().zip(stores.all()).all(|(place, store)| {
+            Arc::ptr_eq(&place.resource_state, &store.resource.state)
+                && place.epoch == store.snapshot.epoch()
+                && (store.snapshot.end() <= place.end || store.snapshot.changes(place.end).is_some())
         })
     }
 
     /// Applies the changes between the last snapshots and these.
     fn advanced(mut self, stores: &PlacementStores) -> Index {
-        for (kind, held) in stores.all().into_iter().enumerate() {
-            // Somebody else may have come further meanwhile. Versions move without changes too: bookmarks.
+        for (kind, store) in stores.all().into_iter().enumerate() {
+            // Another task may have come further meanwhile. Versions move without changes too: bookmarks.
             let place = &self.places[kind];
-            if held.snapshot.end() < place.end
-                || held.snapshot.end() == place.end && held.snapshot.version() <= place.version
+            if store.snapshot.end() < place.end
+                || store.snapshot.end() == place.end && store.snapshot.version() <= place.version
             {
                 continue;
             }
             // An object that changed often is read once.
             let mut last: HashMap<&str, Option<&Object>> = HashMap::new();
-            for change in held.snapshot.changes(self.places[kind].end).into_iter().flatten() {
+            for change in store.snapshot.changes(self.places[kind].end).into_iter().flatten() {
                 if let Some(object) = change.after.as_ref().or(change.before.as_ref()) {
                     last.insert(object.key(), change.after.as_ref());
                 }
@@ -457,12 +457,12 @@ impl Index {
                     None => self.remove(kind, key),
                 }
             }
-            self.places[kind] = Place::of_snapshot(held);
+            self.places[kind] = Place::of_snapshot(store);
         }
         self
     }
 
-    /// Adds or replaces an object.
+    /// Adds or replaces an object of a kind, by its position in the stores.
     fn put(&mut self, kind: usize, object: &Object) {
         let json = object.json();
         let key = object.key();

@@ -189,7 +189,7 @@ impl Catalog {
         Catalog { groups, resources, all_groups, partial_stores, version, documents: None, offers: Arc::default() }
     }
 
-    /// The catalog with OpenAPI documents.
+    /// The same catalog with OpenAPI documents of this source.
     #[must_use]
     pub fn with_documents(mut self, documents: Arc<dyn DocumentSource>) -> Catalog {
         self.documents = Some(documents);

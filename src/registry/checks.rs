@@ -54,7 +54,7 @@ impl CheckOutcome {
 pub struct Checks([AtomicU64; CheckOutcome::ALL.len()]);
 
 impl Checks {
-    /// Counts a comparison.
+    /// Counts a finished comparison by its outcome.
     pub fn count(&self, outcome: CheckOutcome) {
         self.0[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }

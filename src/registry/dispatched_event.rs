@@ -66,19 +66,19 @@ struct Counted {
 }
 
 impl Counted {
-    /// Counts bytes of shared lines.
+    /// Counts more bytes, for this change and for its resource.
     fn add(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.held.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Stops counting bytes.
+    /// Counts fewer bytes, for this change and for its resource.
     fn subtract(&self, bytes: usize) {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.held.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// The bytes of all changes.
+    /// The bytes of all changes of the resource.
     fn all(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }

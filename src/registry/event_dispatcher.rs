@@ -132,7 +132,7 @@ impl EventDispatcher {
         let is_continued = reached.epoch == before.epoch && reached.relist_gap == before.relist_gap;
         match snapshot.changes(before.end).filter(|_| is_continued) {
             // Rare changes that concern every watch are read from history, which has all of them.
-            None => readers.extend(table.mailboxes().filter_map(|held| lock(&held.0).overflow())),
+            None => readers.extend(table.mailboxes().filter_map(|mailbox| lock(&mailbox.0).overflow())),
             Some(changes) if table.is_empty() => drop(changes),
             Some(changes) => {
                 let mut touched = Candidates::default();
@@ -142,16 +142,16 @@ impl EventDispatcher {
                     table.routes.candidates(change, &mut touched);
                     if !touched.ids().is_empty() {
                         if self.held.load(Ordering::Relaxed) > MOST_HELD_BYTES {
-                            readers.extend(table.mailboxes().filter_map(|held| lock(&held.0).empty()));
+                            readers.extend(table.mailboxes().filter_map(|mailbox| lock(&mailbox.0).empty()));
                         }
                         let event = Arc::new(DispatchedEvent::new(place, change.clone(), &self.held));
                         let boxes = touched.ids().iter().filter_map(|id| table.mailbox(*id));
-                        readers.extend(boxes.filter_map(|held| lock(&held.0).put(&event)));
+                        readers.extend(boxes.filter_map(|mailbox| lock(&mailbox.0).put(&event)));
                     }
                     place = place.advanced(1);
                 }
                 let wants_progress = table.wants_progress.iter().filter_map(|id| table.mailbox(*id));
-                readers.extend(wants_progress.filter_map(|held| lock(&held.0).take_waker()));
+                readers.extend(wants_progress.filter_map(|mailbox| lock(&mailbox.0).take_waker()));
             }
         }
         *lock(&self.reached) = reached;
@@ -162,7 +162,7 @@ impl EventDispatcher {
     /// Wakes all watches: the snapshot is gone, or of another epoch.
     pub fn interrupt(&self) {
         let table = lock(&self.table);
-        let readers: Vec<Waker> = table.mailboxes().filter_map(|held| lock(&held.0).overflow()).collect();
+        let readers: Vec<Waker> = table.mailboxes().filter_map(|mailbox| lock(&mailbox.0).overflow()).collect();
         drop(table);
         readers.into_iter().for_each(Waker::wake);
     }
@@ -196,7 +196,7 @@ impl EventDispatcher {
 }
 
 impl Table {
-    /// All mailboxes.
+    /// The mailboxes of all subscriptions.
     fn mailboxes(&self) -> impl Iterator<Item = &Arc<Mailbox>> {
         self.boxes.iter().flatten()
     }
@@ -212,7 +212,7 @@ impl Table {
     /// An equal selection of another subscription, if there is one.
     fn shared(&mut self, selection: CompactSelection) -> Arc<CompactSelection> {
         let selection = match self.selections.get_key_value(&selection) {
-            Some((held, _)) => held.clone(),
+            Some((existing, _)) => existing.clone(),
             None => Arc::new(selection),
         };
         *self.selections.entry(selection.clone()).or_default() += 1;
@@ -256,7 +256,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// The selection.
+    /// The selection of the subscription.
     pub fn selection(&self) -> &CompactSelection {
         &self.selection
     }

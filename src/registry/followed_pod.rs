@@ -44,7 +44,7 @@ impl FollowedPod {
         // Changes since the snapshot are found at the first look: a new mailbox is marked as overflowed.
         let subscription = state.dispatcher().subscribe(&selection, false);
         let pod = snapshot.get(&key)?;
-        let labels = PodHead::read(pod)?.asks_for(uid, terms)?;
+        let labels = PodHead::read(pod)?.selector_of_labels(uid, terms)?;
         let (state, uid, terms, version) = (state.clone(), uid.to_owned(), terms.clone(), pod.version());
         Some(FollowedPod { state, subscription, key, uid, terms, version, labels })
     }
@@ -79,8 +79,8 @@ impl FollowedPod {
                     event.change.after.as_ref().is_some_and(|after| after.version() == pod.version())
                 };
                 let labels = match last.filter(is_last) {
-                    Some(event) => event.pod().and_then(|head| head.asks_for(&self.uid, &self.terms)),
-                    None => PodHead::read(pod).and_then(|head| head.asks_for(&self.uid, &self.terms)),
+                    Some(event) => event.pod().and_then(|head| head.selector_of_labels(&self.uid, &self.terms)),
+                    None => PodHead::read(pod).and_then(|head| head.selector_of_labels(&self.uid, &self.terms)),
                 };
                 labels.as_ref() != Some(&self.labels)
             }

@@ -150,7 +150,7 @@ impl Freshness {
 
     /// Registers a reader that waits for this version: the feed requests progress immediately. False if the source
     /// has just reported that it is far from the version; then no request is sent.
-    #[must_use = "a reader must not wait for a version that no request asks for"]
+    #[must_use = "a reader must not wait for a version that no request requires"]
     pub fn want(&self, version: Version) -> bool {
         let now = Instant::now();
         let source_version = *self.source_version.borrow();

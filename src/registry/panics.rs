@@ -42,7 +42,7 @@ impl PanicOrigin {
 pub struct Panics([AtomicU64; PanicOrigin::ALL.len()]);
 
 impl Panics {
-    /// Counts a panic.
+    /// Counts a contained panic by where it happened.
     pub fn count(&self, place: PanicOrigin) {
         self.0[place as usize].fetch_add(1, Ordering::Relaxed);
     }

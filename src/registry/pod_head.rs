@@ -27,7 +27,7 @@ impl PodHead {
     }
 
     /// The requirements that the Pod's labels make; `None` if it is another Pod of that name.
-    pub(super) fn asks_for(&self, uid: &str, terms: &ConsumerTerms) -> Option<LabelSelector> {
+    pub(super) fn selector_of_labels(&self, uid: &str, terms: &ConsumerTerms) -> Option<LabelSelector> {
         (self.metadata.uid == uid).then(|| terms.labels(&self.metadata.labels))
     }
 }

@@ -34,7 +34,7 @@ pub enum LoadState {
     SourceError {
         /// The HTTP status of the source's response: 401, 403, or another one that came several times.
         code: u16,
-        /// For the client: who rejected what, and the remedy.
+        /// For the client: the reason of a rejection with its sender, and the remedy.
         message: String,
     },
     /// Not loaded because of the memory limit. It is loaded by the next request once memory is available.
@@ -158,7 +158,7 @@ pub struct ResourceState {
     unreadable: sync::Mutex<Arc<UnreadableNames>>,
     /// How comparisons with the source ended.
     checks: Checks,
-    /// How many times a defect of ours has ended the feed.
+    /// How many times an internal error has ended the feed.
     panics: AtomicU64,
     /// The last version that the source reported on request, and the time of the request.
     source_version: Mutex<Option<(Instant, Version)>>,
@@ -179,7 +179,7 @@ pub enum NotReady {
     SourceError {
         /// The HTTP status that the source answered: 401 or 403.
         code: u16,
-        /// Who rejected what, and the remedy.
+        /// The reason of a rejection with its sender, and the remedy.
         message: String,
     },
     /// There is no memory for it.
@@ -328,7 +328,7 @@ impl ResourceState {
         &self.router
     }
 
-    /// The current state.
+    /// Whether the store is loaded, and the store if it is.
     pub fn load_state(&self) -> LoadState {
         self.state.borrow().clone()
     }
@@ -487,24 +487,24 @@ impl ResourceState {
         self.panics.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The number of panics.
+    /// The number of internal errors that have ended the feed.
     pub fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed)
     }
 
     /// The version of the source at some moment after this call. Callers that arrive during a request share the next
-    /// one; `ask` makes the request.
+    /// one; `request` sends the request.
     ///
     /// # Errors
     /// The error of the request.
-    pub async fn source_version<E>(&self, ask: impl Future<Output = Result<Version, E>>) -> Result<Version, E> {
+    pub async fn source_version<E>(&self, request: impl Future<Output = Result<Version, E>>) -> Result<Version, E> {
         let called = Instant::now();
         let mut last = self.source_version.lock().await;
         match *last {
             Some((requested_at, version)) if requested_at >= called => Ok(version),
             _ => {
                 let requested_at = Instant::now();
-                let version = ask.await?;
+                let version = request.await?;
                 self.freshness.note_source_version(requested_at, version);
                 *last = Some((requested_at, version));
                 Ok(version)

@@ -58,7 +58,7 @@ impl Registry {
         self.catalog.borrow().clone()
     }
 
-    /// Follows the catalog.
+    /// A receiver that is notified of each new catalog.
     pub fn subscribe(&self) -> watch::Receiver<Arc<Catalog>> {
         self.catalog.subscribe()
     }

@@ -23,7 +23,7 @@ pub struct ViewPart {
     pub prune: Arc<Prune>,
 }
 
-/// Whose rights decide.
+/// Whose permissions decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ViewRights {
     /// The permissions of the caller.
@@ -38,7 +38,7 @@ pub enum ViewRights {
 pub struct ViewDefinition {
     /// One for each resource.
     pub parts: Vec<ViewPart>,
-    /// Whose rights decide.
+    /// Whose permissions decide.
     pub rights: ViewRights,
     /// What the selection takes from its caller.
     pub consumer: ConsumerTerms,

@@ -118,7 +118,7 @@ impl CreatedDocuments {
         v2 + v3
     }
 
-    /// Drops the documents.
+    /// Drops the documents, so that the next reader creates them again.
     fn forget(&mut self) {
         (self.v2, self.v3) = (None, None);
     }

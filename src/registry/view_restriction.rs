@@ -68,7 +68,7 @@ impl Restriction {
         Ok(Restriction { open: open.collect::<Result<_, _>>()?, ..self })
     }
 
-    /// The restriction for one consumer.
+    /// The restriction for one consumer, with the values of its token.
     #[must_use]
     pub fn of_consumer(&self, consumer: &ConsumerContext) -> Restriction {
         let mut restriction = Restriction { open: Vec::new(), ..self.clone() };

@@ -67,12 +67,12 @@ impl View {
         View { name, definition, ended: watch::Sender::new(false), made: Mutex::default(), documents: Mutex::default() }
     }
 
-    /// Its name.
+    /// The name of the View.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its definition.
+    /// The definition of the View.
     pub fn definition(&self) -> &ViewDefinition {
         &self.definition
     }

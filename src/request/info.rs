@@ -177,7 +177,7 @@ impl<S> Selector<S> {
     }
 }
 
-/// Kubernetes' verb of a request.
+/// The Kubernetes verb of a request, such as `list` or `deletecollection`.
 fn verb(method: &Method, read: &ReadPath, query: &Query) -> Cow<'static, str> {
     let Some(resource) = read.resource() else { return Cow::Owned(method.as_str().to_ascii_lowercase()) };
     Cow::Borrowed(match (read.verb, method, &resource.name) {

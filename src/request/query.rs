@@ -33,12 +33,12 @@ impl Query {
 
     /// The first value of a key.
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.0.iter().find(|(held, _)| held == key).map(|(_, value)| &**value)
+        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| &**value)
     }
 
     /// All values of a key.
     pub fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(held, _)| held == key).map(|(_, value)| &**value)
+        self.0.iter().filter(move |(name, _)| name == key).map(|(_, value)| &**value)
     }
 
     /// A boolean: absent, `0` and `false` are false. Every other value is true, also the empty one.

@@ -49,7 +49,7 @@ impl CertificateStore {
     }
 }
 
-/// The current certificate, and who gets its replacements.
+/// The current certificate, and the receiver of its replacements.
 pub(super) struct CertificateRenewer {
     store: CertificateStore,
     names: Vec<String>,
@@ -58,7 +58,7 @@ pub(super) struct CertificateRenewer {
     authorities: watch::Sender<Vec<u8>>,
 }
 
-/// Seconds since 1970.
+/// The current time in seconds since 1970.
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -108,7 +108,7 @@ pub struct FollowedSource {
 pub async fn follow(location: SourceLocation, options: SourceOptions) -> anyhow::Result<FollowedSource> {
     let runtime =
         runtime::Builder::new_current_thread().enable_all().build().context("starting the source's runtime")?;
-    let (tell, opened) = oneshot::channel();
+    let (report, opened) = oneshot::channel();
     let (held_until_the_end, ended) = oneshot::channel();
     let read = move || {
         let _held = held_until_the_end;
@@ -116,11 +116,11 @@ pub async fn follow(location: SourceLocation, options: SourceOptions) -> anyhow:
             match open(&location, &options).await {
                 Ok(OpenSource { registry, name, pinned, definitions, following }) => {
                     // The receiver is gone when the program is ending.
-                    if tell.send(Ok((registry, name, pinned, definitions))).is_ok() {
+                    if report.send(Ok((registry, name, pinned, definitions))).is_ok() {
                         following.await;
                     }
                 }
-                Err(error) => drop(tell.send(Err(error))),
+                Err(error) => drop(report.send(Err(error))),
             }
         });
     };

@@ -46,7 +46,7 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// Starts the tasks.
+    /// Starts the tasks, each under its name.
     pub(super) fn start(tasks: impl IntoIterator<Item = Task>) -> Tasks {
         let (mut running, mut named) = (JoinSet::new(), HashMap::new());
         for Task { name, on_end, future } in tasks {
@@ -79,7 +79,7 @@ impl Tasks {
         Ok(())
     }
 
-    /// Aborts a task.
+    /// Aborts the task of this name.
     pub(super) fn abort(&self, name: &str) {
         self.named.values().filter(|(its_name, ..)| *its_name == name).for_each(|(.., handle)| handle.abort());
     }

@@ -60,9 +60,9 @@ async fn the_end_of_a_task_ends_the_command_as_it_says() {
 
 #[tokio::test]
 async fn an_aborted_task_has_ended() {
-    let (held, ended) = tokio::sync::oneshot::channel::<()>();
+    let (kept_open, ended) = tokio::sync::oneshot::channel::<()>();
     let controllers = Task::new("controllers", OnEnd::Fail, async move {
-        let _held = held;
+        let _held = kept_open;
         pending::<()>().await;
     });
     let tasks = Tasks::start([controllers]);

@@ -132,7 +132,7 @@ impl AuditContext {
         if is_writable { Ok(()) } else { Err(not_written()) }
     }
 
-    /// Records an error response.
+    /// Records the error response for the audit event.
     pub(super) fn failed(&self, failure: &ApiError) {
         // Its Status, which is bounded.
         let status = failure.plain_text().is_none().then(|| failure.status());
@@ -184,7 +184,7 @@ impl AuditContext {
         }
     }
 
-    /// The event of a stage.
+    /// The audit event of a stage; `code` is the status code of the response, once it is known.
     fn event(&self, stage: Stage, code: Option<u16>) -> Event {
         let mut annotations = self.begun.annotations.clone();
         if let Some(problem) = self.problem.as_ref().filter(|_| !self.is_rejected.load(Ordering::Relaxed)) {

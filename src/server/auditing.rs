@@ -98,12 +98,12 @@ impl Auditing<'_> {
 /// client can invent all but the last. An event has the last [`MOST_ADDRESSES`] of them.
 fn source_addresses(headers: &HeaderMap, peer: Option<IpAddr>) -> Vec<String> {
     let parse = |text: &str| text.trim().parse::<IpAddr>().ok();
-    let of = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let mut addresses: Vec<IpAddr> = of("x-forwarded-for")
+    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let mut addresses: Vec<IpAddr> = header("x-forwarded-for")
         .map(|text| text.rsplit(',').take(MOST_ADDRESSES).filter_map(parse).collect())
         .unwrap_or_default();
     addresses.reverse();
-    if let Some(address) = of("x-real-ip").and_then(parse).filter(|address| !addresses.contains(address)) {
+    if let Some(address) = header("x-real-ip").and_then(parse).filter(|address| !addresses.contains(address)) {
         addresses.push(address);
     }
     if let Some(peer) = peer.map(|peer| peer.to_canonical()).filter(|peer| addresses.last() != Some(peer)) {

@@ -1,4 +1,5 @@
-//! fieldcache's own API group `view.fieldcache.dev/v1alpha1`: its names, and who sees it. What is seen is in `builtin_group_documents`.
+//! fieldcache's own API group `view.fieldcache.dev/v1alpha1`: its names, and which callers see it. What is seen is in
+//! `builtin_group_documents`.
 //!
 //! It contains no objects: [`super::view_request`] serves `views/NAME/proxy`, and [`super::placement_review`] answers `placementreviews` without
 //! storing them. Clients see the group beside all others that are served, without a document. kube-apiserver's aggregator sees it alone: it would

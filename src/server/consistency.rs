@@ -92,8 +92,8 @@ pub(super) async fn needed(
     let written = Some(resource.state.last_written()).filter(|version| *version > Version::ZERO);
     match (consistency(server, context)?, &server.settings.upstream) {
         (ReadConsistency::Strong, Some(upstream)) => {
-            let ask = source_version(&**upstream, &resource.gvr);
-            let reply = tokio::time::timeout(QUESTION_WAIT, resource.state.source_version(ask));
+            let version_request = source_version(&**upstream, &resource.gvr);
+            let reply = tokio::time::timeout(QUESTION_WAIT, resource.state.source_version(version_request));
             let version = reply.await.unwrap_or_else(|_| Err("it did not answer in time".to_owned()));
             version.map(Some).map_err(|problem| {
                 let what = "a read that must not be older than its request needs to know how far the source is";

@@ -173,7 +173,7 @@ impl Answer {
         Answer { status, headers: HeaderMap::new() }
     }
 
-    /// Adds a header.
+    /// Adds a header; an invalid value is left out.
     fn header(mut self, name: HeaderName, value: &str) -> Answer {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.append(name, value);
@@ -181,7 +181,7 @@ impl Answer {
         self
     }
 
-    /// Adds the Last-Modified header.
+    /// Adds Last-Modified, the time of the last change of the document.
     fn since(self, time: Timestamp) -> Answer {
         self.header(LAST_MODIFIED, &time.to_zoned(TimeZone::UTC).strftime(HTTP_DATE).to_string())
     }

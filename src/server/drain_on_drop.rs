@@ -29,7 +29,7 @@ pub(super) struct DrainOnDrop {
 }
 
 impl DrainOnDrop {
-    /// Wraps a body.
+    /// Wraps a request body, so that its rest is read when it is dropped.
     pub(super) fn wrap(body: UpstreamBody) -> UpstreamBody {
         if body.is_end_stream() { body } else { DrainOnDrop { body: Some(body) }.boxed_unsync() }
     }

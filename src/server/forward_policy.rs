@@ -55,7 +55,7 @@ impl PassThrough {
         }
         check_path(context.info)?;
         check_upgrade(context.headers)?;
-        if reads || self == PassThrough::All || asks_about_itself(context) {
+        if reads || self == PassThrough::All || is_self_review(context) {
             return Ok(true);
         }
         // A write of an unknown resource is answered here, as not found.
@@ -89,7 +89,7 @@ fn is_behind(context: &RequestContext<'_>, address: &ResourcePath, catalog: &Cat
 }
 
 /// Whether the request is a review of the caller's own identity or permissions.
-fn asks_about_itself(context: &RequestContext<'_>) -> bool {
+fn is_self_review(context: &RequestContext<'_>) -> bool {
     let Route::Resource(address) = context.info.route() else { return false };
     let is_collection = address.name.is_none() && address.namespace.is_none() && !address.legacy_watch;
     context.info.method == Method::POST && is_collection && is_question(&address.gvr.group, &address.gvr.resource)
@@ -99,7 +99,7 @@ fn asks_about_itself(context: &RequestContext<'_>) -> bool {
 fn is_known(address: &ResourcePath, catalog: &Catalog) -> bool {
     let gvr = &address.gvr;
     if catalog.resource(gvr).is_some() {
-        // In a wrong scope it is not there either.
+        // In a wrong scope it is missing, too.
         return read::find(catalog, address).is_ok();
     }
     catalog
@@ -125,8 +125,8 @@ pub(super) fn check_impersonation(headers: &HeaderMap) -> Result<(), ApiError> {
     match headers.keys().find(|name| name.as_str().starts_with("impersonate-")) {
         None => Ok(()),
         Some(name) => Err(ApiError::Forbidden(format!(
-            "the header {name} asks to act as somebody else, but requests are answered with the rights of this server's \
-             kubeconfig: ask the API server directly, or start fieldcache with a kubeconfig of that user"
+            "the header {name} requests impersonation, but this server uses the permissions of its kubeconfig: use the API \
+             server directly, or start fieldcache with a kubeconfig of that user"
         ))),
     }
 }
@@ -141,13 +141,13 @@ fn check_path(info: &RequestInfo) -> Result<(), ApiError> {
     match REFUSED.iter().find(|refused| refused.eq_ignore_ascii_case(first)) {
         None => Ok(()),
         Some(&"proxy") => Err(ApiError::Forbidden(format!(
-            "{}/proxy is not forwarded: what a workload answers would be a page of this server, with the rights of its \
-             kubeconfig; ask the API server directly, with kubectl proxy or kubectl port-forward",
+            "{}/proxy is not forwarded: a response of the workload would be a page of this server, with the permissions of \
+             its kubeconfig; use the API server directly, with kubectl proxy or kubectl port-forward",
             address.gvr.resource
         ))),
         Some(refused) => Err(ApiError::Forbidden(format!(
-            "{}/{refused} is not forwarded: this server answers every client that reaches its port, so it opens no channel into a \
-             workload; use kubectl without --server, which asks the API server directly",
+            "{}/{refused} is not forwarded: this server serves every client that reaches its port, so it opens no channel into a \
+             workload; use kubectl without --server, which connects to the API server directly",
             address.gvr.resource
         ))),
     }
@@ -160,15 +160,15 @@ pub(super) fn is_websocket(headers: &HeaderMap) -> bool {
 
 /// Rejects upgrades to other protocols. An upgrade to HTTP/2 in clear text is ignored, as a server may.
 fn check_upgrade(headers: &HeaderMap) -> Result<(), ApiError> {
-    let asks = headers.get_all(CONNECTION).iter().any(|value| {
+    let wants_upgrade = headers.get_all(CONNECTION).iter().any(|value| {
         value.to_str().is_ok_and(|text| text.split(',').any(|token| token.trim().eq_ignore_ascii_case("upgrade")))
     });
     let protocols: Vec<&str> =
         headers.get_all(UPGRADE).iter().map(|value| value.to_str().unwrap_or("unreadable")).collect();
     let harmless = protocols.iter().all(|protocol| protocol.trim().eq_ignore_ascii_case("h2c"));
-    if (asks || !protocols.is_empty()) && (protocols.is_empty() || !harmless) {
+    if (wants_upgrade || !protocols.is_empty()) && (protocols.is_empty() || !harmless) {
         return Err(ApiError::Forbidden(format!(
-            "an upgrade of the connection to {} is not forwarded: plain requests and watches are; ask the API server \
+            "an upgrade of the connection to {} is not forwarded: plain requests and watches are; use the API server \
              directly",
             quote(&protocols.join(", "))
         )));

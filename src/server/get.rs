@@ -146,10 +146,10 @@ async fn answer_in(
         }
         Content::Document(json) => document(json, agreed.format, context),
         Content::Table(columns) => {
-            let (envelope, held) = (columns.single_envelope(object.version()), columns.most_held(object_length));
+            let (envelope, bytes_held) = (columns.single_envelope(object.version()), columns.most_held(object_length));
             let pieces = table::pieces(&columns, envelope, std::iter::once(object), Box::new(Some), agreed.format, now);
             let mut response = chunked(pieces, agreed.format, context);
-            response.body_mut().holds(held);
+            response.body_mut().holds(bytes_held);
             if agreed.format == Format::Yaml {
                 response.body_mut().holds(yaml::most_held(object_length));
             }

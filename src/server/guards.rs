@@ -5,7 +5,9 @@
 //!
 //! - a Host that is no loopback name: a foreign name that resolves to this machine, DNS rebinding
 //! - an Origin that is not this server
-//! - Sec-Fetch-Site No CORS header is ever sent. Programs set none of these marks.
+//! - Sec-Fetch-Site
+//!
+//! No CORS header is ever sent. Programs set none of these marks.
 //!
 //! A request may carry a header several times. Every value is checked, since another program may have added one.
 

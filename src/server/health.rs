@@ -96,7 +96,7 @@ fn log(endpoint: &str, check: &str, reason: &str) {
     }
 }
 
-/// The response without details.
+/// The response of `endpoint` without details: only whether it is well.
 pub(super) fn plain(endpoint: &str, is_well: bool) -> Response<Body> {
     if is_well {
         text(StatusCode::OK, "ok".to_owned())

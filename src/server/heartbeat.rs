@@ -39,7 +39,7 @@ impl Heartbeat {
         }
     }
 
-    /// The liveness check.
+    /// The liveness check: it fails when the heartbeat is late.
     pub fn check(&self) -> Check {
         let heartbeat = self.clone();
         Check::one("runtime", true, move || heartbeat.is_recent(Instant::now()))

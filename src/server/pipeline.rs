@@ -75,7 +75,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server of this registry.
+    /// A server that serves the resources of `registry`, with all permits free.
     pub fn new(registry: Arc<Registry>, settings: Settings) -> Server {
         Server {
             state: ServerState::new(registry, settings),

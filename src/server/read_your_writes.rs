@@ -107,9 +107,9 @@ impl<'a> Write<'a> {
             (Some(version), _) => Ok(version),
             (None, Some(answer)) if *self.method == Method::DELETE => match self.wait_until_removed(&answer).await {
                 Some(version) => Ok(version),
-                None => ask(upstream, self.address).await,
+                None => request_version(upstream, self.address).await,
             },
-            (None, _) => ask(upstream, self.address).await,
+            (None, _) => request_version(upstream, self.address).await,
         };
         match version {
             Ok(version) => resources.iter().for_each(|resource| resource.state.written(version)),
@@ -125,7 +125,7 @@ impl<'a> Write<'a> {
     /// deletion has the object as it was.
     fn version_in(&self, answer: &Value) -> Option<Version> {
         let metadata = &answer["metadata"];
-        let is_kept = metadata["finalizers"].as_array().is_some_and(|held| !held.is_empty())
+        let is_kept = metadata["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty())
             || metadata["deletionGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds > 0);
         let is_going = !metadata["deletionTimestamp"].is_null();
         if if *self.method == Method::DELETE { !(is_going && is_kept) } else { is_going && !is_kept } {
@@ -205,7 +205,7 @@ fn showing(registry: &Registry, address: &ResourcePath) -> Vec<Arc<Resource>> {
 }
 
 /// The current version of the resource, which includes every write that has been answered.
-async fn ask(upstream: &dyn Upstream, address: &ResourcePath) -> Result<Version, String> {
+async fn request_version(upstream: &dyn Upstream, address: &ResourcePath) -> Result<Version, String> {
     let newest = consistency::source_version(upstream, &address.gvr);
     timeout(QUESTION_WAIT, newest)
         .await

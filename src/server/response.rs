@@ -14,7 +14,7 @@ use crate::wire::pieces::Pieces;
 use crate::wire::response::{failed, mark_gzip, media_type, with_type};
 use crate::wire::{indent, yaml};
 
-/// A response in chunks.
+/// A response whose body is made in pieces while it is sent.
 pub(super) fn chunked(pieces: Pieces, format: Format, context: &RequestContext<'_>) -> Response<Body> {
     streamed(pieces, format, context, false)
 }
@@ -45,7 +45,7 @@ pub(super) fn length_as(json: &[u8], format: Format, context: &RequestContext<'_
 /// A JSON document as a response; in protobuf the bytes are sent as they are.
 pub(super) fn document(json: Vec<u8>, format: Format, context: &RequestContext<'_>) -> Response<Body> {
     let length = json.len() as u64;
-    let (pieces, held): (Pieces, u64) = match format {
+    let (pieces, bytes_held): (Pieces, u64) = match format {
         Format::Json => {
             let mut text = json;
             text.push(b'\n');
@@ -53,12 +53,12 @@ pub(super) fn document(json: Vec<u8>, format: Format, context: &RequestContext<'
         }
         Format::Protobuf => (Box::new(std::iter::once(Bytes::from(json))), length),
         Format::Yaml => {
-            let (pieces, held) = yaml::document(json);
-            (Box::new(pieces), held)
+            let (pieces, bytes_held) = yaml::document(json);
+            (Box::new(pieces), bytes_held)
         }
     };
     let mut response = chunked(pieces, format, context);
-    response.body_mut().holds(held);
+    response.body_mut().holds(bytes_held);
     response
 }
 

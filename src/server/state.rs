@@ -74,7 +74,7 @@ impl ServerState {
     /// Counts an internal error that ended a request.
     pub(super) fn defect(&self) -> ApiError {
         self.registry.panics().count(PanicOrigin::Request);
-        ApiError::Internal("this request met a defect; the log says more".to_owned())
+        ApiError::Internal("internal error; see the log of the server".to_owned())
     }
 
     /// The catalog that a request sees: the whole one, or that of its View.

@@ -18,7 +18,7 @@ use crate::registry::{Catalog, LoadState, Registry, Resource, View, ViewState};
 use crate::request::ViewPath;
 use crate::wire::api_error::ApiError;
 
-/// The resource `views`.
+/// The resource `views` of the group fieldcache.dev, for authorization.
 pub(super) fn views() -> Gvr {
     Gvr::new("fieldcache.dev", "v1alpha1", "views")
 }
@@ -59,7 +59,7 @@ impl ViewRequest {
         }
     }
 
-    /// The catalog of the View.
+    /// The catalog of the View, which is a part of the catalog `whole`.
     pub(super) fn catalog(&self, whole: &Arc<Catalog>) -> Arc<Catalog> {
         self.view.catalog(whole)
     }
@@ -95,9 +95,9 @@ impl ViewRequest {
             let found = identity.and_then(|identity| claimed(identity, wanted));
             let Some(found) = found else {
                 let remedy = match wanted {
-                    ConsumerClaim::Namespace | ConsumerClaim::ServiceAccountName => "ask with a ServiceAccount's token",
+                    ConsumerClaim::Namespace | ConsumerClaim::ServiceAccountName => "use a ServiceAccount's token",
                     ConsumerClaim::NodeName | ConsumerClaim::PodName | ConsumerClaim::PodUid => {
-                        "ask with a ServiceAccount's token that is bound to a Pod, such as the one that is mounted into it"
+                        "use a ServiceAccount's token that is bound to a Pod, such as the one that is mounted into it"
                     }
                 };
                 return Err(missing(&wanted, remedy));

@@ -274,7 +274,7 @@ impl Bookmarks {
         self.last.map_or(self.next, |last| last.min(self.next))
     }
 
-    /// Schedules the next bookmark.
+    /// Schedules the next bookmark after one was sent at `now`.
     fn sent(&mut self, now: Instant) {
         self.next = now + read::jittered(BOOKMARK_INTERVAL, BOOKMARK_INTERVAL + BOOKMARK_JITTER);
         self.last = self.last.filter(|last| *last > now);
@@ -283,7 +283,7 @@ impl Bookmarks {
 
 /// For a fieldcache that reads this one: a bookmark with every progress notification of the store.
 struct ProgressForwarding {
-    /// The proof that was forwarded last; `None` before the first.
+    /// The progress notification that was forwarded last; `None` before the first.
     last_forwarded: Option<Option<Instant>>,
 }
 

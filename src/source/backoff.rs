@@ -23,7 +23,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Starts at the shortest delay.
+    /// A back-off that starts at the shortest delay; `seed` determines its jitter.
     pub fn new(seed: u64) -> Backoff {
         Backoff { next: FIRST, seed }
     }

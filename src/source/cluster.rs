@@ -358,7 +358,10 @@ impl Cluster {
                 continue;
             }
             // Where everything is served, the definitions share one store with those that are followed.
-            let followed = self.definitions.as_ref().filter(|held| named.is_none() && held.gvr == resource.gvr);
+            let followed = self
+                .definitions
+                .as_ref()
+                .filter(|followed_store| named.is_none() && followed_store.gvr == resource.gvr);
             let chosen = match (followed, previous.store(&resource.gvr)) {
                 (Some(followed), _) => followed.clone(),
                 (None, Some(kept)) if kept.same_definition(&resource) => {
@@ -428,7 +431,7 @@ impl Cluster {
         self.supervisor.start(resource, sync);
     }
 
-    /// Restarts a sync that panicked.
+    /// Restarts the sync task of a resource after a panic.
     fn restart_sync(&mut self, panicked: PanickedTask) {
         self.registry.panics().count(PanicOrigin::Feed);
         let sync = self.sync_task(panicked.resource.clone(), panicked.delay);

@@ -89,7 +89,7 @@ pub struct UpstreamResponse {
 pub enum RequestError {
     /// No response.
     #[error(
-        "cluster {url} cannot be reached: {cause}; check that it runs and that --server or the kubeconfig names the right one"
+        "cluster {url} cannot be reached: {cause}; check that it runs and that --server or the kubeconfig names the correct one"
     )]
     Unreachable {
         /// The server URL.
@@ -128,8 +128,8 @@ pub enum RequestError {
 /// What to do about a status code.
 fn remedy(code: u16) -> &'static str {
     match code {
-        401 => "; the credentials are missing, wrong or expired: renew them in the kubeconfig",
-        403 => "; the credentials lack the right: grant get, list and watch on it",
+        401 => "; the credentials are missing, invalid or expired: renew them in the kubeconfig",
+        403 => "; the credentials lack the permission: grant get, list and watch on it",
         _ => "",
     }
 }

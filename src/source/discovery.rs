@@ -444,7 +444,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The strings of a list.
+/// The strings of a JSON list, without other items.
 fn strings(value: &Value) -> Vec<String> {
     array(value).map(text).collect()
 }

@@ -97,7 +97,7 @@ struct MemoryAccounting {
     index_bytes: u64,
     /// Events until they are walked again.
     until_walk: usize,
-    /// Events and bytes of them until the account is brought up to date without anybody being shown anything.
+    /// Events and bytes of them until the account is brought up to date without a published change.
     until_look: (usize, usize),
 }
 
@@ -372,7 +372,7 @@ impl Feed {
             let memory = accounting.account.memory();
             tracing::warn!(
                 resource = %self.resource.gvr, held = %memory.held(), limit = %memory.limit().unwrap_or_default(),
-                "the copies have grown past --memory-limit: they are served as before, but no further one is loaded until \
+                "the stores have grown past --memory-limit: they are served as before, but no further one is loaded until \
                  there is room, and at half as much again the one that has grown most is let go; raise --memory-limit or read \
                  fewer resources"
             );
@@ -387,7 +387,7 @@ impl Feed {
         }
     }
 
-    /// Stores an object.
+    /// Adds or replaces an object in the store.
     fn put(&mut self, record: &Record) {
         if self.store.is_listing() {
             self.store.list(record);
@@ -396,7 +396,7 @@ impl Feed {
         }
     }
 
-    /// Removes an object.
+    /// Removes an object from the store; `version` is that of the removal, where it is known.
     fn remove(&mut self, key: &Key, version: Option<Version>, removal: Removal) {
         if removal == Removal::Reported {
             self.forget_report(key);

@@ -253,7 +253,7 @@ impl FolderState {
         }
     }
 
-    /// The last assigned version.
+    /// The last resourceVersion that was assigned.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -699,7 +699,7 @@ fn forms(identity: &Identity, candidate: &Candidate, created: &str, generation: 
     candidate.targets.iter().map(form).collect()
 }
 
-/// The object with this resourceVersion.
+/// The object with `version` as its resourceVersion.
 fn with_version(mut form: Value, version: Version) -> Value {
     if let Some(metadata) = object::metadata_of(&mut form) {
         metadata.insert("resourceVersion".to_owned(), Value::from(version.to_string()));

@@ -124,7 +124,7 @@ impl FolderFeeds {
         self.scanner.update(&mut self.state, &built_in_kind, &refused_fields)
     }
 
-    /// Applies changes to the stores.
+    /// Applies the changes of a scan to the stores.
     fn take(&mut self, mut delta: FolderDelta) {
         for (gvr, changes) in &delta.changes {
             let objects = self.objects.entry(gvr.clone()).or_default();

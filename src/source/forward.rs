@@ -84,7 +84,7 @@ impl UpstreamClient {
     }
 
     /// Sends a request, and once more if the connection was closed before a response.
-    async fn ask(&self, request: Request<UpstreamBody>) -> Result<Response<UpstreamBody>, String> {
+    async fn send_with_retry(&self, request: Request<UpstreamBody>) -> Result<Response<UpstreamBody>, String> {
         let again = repeatable(&request);
         let mut answered = self.once(request).await;
         if let (Err(error), Some(again)) = (&answered, again)
@@ -95,7 +95,7 @@ impl UpstreamClient {
         match answered {
             Ok(response) => Ok(response.map(|body| body.map_err(BoxError::from).boxed_unsync())),
             Err(error) => Err(format!(
-                "cluster {} cannot be reached: {}; check that it runs and that --server or the kubeconfig names the right one",
+                "cluster {} cannot be reached: {}; check that it runs and that --server or the kubeconfig names the correct one",
                 self.url,
                 chain(&*error)
             )),
@@ -105,7 +105,7 @@ impl UpstreamClient {
 
 impl Upstream for UpstreamClient {
     fn send(&self, request: Request<UpstreamBody>) -> BoxFuture<'_, Result<Response<UpstreamBody>, String>> {
-        Box::pin(self.ask(request))
+        Box::pin(self.send_with_retry(request))
     }
 }
 

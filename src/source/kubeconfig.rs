@@ -1,12 +1,13 @@
 //! Finds the kubeconfig as kubectl does, and the identity in it.
 //!
-//! It is the first of these that exists:
+//! The kubeconfig is the first of these that exists:
 //!
 //! - the named file
 //! - the files of `KUBECONFIG`, without missing ones, as in client-go's loading rules (kube-rs would reject them)
 //! - the file in the home directory
-//! - where none of them has a current context, the ServiceAccount of the Pod It reads files and sends no requests;
-//!   `connection` creates the client.
+//! - where none of them has a current context, the ServiceAccount of the Pod
+//!
+//! It reads files and sends no requests; `connection` creates the client.
 
 #![expect(clippy::disallowed_methods, reason = "reads the Pod's namespace where the kubelet puts it")]
 

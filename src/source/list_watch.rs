@@ -398,12 +398,12 @@ impl Source<'_> {
         let opened = tokio::time::Instant::now();
         let mut has_heard = false;
         // The same by the watch itself, and not by another request.
-        let mut has_told = false;
+        let mut has_reported = false;
         // Whether another watch could report progress that this one does not.
         let mut may_reopen = length == Length::Usual;
         let stored = feed.version();
         let mut question = pin!(self.source_version());
-        let mut asks = !may_reopen && !initial;
+        let mut may_request = !may_reopen && !initial;
         // A frame, or the end, that came while a burst was gathered.
         let mut at_hand = None;
         let mut taken = false;
@@ -426,8 +426,8 @@ impl Source<'_> {
                     // Received data is read first: it may show the progress.
                     biased;
                     frame = body.frame() => frame,
-                    answer = &mut question, if asks => {
-                        asks = false;
+                    answer = &mut question, if may_request => {
+                        may_request = false;
                         if let Some((requested_at, version)) = answer {
                             resource_state.freshness().note_source_version(requested_at, version);
                         }
@@ -477,7 +477,7 @@ impl Source<'_> {
                         comparison = compare(feed);
                         continue;
                     }
-                    () = sleep_until(opened + BOOKMARK_IS_LATE), if may_be_late && !has_told && comparison.is_none() => {
+                    () = sleep_until(opened + BOOKMARK_IS_LATE), if may_be_late && !has_reported && comparison.is_none() => {
                         may_be_late = false;
                         comparison = compare(feed);
                         continue;
@@ -487,7 +487,11 @@ impl Source<'_> {
             let chunk = match frame {
                 // A server whose versions went back accepts a watch from what is its future and sends nothing.
                 None | Some(Err(_)) if !initial && !has_heard && opened.elapsed() > SILENCE => return End::Behind,
-                None if !initial && !has_told && length != Length::Usual && !length.ended_early(opened.elapsed()) => {
+                None if !initial
+                    && !has_reported
+                    && length != Length::Usual
+                    && !length.ended_early(opened.elapsed()) =>
+                {
                     return End::Silent;
                 }
                 None => return End::Clean,
@@ -497,7 +501,7 @@ impl Source<'_> {
                     Err(_) => continue,
                 },
             };
-            (has_heard, has_told) = (true, true);
+            (has_heard, has_reported) = (true, true);
             unpublished += chunk.len();
             lines.push(chunk);
             if lines.pending() > MAX_ITEM_BYTES {

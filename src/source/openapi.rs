@@ -102,8 +102,8 @@ pub struct ClusterDocuments {
     most_memory: usize,
     most_memory_v2: usize,
     /// Locked during a request, so that concurrent callers share one.
-    asking_v2: Mutex<()>,
-    asking_v3: Mutex<()>,
+    fetching_v2: Mutex<()>,
+    fetching_v3: Mutex<()>,
     /// Locked for moments only: a catalog is published without waiting for the cluster.
     known: std::sync::Mutex<Known>,
 }
@@ -178,8 +178,8 @@ impl ClusterDocuments {
             believed_for: BELIEVED_FOR,
             most_memory: MOST_MEMORY,
             most_memory_v2: MOST_MEMORY_V2,
-            asking_v2: Mutex::default(),
-            asking_v3: Mutex::default(),
+            fetching_v2: Mutex::default(),
+            fetching_v3: Mutex::default(),
             known: std::sync::Mutex::default(),
         }
     }
@@ -221,7 +221,7 @@ impl ClusterDocuments {
 
     /// The OpenAPI v2 document, read again if it has changed.
     async fn v2(&self) -> Result<Arc<DocumentForms>, RequestError> {
-        let _asking = self.asking_v2.lock().await;
+        let _fetching = self.fetching_v2.lock().await;
         loop {
             let (previous, added, catalog) = {
                 let known = self.known();
@@ -262,7 +262,7 @@ impl ClusterDocuments {
 
     /// The OpenAPI v3 documents, read again if they have changed.
     async fn v3(&self) -> Result<Arc<DocumentSet>, RequestError> {
-        let _asking = self.asking_v3.lock().await;
+        let _fetching = self.fetching_v3.lock().await;
         loop {
             let (added, gone, catalog) = {
                 let known = self.known();
@@ -295,7 +295,7 @@ impl ClusterDocuments {
     async fn fetch(&self, missing: Vec<Missing>) -> Vec<(Missing, Came)> {
         let begun = Instant::now();
         let is_any_late = AtomicBool::new(false);
-        let ask = async |document: Missing| {
+        let fetch_missing = async |document: Missing| {
             let left = DOCUMENTS_PATIENCE.checked_sub(begun.elapsed())?;
             let usual = if is_any_late.load(Ordering::Relaxed) { SHORT_DOCUMENT_PATIENCE } else { DOCUMENT_PATIENCE };
             let requested_at = Instant::now();
@@ -311,7 +311,7 @@ impl ClusterDocuments {
             };
             Some((document, came))
         };
-        let mut coming = pin!(stream::iter(missing).map(ask).buffered(FETCHES_AT_ONCE));
+        let mut coming = pin!(stream::iter(missing).map(fetch_missing).buffered(FETCHES_AT_ONCE));
         let (mut arrived, mut budget) = (Vec::<(Missing, Came)>::new(), Budget::default());
         while let Some(one) = coming.next().await {
             let Some((document, came)) = one else { continue };
@@ -350,12 +350,12 @@ impl Known {
             let is_slow = self.slow.get(*key).is_some_and(|(until, _)| *until > now);
             !is_held && !has_no_room && !is_slow
         };
-        let of = |(key, url): (&String, &String)| Missing {
+        let to_missing = |(key, url): (&String, &String)| Missing {
             key: key.clone(),
             url: url.clone(),
             is_built_in: built_in.contains(key),
         };
-        let mut missing: Vec<Missing> = wanted.iter().filter(is_missing).map(of).collect();
+        let mut missing: Vec<Missing> = wanted.iter().filter(is_missing).map(to_missing).collect();
         missing.sort_by_cached_key(|document| (!document.is_built_in, self.failing.contains(&document.key)));
         missing.truncate(MOST_DOCUMENTS);
         missing

@@ -60,7 +60,7 @@ pub enum CheckResult {
 }
 
 impl CheckResult {
-    /// The outcome, for metrics.
+    /// The outcome as metrics count it.
     pub fn outcome(&self) -> CheckOutcome {
         match self {
             CheckResult::Same => CheckOutcome::Ok,
@@ -334,7 +334,7 @@ impl<'a> InStep<'a> {
     }
 
     /// The next object of the store that is not ignored.
-    fn next_held(&self) -> Option<Differing> {
+    fn next_stored(&self) -> Option<Differing> {
         let from = self.passed.as_ref().map_or(Bound::Unbounded, |key| Bound::Excluded(key.as_str()));
         let mut stored = self.snapshot.range(from).map(|(_, object)| object);
         let object = stored.find(|object| !self.ignored.contains(object.key()) && identifies(object.key()))?;
@@ -351,7 +351,7 @@ impl<'a> InStep<'a> {
         if self.found.is_some() || !self.is_in_order {
             return;
         }
-        self.found = match self.next_held() {
+        self.found = match self.next_stored() {
             Some(next) if next.key.as_str() < key.as_str() => Some(next),
             Some(next) if next.key == key.as_str() && next.stored == version => {
                 self.passed = Some(key.clone());
@@ -367,6 +367,6 @@ impl<'a> InStep<'a> {
         if !self.is_in_order {
             return None;
         }
-        self.found.clone().or_else(|| self.next_held())
+        self.found.clone().or_else(|| self.next_stored())
     }
 }

@@ -38,15 +38,15 @@ impl UnfinishedShare {
         if bytes == self.bytes {
             return true;
         }
-        let others = |held: usize| held.saturating_sub(self.bytes);
-        let held = self.room.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
-            let all = others(held).saturating_add(bytes);
+        let others = |total: usize| total.saturating_sub(self.bytes);
+        let taken = self.room.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |total| {
+            let all = others(total).saturating_add(bytes);
             (bytes < self.bytes || all <= MOST).then_some(all)
         });
-        if held.is_ok() {
+        if taken.is_ok() {
             self.bytes = bytes;
         }
-        held.is_ok()
+        taken.is_ok()
     }
 }
 

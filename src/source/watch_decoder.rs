@@ -31,7 +31,7 @@ pub enum EventType {
 }
 
 impl EventType {
-    /// The type of this name.
+    /// The event type of this name, such as `ADDED`.
     fn from_name(text: &[u8]) -> EventType {
         match text {
             b"ADDED" => EventType::Added,

@@ -18,7 +18,7 @@ pub enum HeadError {
 }
 
 impl HeadError {
-    /// The error, for logs.
+    /// The error as text, for logs.
     pub fn message(&self) -> &str {
         match self {
             HeadError::Malformed(message) | HeadError::Unsupported(_, message) => message,

@@ -86,7 +86,7 @@ pub enum BindError {
     /// Another program has the port.
     #[error("address {0} is in use: stop the program that listens there, or choose another one with {1}")]
     InUse(SocketAddr, &'static str),
-    /// The port needs rights.
+    /// The port needs permissions.
     #[error("not allowed to listen on {0}: choose a port above 1023 with {1}")]
     NotAllowed(SocketAddr, &'static str),
     /// The machine has no such address.

@@ -28,7 +28,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// The remaining time.
+    /// How long the client may still wait, in total.
     pub(crate) fn left(&self) -> Duration {
         self.0
     }

@@ -51,7 +51,7 @@ thread_local! {
     static SENDS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// For bodies, at each poll.
+/// Records what the last poll of a body on this thread returned. Bodies call it at each poll.
 pub(crate) fn say(said: Said) {
     // A piece that was given before it waits is progress of the reader.
     if said != Said::Waits || SAID.get() != Some(Said::Piece) {
@@ -77,7 +77,7 @@ fn poll_sending<Work: Future>(
     /// Also when the task panics.
     struct Reset;
     impl Drop for Reset {
-        /// Ends the scope.
+        /// Resets the flag when the scope ends.
         fn drop(&mut self) {
             SENDS.set(false);
         }

@@ -66,7 +66,7 @@ impl fmt::Display for Part {
 /// Why two files are no certificate with its key; Display names the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// It is not there, or may not be read.
+    /// It is missing, or may not be read.
     #[error("{part} {} cannot be read ({source}): name a file that is there and that this user may read", file.display())]
     Unreadable {
         /// The part.
@@ -174,7 +174,7 @@ impl Tls {
         first: Arc<CertifiedKey>,
         clients: Arc<dyn ClientCertVerifier>,
     ) -> Result<Tls, TlsError> {
-        let asks_clients = clients.offer_client_auth();
+        let requests_certificates = clients.offer_client_auth();
         let current = Arc::new(Current(RwLock::new(first)));
         let mut config = ServerConfig::builder_with_provider(Arc::new(provider()))
             .with_safe_default_protocol_versions()
@@ -184,7 +184,13 @@ impl Tls {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         // Some clients name the dearer AES-256 first, which protects nothing here better; Go's server prefers AES-128 too.
         config.ignore_client_order = true;
-        Ok(Tls { files, opened, current, config: Arc::new(config), requests_client_certificates: asks_clients })
+        Ok(Tls {
+            files,
+            opened,
+            current,
+            config: Arc::new(config),
+            requests_client_certificates: requests_certificates,
+        })
     }
 
     /// Shares the certificate with another listener. One [`Tls::follow`] is enough for both.

@@ -121,7 +121,7 @@ impl<Io: AsyncRead + Unpin> AsyncRead for WriteTimeout<Io> {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let held = buffer.filled().len();
+        let filled = buffer.filled().len();
         let mut bytes = [0; READ_AT_A_TIME];
         let mut part = ReadBuf::new(&mut bytes[..READ_AT_A_TIME.min(buffer.remaining())]);
         let read = Pin::new(&mut self.io).poll_read(context, &mut part);
@@ -131,7 +131,7 @@ impl<Io: AsyncRead + Unpin> AsyncRead for WriteTimeout<Io> {
             return read;
         }
         match read {
-            Poll::Ready(Ok(())) => self.heard(&buffer.filled()[held..]),
+            Poll::Ready(Ok(())) => self.heard(&buffer.filled()[filled..]),
             Poll::Ready(Err(_)) => self.expects = None,
             Poll::Pending => {
                 if let Some((expects, _)) = &mut self.expects {

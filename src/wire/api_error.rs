@@ -111,7 +111,7 @@ pub enum ApiError {
     Loading(String),
     /// The source cannot provide what the response needs now.
     Unavailable(String),
-    /// A defect of ours.
+    /// An internal error.
     Internal(String),
 }
 
@@ -182,7 +182,7 @@ impl<'a> Parts<'a> {
         Parts { code, reason: Some(reason), message: message.into(), details: None }
     }
 
-    /// Adds details.
+    /// Adds the details of the Status.
     fn with(mut self, details: Value) -> Parts<'a> {
         self.details = Some(details);
         self
@@ -330,7 +330,7 @@ impl ApiError {
         self.unbounded().bounded()
     }
 
-    /// What the Status consists of.
+    /// The parts of the Status, before their texts are shortened.
     fn unbounded(&self) -> Parts<'_> {
         match self {
             ApiError::PageNotFound | ApiError::UnknownResource => {
@@ -354,7 +354,7 @@ impl ApiError {
                 "MethodNotAllowed",
                 format!(
                     "{verb} is not supported on resources of kind {} here: this server forwards reads to its cluster, not \
-                     writes; start it with --pass-through=all, or ask the API server directly",
+                     writes; start it with --pass-through=all, or use the API server directly",
                     quote(&gvr.group_resource())
                 ),
             )
@@ -458,19 +458,19 @@ fn refused(refusal: &AccessError) -> Parts<'_> {
         AccessError::AuthenticatorUnavailable => Parts::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "ServiceUnavailable",
-            "the token could not be reviewed: the API server that knows whose it is does not answer",
+            "the token could not be reviewed: the API server that reviews tokens does not respond",
         )
         .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
         AccessError::AuthoritiesNotLoaded => Parts::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "ServiceUnavailable",
-            "the certificate could not be judged: it has not been read yet whom the cluster trusts; ask again when /readyz is ok",
+            "the client certificate cannot be validated yet: the client authorities of the cluster are not loaded; retry when /readyz is ok",
         )
         .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
         AccessError::TooManyInvalidTokens => Parts::new(
             StatusCode::TOO_MANY_REQUESTS,
             "TooManyRequests",
-            "too many tokens from this address were not accepted; ask again later, with one that is",
+            "too many tokens from this address were rejected; retry later, with a valid one",
         )
         .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
         AccessError::TooManyReviews => Parts::new(
@@ -483,8 +483,8 @@ fn refused(refusal: &AccessError) -> Parts<'_> {
             StatusCode::FORBIDDEN,
             "Forbidden",
             format!(
-                "the header {header} asks to act as somebody else, which this server does not do: ask as that user, or \
-                 through the API server, which decides who may impersonate whom"
+                "the header {header} requests impersonation, which this server does not support: authenticate as that user, or \
+                 use the API server, which authorizes impersonation"
             ),
         ),
         AccessError::Forbidden(forbidden) => {

@@ -198,12 +198,12 @@ impl Body {
         self.revocation = Some(revocation);
     }
 
-    /// Counts panics of the body.
+    /// Counts panics of the body in `panics`.
     pub(crate) fn count_panics(&mut self, panics: &Arc<Panics>) {
         self.panics = Some(panics.clone());
     }
 
-    /// Polls the next frame.
+    /// Polls the next frame of the body, whatever its kind is.
     fn poll_kind(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.kind {
             Kind::Whole(bytes) => Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(std::mem::take(bytes))))),
@@ -242,7 +242,7 @@ impl Body {
         Ok(frame)
     }
 
-    /// Drops the rest.
+    /// Drops the rest of the body.
     fn cut(&mut self) {
         self.kind = Kind::Whole(Bytes::new());
         self.held.clear();
@@ -256,7 +256,7 @@ impl Body {
             panics.count(place);
         }
         self.cut();
-        "this answer met a defect".into()
+        "internal error while the response was created".into()
     }
 
     /// The length, if it is known in advance.

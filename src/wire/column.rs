@@ -30,7 +30,7 @@ pub enum ColumnKind {
 }
 
 impl ColumnKind {
-    /// The type of this name.
+    /// The column type of this name; [`ColumnKind::Unknown`] for other names.
     pub fn from_name(name: &str) -> ColumnKind {
         match name {
             "string" => ColumnKind::String,

@@ -31,7 +31,7 @@ pub struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// Shows the object unchanged.
+    /// An object that is shown unchanged.
     pub fn as_is(object: &'a Object) -> Shown<'a> {
         Shown { object, version: object.version() }
     }

@@ -93,7 +93,7 @@ pub struct Gzip {
 }
 
 impl Gzip {
-    /// Compresses these.
+    /// Compresses a body of these pieces.
     pub fn new(pieces: Pieces) -> Gzip {
         Gzip { pieces, encoder: Some(GzEncoder::new(Vec::new(), Compression::new(STREAM_LEVEL))) }
     }

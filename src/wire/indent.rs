@@ -105,7 +105,7 @@ impl Indenter {
         }
     }
 
-    /// Begins a line.
+    /// Begins a line, indented by the current depth.
     fn break_line(&self, out: &mut impl Sink) {
         out.byte(b'\n');
         out.spaces(2 * self.depth);
@@ -142,7 +142,7 @@ pub struct Pretty {
 }
 
 impl Pretty {
-    /// Indents these.
+    /// Indents a JSON body of these pieces.
     pub fn new(pieces: Pieces) -> Pretty {
         Pretty { pieces, rest: Bytes::new(), out: Vec::new(), indenter: Indenter::default() }
     }

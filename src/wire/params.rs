@@ -17,7 +17,7 @@ use crate::model::quote;
 /// an event. A set may have any number of values.
 const MOST_REQUIREMENTS: usize = 1024;
 
-/// An integer parameter.
+/// The integer parameter `key`; `None` where it is missing.
 fn integer(query: &Query, key: &str) -> Result<Option<i64>, ApiError> {
     let Some(text) = query.get(key) else { return Ok(None) };
     text.parse().map(Some).map_err(|_| {

@@ -103,7 +103,7 @@ impl Row {
         }
     }
 
-    /// The length of a cell.
+    /// The length of a cell in bytes.
     fn length_of(&self, cell: &Cell) -> usize {
         match cell {
             Cell::Name => self.object.name().len(),
@@ -122,7 +122,7 @@ impl Row {
         }
     }
 
-    /// Writes a part.
+    /// Writes one cell, or everything after the cells.
     fn write_part(&self, part: &Part, out: &mut Vec<u8>) {
         match part {
             Part::Cell(Cell::Name) => write_string(self.object.name(), out),
@@ -132,7 +132,7 @@ impl Row {
         }
     }
 
-    /// Writes conditions and object.
+    /// Writes what follows the cells: conditions and the object.
     fn write_rest(&self, out: &mut Vec<u8>) {
         out.push(b'{');
         if let Some(condition) = self.condition {

@@ -204,7 +204,7 @@ impl Columns {
         usize::from(version != "v1") * 3 + include as usize
     }
 
-    /// What rows show besides cells.
+    /// What rows contain besides their cells.
     pub fn include(&self) -> Include {
         self.include
     }
@@ -336,7 +336,7 @@ impl Columns {
         Some(objects)
     }
 
-    /// The apiVersion of the table.
+    /// The apiVersion of the Table.
     pub fn api_version(&self) -> String {
         format!("meta.k8s.io/{}", self.version)
     }

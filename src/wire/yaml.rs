@@ -18,9 +18,9 @@ pub fn document(json: Vec<u8>) -> (impl Iterator<Item = Bytes> + Send, u64) {
     let mut writer = Some(writer);
     let pieces = std::iter::from_fn(move || {
         let mut out = Vec::new();
-        let held = writer.as_mut()?;
-        if held.fill(CHUNK, &mut out) {
-            if held.is_valid() {
+        let current = writer.as_mut()?;
+        if current.fill(CHUNK, &mut out) {
+            if current.is_valid() {
                 out.push(b'\n');
             }
             writer = None;
@@ -54,7 +54,7 @@ pub fn list_envelope(json: &Envelope, is_empty: bool) -> Envelope {
 
 /// Whether `items` or `rows` come before this key.
 fn has_list_before(members: &Map<String, Value>, key: &str) -> bool {
-    members.keys().take_while(|held| *held != key).any(|held| held == "items" || held == "rows")
+    members.keys().take_while(|name| *name != key).any(|name| name == "items" || name == "rows")
 }
 
 /// Begins an item of a list whose JSON text this is.

@@ -46,7 +46,7 @@ impl Consumer {
     ];
 
     /// Those that there are for a resource: custom resources have no protobuf.
-    pub(super) fn of(kept: &Kept) -> impl Iterator<Item = Consumer> + use<> {
+    pub(super) fn for_kept(kept: &Kept) -> impl Iterator<Item = Consumer> + use<> {
         let is_custom = matches!(kept, Kept::Shirts(_));
         Consumer::ALL.into_iter().filter(move |consumer| !is_custom || *consumer != Consumer::InformerProtobuf)
     }

@@ -21,7 +21,7 @@ pub(super) type Run = (Consumer, usize);
 pub(super) fn groups(kept: &Kept, available: u64) -> Vec<Vec<Run>> {
     let room = available.saturating_sub(RESERVE + kept.count() * kept.server_bytes_an_object());
     let mut units: Vec<(u64, Vec<Run>)> = Vec::new();
-    for consumer in Consumer::of(kept) {
+    for consumer in Consumer::for_kept(kept) {
         let size = BASE + kept.count() * consumer.bytes_an_object(kept);
         if 2 * size <= room {
             units.push((2 * size, vec![(consumer, 0), (consumer, 1)]));

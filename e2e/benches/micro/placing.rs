@@ -73,9 +73,9 @@ pub(crate) fn measure(criterion: &mut Criterion) {
         bencher.iter_batched(
             &mut next,
             |pod| {
-                let held = changing.clone();
+                let previous = changing.clone();
                 changing.upsert_pod(&pod);
-                held
+                previous
             },
             BatchSize::SmallInput,
         );

@@ -49,7 +49,7 @@ impl Clients {
             Protocol::Http1 => "http1",
             Protocol::Http2 => "http2",
         };
-        let invocation = Invocation::new(std::env::current_exe().context("asking where this program is")?).arguments([
+        let invocation = Invocation::new(std::env::current_exe().context("finding this program")?).arguments([
             "clients".to_owned(),
             server.address().to_owned(),
             authority.display().to_string(),

@@ -61,7 +61,7 @@ pub(crate) async fn run(options: &Options, bed: &Bed, report: &mut Report) -> Re
     last.store(newest, Ordering::SeqCst);
     // One more, so that both readers look whether they are through.
     writer.update(0).await?;
-    let [direct, through] = watching.join().map_err(|_| anyhow::anyhow!("the watching thread met a defect"))??;
+    let [direct, through] = watching.join().map_err(|_| anyhow::anyhow!("the watching thread panicked"))??;
     drop(others);
     let mut added = Vec::new();
     let mut earlier = 0;

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     for (what, built) in built {
         match built {
             Ok(Built::UpToDate) => {}
-            Ok(Built::Anew(elapsed)) => eprintln!("e2e {what} built in {:.0} s", elapsed.as_secs_f64()),
+            Ok(Built::Now(elapsed)) => eprintln!("e2e {what} built in {:.0} s", elapsed.as_secs_f64()),
             Err(error) => {
                 eprintln!("{what}: {error:#}");
                 code = ExitCode::FAILURE;

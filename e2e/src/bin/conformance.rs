@@ -92,10 +92,10 @@ fn main() -> ExitCode {
 
 async fn run() -> Result<bool> {
     let options = Options::read(std::env::args().skip(1))?;
-    let selections = options.suites.iter().map(|suite| Selection::of(*suite, options.short, &options.only));
+    let selections = options.suites.iter().map(|suite| Selection::for_suite(*suite, options.short, &options.only));
     let selections = selections.collect::<Result<Vec<_>>>()?;
     let programs: Vec<Program> = selections.iter().flat_map(Selection::programs).collect();
-    if let Built::Anew(elapsed) = build::build(&programs)? {
+    if let Built::Now(elapsed) = build::build(&programs)? {
         eprintln!("the programs of the suites built in {:.0} s", elapsed.as_secs_f64());
     }
     if options.build {

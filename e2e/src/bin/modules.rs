@@ -306,14 +306,14 @@ mod tests {
             ("e", "use crate::a::d::W;\nuse std::fmt;"),
         ]);
         let graph = graph(&files).unwrap();
-        let of = |path: &str| -> Vec<String> {
+        let uses_of = |path: &str| -> Vec<String> {
             let module: Module = path.split("::").map(str::to_owned).collect();
             graph[&module].keys().map(|target| target.join("::")).collect()
         };
-        assert_eq!(of("a"), ["a::d", "b", "b::c"]);
-        assert_eq!(of("a::d"), ["b::c"], "neither comments nor texts");
-        assert_eq!(of("b::c"), ["b"], "no tests");
-        assert_eq!(of("e"), ["a::d"]);
+        assert_eq!(uses_of("a"), ["a::d", "b", "b::c"]);
+        assert_eq!(uses_of("a::d"), ["b::c"], "neither comments nor texts");
+        assert_eq!(uses_of("b::c"), ["b"], "no tests");
+        assert_eq!(uses_of("e"), ["a::d"]);
         assert!(cycles(&outer(&graph)).is_empty());
         let files = files_of(&[("a", "use crate::b::X;"), ("b", "use crate::e::Y;"), ("e", "use crate::a::Z;")]);
         let found = cycles(&outer(&super::graph(&files).unwrap()));

@@ -219,11 +219,13 @@ async fn campaign(options: &Options, say: &dyn Fn(&str)) -> Result<Summary> {
     let seeds: Vec<u64> = (options.seed..).take(options.schedules).collect();
     let mut summary = Summary::default();
     for portion in seeds.chunks(PORTION) {
-        let of = |wanted: Reach| -> Vec<Schedule> {
+        let schedules_with = |wanted: Reach| -> Vec<Schedule> {
             portion.iter().filter(|seed| reach(**seed) == wanted).map(|seed| schedule(*seed)).collect()
         };
         // Of the schedules none beside those that stop the control plane: what they measure is their own.
-        for (reach, schedules) in [(Reach::Light, of(Reach::Light)), (Reach::Heavy, of(Reach::Heavy))] {
+        for (reach, schedules) in
+            [(Reach::Light, schedules_with(Reach::Light)), (Reach::Heavy, schedules_with(Reach::Heavy))]
+        {
             let came = match reach {
                 _ if schedules.is_empty() => continue,
                 Reach::Light => light(schedules, options.at_once, Company::default(), say).await?,

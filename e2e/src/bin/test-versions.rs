@@ -66,7 +66,7 @@ fn run() -> Result<bool> {
     Ok(passed)
 }
 
-/// Runs the suites and hands on what they say; the lines to repeat, and whether all passed.
+/// Runs the suites and prints their output. Returns the lines to repeat, and whether all passed.
 #[expect(clippy::print_stdout, reason = "a command says what it found")]
 fn test(version: Kubernetes, suites: &[&str]) -> Result<(Vec<String>, bool)> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

@@ -1,7 +1,7 @@
 //! Whether what clients received is what happened: their stories against the true history, in the manner of etcd's robustness tests.
 //!
-//! A [`Story`] is everything that one client requested and received; the truth is read from etcd ([`crate::history`]). [`check`] proves of
-//! every step:
+//! A [`Story`] is everything that one client requested and received; the truth is read from etcd ([`crate::history`]).
+//! [`check`] checks every step:
 //!
 //! - a list at version V is the selection's state at V, in the order of keys; the pages of one walk are one state;
 //! - a list is as new as requested, and a Strong one not older than its request. No read shows less than any client had

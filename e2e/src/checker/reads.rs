@@ -119,10 +119,10 @@ fn same(what: &str, version: u64, shown: &[&Seen], expected: &[&Seen], complain:
     }
 }
 
-/// One copy does not go back: what a read shows is not older than what anybody was shown before it was requested. Single objects, which
-/// come without a version of the whole, are checked against the same.
+/// One store does not go back: what a read shows is not older than what any client had received before it was
+/// requested. Single objects, which come without a version of the whole, are checked against the same.
 pub(super) fn never_back(truth: &Truth<'_>, stories: &[Story], complaints: &mut Vec<String>) {
-    // When a version was shown, and to whom.
+    // When a version was shown, and to which client.
     let mut shown: Vec<(Moment, u64, &str)> = Vec::new();
     for story in stories {
         let (mut is_initial, mut is_of_source) = (false, false);

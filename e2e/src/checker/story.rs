@@ -20,7 +20,7 @@ pub struct Story {
     pub client: String,
     /// What it selects.
     pub selection: Selection,
-    /// Whether it holds a copy that must be the truth in the end.
+    /// Whether it has a store that must be the truth in the end.
     pub holds_copy: bool,
     /// What happened to it.
     pub steps: Vec<Step>,
@@ -125,7 +125,7 @@ pub struct Page {
     pub remaining: Option<usize>,
 }
 
-/// An object as somebody saw it.
+/// An object as a client received it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// `namespace/name`.
@@ -143,7 +143,7 @@ impl Seen {
     ///
     /// # Errors
     /// When it has no name or no version.
-    pub fn of(object: &Value) -> Result<Seen> {
+    pub fn from_object(object: &Value) -> Result<Seen> {
         let metadata = &object["metadata"];
         let text = |name: &str| metadata[name].as_str().unwrap_or_default();
         let name = metadata["name"].as_str().with_context(|| format!("an object without a name: {object}"))?;

@@ -113,13 +113,13 @@ impl<'a> Selected<'a> {
         let truth = self.truth;
         let count = truth.names.len();
         // What is held of each key, and whether it is selected.
-        let mut held: Vec<Option<(&Seen, bool)>> = vec![None; count];
+        let mut states: Vec<Option<(&Seen, bool)>> = vec![None; count];
         let mut due = Vec::new();
         let mut next = 0;
         let mut gaps = gaps.iter().peekable();
         while next < truth.changes.len() {
             let Some(gap) = gaps.next_if(|gap| gap.before < truth.changes[next].version) else {
-                self.enter(next, &mut held, &mut due);
+                self.enter(next, &mut states, &mut due);
                 next += 1;
                 continue;
             };
@@ -132,7 +132,7 @@ impl<'a> Selected<'a> {
             // Keys have their numbers in order, which is the order of removals.
             for (key, index) in last.iter().enumerate() {
                 if index.is_some_and(|index| truth.after[index].is_none())
-                    && let Some((object, true)) = held[key].take()
+                    && let Some((object, true)) = states[key].take()
                 {
                     due.push(Due { kind: Kind::Deleted, version: gap.before, object, fills_gap: true });
                 }
@@ -141,18 +141,18 @@ impl<'a> Selected<'a> {
                 last.into_iter().flatten().filter(|index| truth.after[*index].is_some()).collect();
             changed.sort_unstable();
             for index in changed {
-                self.enter(index, &mut held, &mut due);
+                self.enter(index, &mut states, &mut due);
             }
             next = end;
         }
         due
     }
 
-    fn enter(&self, index: usize, held: &mut [Option<(&'a Seen, bool)>], due: &mut Vec<Due<'a>>) {
+    fn enter(&self, index: usize, states: &mut [Option<(&'a Seen, bool)>], due: &mut Vec<Due<'a>>) {
         let truth = self.truth;
         let after = truth.after[index].as_ref().map(|object| (object, self.is_selected[index]));
-        let before = std::mem::replace(&mut held[truth.keys[index]], after);
-        let chosen = |held: Option<(&'a Seen, bool)>| held.filter(|(_, is_selected)| *is_selected);
+        let before = std::mem::replace(&mut states[truth.keys[index]], after);
+        let chosen = |states: Option<(&'a Seen, bool)>| states.filter(|(_, is_selected)| *is_selected);
         let (kind, object) = match (chosen(before), chosen(after)) {
             (None, None) => return,
             (None, Some((object, _))) => (Kind::Added, object),

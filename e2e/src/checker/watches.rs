@@ -127,10 +127,12 @@ impl Session<'_> {
             _ => None,
         };
         let deleted: Option<BTreeSet<String>> = rest.iter().map(deleted).collect();
-        let held: BTreeSet<String> = self.selected.state(*version).into_iter().map(|seen| seen.key.clone()).collect();
+        let objects: BTreeSet<String> =
+            self.selected.state(*version).into_iter().map(|seen| seen.key.clone()).collect();
         let is_complete = next_due.is_none_or(|due| due.version > *version);
         let ends = |deleted: BTreeSet<String>| {
-            let is_whole = if self.is_expired { deleted == held } else { !self.is_resumed && deleted.is_subset(&held) };
+            let is_whole =
+                if self.is_expired { deleted == objects } else { !self.is_resumed && deleted.is_subset(&objects) };
             deleted.len() == rest.len() && is_whole
         };
         is_complete && deleted.is_some_and(ends)
@@ -222,20 +224,22 @@ pub(super) fn follow_due<'a>(
     Ok(())
 }
 
-/// Replays a story that holds a copy: it must be the truth in the end.
+/// Replays a story that has a store: it must be the truth in the end.
 pub(super) fn ends_with_the_truth(story: &Story, selected: &Selected<'_>, complaints: &mut Vec<String>) {
     if !story.holds_copy {
         return;
     }
-    let mut held: BTreeMap<&str, &Seen> = BTreeMap::new();
+    let mut objects: BTreeMap<&str, &Seen> = BTreeMap::new();
     let mut initial: Option<BTreeMap<&str, &Seen>> = None;
     for Step { event, .. } in &story.steps {
         match event {
-            ClientEvent::Listed(listed) => held = listed.items.iter().map(|seen| (seen.key.as_str(), seen)).collect(),
+            ClientEvent::Listed(listed) => {
+                objects = listed.items.iter().map(|seen| (seen.key.as_str(), seen)).collect()
+            }
             ClientEvent::Watching { after, .. } => initial = after.is_none().then(BTreeMap::new),
-            ClientEvent::Bookmark { ends_initial: true, .. } => held = initial.take().unwrap_or(held),
+            ClientEvent::Bookmark { ends_initial: true, .. } => objects = initial.take().unwrap_or(objects),
             ClientEvent::Event { kind, seen } => {
-                let place = initial.as_mut().unwrap_or(&mut held);
+                let place = initial.as_mut().unwrap_or(&mut objects);
                 match kind {
                     Kind::Added | Kind::Modified => place.insert(&seen.key, seen),
                     Kind::Deleted => place.remove(seen.key.as_str()),
@@ -250,16 +254,16 @@ pub(super) fn ends_with_the_truth(story: &Story, selected: &Selected<'_>, compla
     }
     let truth = selected.state(selected.truth().end());
     let expected: BTreeMap<&str, &Seen> = truth.into_iter().map(|seen| (seen.key.as_str(), seen)).collect();
-    let keys = held.keys().chain(expected.keys().filter(|key| !held.contains_key(*key)));
+    let keys = objects.keys().chain(expected.keys().filter(|key| !objects.contains_key(*key)));
     for key in keys {
-        let (held, expected) = (held.get(key), expected.get(key));
-        if held != expected {
+        let (objects, expected) = (objects.get(key), expected.get(key));
+        if objects != expected {
             let version =
                 |seen: Option<&&Seen>| seen.map_or("nothing".to_owned(), |seen| format!("version {}", seen.version));
             complaints.push(format!(
                 "{}: in the end it holds {} of {key}, true is {}",
                 story.client,
-                version(held),
+                version(objects),
                 version(expected)
             ));
         }

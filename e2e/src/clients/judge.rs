@@ -3,7 +3,7 @@
 //! A client lists, then receives events, then perhaps lists again. Each list must be the selection's state at one
 //! version, not older than what the client had seen. What follows a list must be exactly the selection's transitions
 //! after that version, in order, complete and none twice. The last of them must be the selection's latest transition.
-//! How often it listed is the caller's to judge.
+//! The caller decides how often it may list.
 
 use std::collections::BTreeSet;
 
@@ -155,9 +155,9 @@ fn apply(objects: &mut Objects, transition: &Transition) {
 /// The place of a list whose version is not reported: a state like it, after which the events fit. The first such, else the first like it.
 fn place(objects: &Objects, events: &[Step], transitions: &[Transition], known: usize) -> Option<usize> {
     let mut found = None;
-    let mut held = state(&transitions[..known]);
+    let mut store = state(&transitions[..known]);
     for included in known..=transitions.len() {
-        if held == *objects {
+        if store == *objects {
             found = found.or(Some(included));
             let following = transitions.get(included..included + events.len()).unwrap_or_default();
             let mut pairs = events.iter().zip(following);
@@ -167,7 +167,7 @@ fn place(objects: &Objects, events: &[Step], transitions: &[Transition], known: 
             }
         }
         if let Some(next) = transitions.get(included) {
-            apply(&mut held, next);
+            apply(&mut store, next);
         }
     }
     found

@@ -156,7 +156,7 @@ impl Program {
 /// Where a built program is.
 ///
 /// # Errors
-/// When it is not there; the error says what to run.
+/// When it is missing; the error says what to run.
 pub fn locate(program: Program) -> Result<PathBuf> {
     let path = path(program);
     ensure!(
@@ -196,7 +196,7 @@ pub fn build(programs: &[Program]) -> Result<Built> {
         program.build()?;
         fs::write(&stamp_path, &stamp).with_context(|| format!("writing {}", stamp_path.display()))?;
     }
-    Ok(Built::Anew(start.elapsed()))
+    Ok(Built::Now(start.elapsed()))
 }
 
 /// The directory of a required module's sources.

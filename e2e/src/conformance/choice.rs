@@ -40,7 +40,7 @@ impl List {
     ///
     /// # Errors
     /// When the file is missing or a line of it is wrong.
-    pub fn of(suite: Suite) -> Result<List> {
+    pub fn load(suite: Suite) -> Result<List> {
         let path = suite.list();
         let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
         List::read(&text).with_context(|| path.display().to_string())

@@ -17,7 +17,7 @@ pub const TESTED: [Suite; 3] = [Suite::Integration, Suite::Kubectl, Suite::Pytho
 /// # Errors
 /// As [`build::build`], or when a list is wrong.
 pub fn build_tested() -> Result<Built> {
-    let selections = TESTED.map(|suite| Selection::of(suite, true, &[]));
+    let selections = TESTED.map(|suite| Selection::for_suite(suite, true, &[]));
     let programs: Vec<Vec<Program>> =
         selections.into_iter().map(|selection| Ok(selection?.programs())).collect::<Result<_>>()?;
     build::build(&programs.concat())
@@ -37,8 +37,8 @@ impl Selection {
     ///
     /// # Errors
     /// When the list is missing or wrong.
-    pub fn of(suite: Suite, short: bool, only: &[String]) -> Result<Selection> {
-        Ok(Selection { suite, list: List::of(suite)?, short, only: only.to_vec() })
+    pub fn for_suite(suite: Suite, short: bool, only: &[String]) -> Result<Selection> {
+        Ok(Selection { suite, list: List::load(suite)?, short, only: only.to_vec() })
     }
 
     /// The suite.

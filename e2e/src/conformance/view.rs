@@ -44,7 +44,7 @@ impl Front {
     pub async fn start(control_plane: &ControlPlane) -> Result<Front> {
         let resources: Vec<(&str, &str)> = RESOURCES.iter().map(|(group, _, plural)| (*group, *plural)).collect();
         // The tests read what they have just written, and these writes do not go through the operator.
-        let viewed = Box::pin(Viewed::of(control_plane, &resources, "Strong")).await?;
+        let viewed = Box::pin(Viewed::create(control_plane, &resources, "Strong")).await?;
         let administrator = control_plane.authority().client("reader", Some("system:masters"))?;
         let view = viewed.endpoint(&administrator)?;
         let address = IpAddr::V4(Ipv4Addr::LOCALHOST);

@@ -1,10 +1,9 @@
 //! Brings a corpus into a control plane.
 //!
-//! Through kube-apiserver ([`shirts`], [`pods`]) every object is admitted, defaulted and recorded as anybody's would
-//! be, which costs it three to four milliseconds of CPU each. Directly into etcd ([`shirts_into_etcd`],
-//! [`pods_into_etcd`]), the same objects arrive in a small part of the time. kube-apiserver receives them from its own
-//! watch. Custom resources are stored as JSON. Built-in types are stored as protobuf, but kube-apiserver reads JSON
-//! too.
+//! Through kube-apiserver ([`shirts`], [`pods`]) every object is admitted, defaulted and recorded like any other. That
+//! costs it three to four milliseconds of CPU each. Directly into etcd ([`shirts_into_etcd`], [`pods_into_etcd`]), the
+//! same objects arrive in a small part of the time. kube-apiserver receives them from its own watch. Custom resources
+//! are stored as JSON. Built-in types are stored as protobuf, but kube-apiserver reads JSON too.
 //!
 //! Objects go in the order of their numbers, but many at once, so their resourceVersions are not in that order. A namespace
 //! that is there already is shared with its creator; an object that is there already is an error.

@@ -116,7 +116,7 @@ impl Placement {
         if template % 10 == 1 {
             away["requiredDuringSchedulingIgnoredDuringExecution"] = json!([away_from(&labels["app"], HOST)]);
         }
-        let node = Random::of(self.seed ^ seed, index).below(self.nodes);
+        let node = Random::from_seed(self.seed ^ seed, index).below(self.nodes);
         json!({
             "metadata": {"namespace": format!("team-{}", template % NAMESPACES), "name": name, "uid": format!("uid-{index}"), "labels": labels},
             "spec": {"nodeName": node_name(node), "affinity": {"podAntiAffinity": away}, "tolerations": tolerations},
@@ -127,7 +127,7 @@ impl Placement {
     /// A Pod to review. Each is a different one, and eight kinds of question follow each other.
     #[must_use]
     pub fn pending_pod(&self, index: u64) -> Value {
-        let mut random = Random::of(self.seed, u64::MAX - index);
+        let mut random = Random::from_seed(self.seed, u64::MAX - index);
         let template = random.below(self.templates);
         let own = json!(format!("app-{template}"));
         let other = json!(format!("app-{}", random.below(self.templates)));

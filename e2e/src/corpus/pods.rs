@@ -71,8 +71,8 @@ impl Pods {
     /// Pod `index`, with its status, as clients send it.
     #[must_use]
     pub fn object(&self, index: u64) -> Value {
-        let mut random = Random::of(self.seed, index);
-        let app = App::of(self.seed, index % APPS);
+        let mut random = Random::from_seed(self.seed, index);
+        let app = App::from_seed(self.seed, index % APPS);
         let started = index * 17 % 5_000_000;
         let containers: Vec<Container> = (0..app.containers).map(|place| app.container(place, &mut random)).collect();
         let address = format!("10.{}.{}.{}", 64 + index / 62_500, index / 250 % 250, index % 250 + 1);
@@ -90,7 +90,7 @@ impl Pods {
     #[must_use]
     pub fn stored(&self, index: u64) -> Value {
         let mut object = self.object(index);
-        let mut random = Random::of(!self.seed, index);
+        let mut random = Random::from_seed(!self.seed, index);
         let created = time(index * 17 % 5_000_000);
         let mut written = json!({ "metadata": object["metadata"], "spec": object["spec"] });
         if let Value::Object(members) = &mut written["metadata"] {
@@ -133,8 +133,8 @@ struct App {
 }
 
 impl App {
-    fn of(seed: u64, index: u64) -> App {
-        let mut random = Random::of(seed ^ 0xa99, index);
+    fn from_seed(seed: u64, index: u64) -> App {
+        let mut random = Random::from_seed(seed ^ 0xa99, index);
         App {
             name: format!("{}-{}", words::word(&mut random), words::word(&mut random)),
             team: words::word(&mut random),
@@ -203,7 +203,7 @@ impl App {
 
     fn container(&self, place: u64, random: &mut Random) -> Container {
         // Fixed for the Deployment: the name, the image and which variables there are. Their values are the Pod's own.
-        let mut fixed = Random::of(self.seed, place);
+        let mut fixed = Random::from_seed(self.seed, place);
         let name = if place == 0 { self.name.clone() } else { format!("{}-{place}", words::word(&mut fixed)) };
         let registry = fixed.choose(&["registry.example.com", "mirror.example.net", "images.example.org:5000"]);
         let (major, minor, patch) = (fixed.below(9), fixed.below(30), fixed.below(30));

@@ -125,7 +125,7 @@ impl Shirts {
     /// Object `index` as a client sends it.
     #[must_use]
     pub fn object(&self, index: u64) -> Value {
-        let mut random = Random::of(self.seed, index);
+        let mut random = Random::from_seed(self.seed, index);
         let pair_before = index * self.pair_count() / self.count.max(1);
         let in_pair = (index + 1) * self.pair_count() / self.count.max(1) > pair_before;
         let (campaign, channel) = if in_pair {
@@ -191,7 +191,7 @@ impl Shirts {
     pub fn stored(&self, index: u64) -> Value {
         const SHAPE: Shape = Shape { keyed_lists: &[], atomic_items: &[], always_there: &["metadata"] };
         let mut object = self.object(index);
-        let mut random = Random::of(!self.seed, index);
+        let mut random = Random::from_seed(!self.seed, index);
         let created = time(index / 1_000);
         let mut fields = object.clone();
         if let Value::Object(members) = &mut fields {
@@ -233,7 +233,7 @@ impl Shirts {
 
     /// The stream behind one of the few texts of one place.
     fn paragraph(&self, random: &mut Random, place: u64) -> Random {
-        Random::of(self.seed, u64::MAX - place * PARAGRAPHS - random.below(PARAGRAPHS))
+        Random::from_seed(self.seed, u64::MAX - place * PARAGRAPHS - random.below(PARAGRAPHS))
     }
 }
 

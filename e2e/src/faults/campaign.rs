@@ -29,7 +29,7 @@ pub struct Summary {
     pub figures: Figures,
     /// Gaps of which only the outcome was reported.
     pub gaps: usize,
-    /// How long it took after the end of each fault until everybody was up to date with what had happened until then.
+    /// How long it took after the end of each fault until all clients had received what had happened until then.
     pub recoveries: Vec<(Fault, Duration)>,
     /// How many pieces, connections, requests or answers met which fault of a line.
     pub met: BTreeMap<Fault, u64>,
@@ -172,7 +172,7 @@ pub async fn light(schedules: Vec<Schedule>, at_once: usize, company: Company, s
         .buffer_unordered(at_once);
     let mut summary = Summary::default();
     while let Some((outcome, schedule)) = outcomes.next().await {
-        tell(&schedule, &outcome, say);
+        report(&schedule, &outcome, say);
         summary.add(&schedule, outcome);
     }
     Ok(summary)
@@ -198,13 +198,13 @@ pub async fn heavy(schedules: Vec<Schedule>, company: Company, say: &dyn Fn(&str
                 outcome
             }
         };
-        tell(&schedule, &outcome, say);
+        report(&schedule, &outcome, say);
         summary.add(&schedule, outcome);
     }
     Ok(summary)
 }
 
-fn tell(schedule: &Schedule, outcome: &Result<Outcome>, say: &dyn Fn(&str)) {
+fn report(schedule: &Schedule, outcome: &Result<Outcome>, say: &dyn Fn(&str)) {
     match outcome {
         Ok(outcome) if outcome.complaints.is_empty() => say(&format!("{schedule}\n  {outcome}")),
         Ok(outcome) => say(&format!("WRONG {schedule}\n  {outcome}\n  {}", outcome.complaints.join("\n  "))),

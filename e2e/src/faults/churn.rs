@@ -136,7 +136,7 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-/// Keeps of an object what selections and judges look at.
+/// Keeps the parts of an object that selections and judges read.
 fn trim(object: &mut Value) {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.retain(|name, _| ["namespace", "name", "uid", "labels"].contains(&name.as_str()));
@@ -257,22 +257,22 @@ struct Light(Vec<JoinHandle<Result<()>>>);
 impl Light {
     fn start(fieldcache: &Fieldcache, resource: &Resource, recorder: &Rc<Recorder>, seed: u64) -> Light {
         let board = Board::new();
-        let mut random = Random::of(seed, 1);
+        let mut random = Random::from_seed(seed, 1);
         let mut tasks = Vec::new();
         for number in 0..INFORMERS {
             let selected = selection(&mut random);
             let notes = Notes::new(&board, "informer", &selected, true).forgetful();
             let start = [Start::List, Start::InitialEvents][(number % 2) as usize];
-            let random = Random::of(seed, 100 + number);
+            let random = Random::from_seed(seed, 100 + number);
             let informer = Informer::new(fieldcache.client(), resource, &selected, start, random, notes);
             tasks.push(spawn_local(informer.follow()));
         }
         for number in 0..READERS {
             let selected = selection(&mut random);
             let notes = Notes::new(&board, "reader", &selected, false).forgetful();
-            let (random, recorder) = (Random::of(seed, 200 + number), recorder.clone());
+            let (random, recorder) = (Random::from_seed(seed, 200 + number), recorder.clone());
             let reader = Reader::new(fieldcache.client(), resource, &selected, random, notes, recorder);
-            tasks.push(spawn_local(reader.ask()));
+            tasks.push(spawn_local(reader.run()));
         }
         Light(tasks)
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-/// Between whom.
+/// Between which sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     /// The API server and fieldcache.

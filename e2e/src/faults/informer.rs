@@ -1,4 +1,4 @@
-//! A light client that holds a copy: the rules of client-go's reflector (`tools/cache/reflector.go`), and nothing else.
+//! A light client with a store: the rules of client-go's reflector (`tools/cache/reflector.go`), and nothing else.
 //!
 //! It lists, or watches with initial events, and watches from there. When a watch ends, in whatever way, it resumes
 //! from the last version. When that is too old, it lists again, not older than what it has. It waits as long as the
@@ -48,7 +48,7 @@ pub struct Informer {
     start: Start,
     random: Random,
     notes: Notes,
-    held: Rc<RefCell<Held>>,
+    store: Rc<RefCell<Held>>,
 }
 
 /// What an informer holds.
@@ -78,13 +78,13 @@ impl Informer {
         random: Random,
         notes: Notes,
     ) -> Informer {
-        Informer { client, path: collection(resource, selection), start, random, notes, held: Rc::default() }
+        Informer { client, path: collection(resource, selection), start, random, notes, store: Rc::default() }
     }
 
     /// What it holds, as it changes.
     #[must_use]
-    pub fn held(&self) -> Rc<RefCell<Held>> {
-        self.held.clone()
+    pub fn store(&self) -> Rc<RefCell<Held>> {
+        self.store.clone()
     }
 
     /// What it writes down.
@@ -101,14 +101,14 @@ impl Informer {
         // What a list must not be older than; zero for any.
         let mut least = 0;
         loop {
-            let from = self.held.borrow().version;
+            let from = self.store.borrow().version;
             let outcome = match (from, self.start) {
                 (None, Start::List) => self.list(least).await?,
                 (from, _) => self.watch(from, least).await?,
             };
             match outcome {
                 Ok(Then::Resume) => {}
-                Ok(Then::List) => least = self.held.borrow_mut().version.take().unwrap_or(0),
+                Ok(Then::List) => least = self.store.borrow_mut().version.take().unwrap_or(0),
                 Err(Trouble { wait, is_ahead }) => {
                     // A server that is behind may be requested what it has.
                     if is_ahead {
@@ -123,7 +123,7 @@ impl Informer {
 
     async fn list(&self, least: u64) -> Result<Result<Then, Trouble>> {
         let requested_at = self.notes.board().now();
-        let version = if self.held.borrow().objects.is_empty() && least == 0 { "0".to_owned() } else { text(least) };
+        let version = if self.store.borrow().objects.is_empty() && least == 0 { "0".to_owned() } else { text(least) };
         let request = Request::get(format!("{}&resourceVersion={version}", self.path));
         let answer = match answered(&self.notes, requested_at, timeout(ANSWER, self.client.send(request)).await) {
             Ok(answer) => answer,
@@ -135,9 +135,9 @@ impl Informer {
             self.notes.record(requested_at, ClientEvent::Failed("a list that is not complete".to_owned()));
             return Ok(Err(Trouble::default()));
         };
-        let mut held = self.held.borrow_mut();
-        held.objects = listed.items.iter().map(|seen| (seen.key.clone(), seen.version)).collect();
-        held.version = Some(listed.version);
+        let mut store = self.store.borrow_mut();
+        store.objects = listed.items.iter().map(|seen| (seen.key.clone(), seen.version)).collect();
+        store.version = Some(listed.version);
         self.notes.record(requested_at, ClientEvent::Listed(listed));
         Ok(Ok(Then::Resume))
     }
@@ -190,30 +190,30 @@ impl Informer {
                 }
                 Read::Event(event) => event,
             };
-            let mut held = self.held.borrow_mut();
+            let mut store = self.store.borrow_mut();
             match &event {
                 ClientEvent::Event { kind, seen } => {
-                    let objects = if is_initial { &mut initial } else { &mut held.objects };
+                    let objects = if is_initial { &mut initial } else { &mut store.objects };
                     match kind {
                         Kind::Added | Kind::Modified => objects.insert(seen.key.clone(), seen.version),
                         Kind::Deleted => objects.remove(&seen.key),
                     };
                     if !is_initial {
-                        held.version = Some(seen.version);
+                        store.version = Some(seen.version);
                     }
                 }
                 ClientEvent::Bookmark { version, ends_initial } => {
                     if *ends_initial {
-                        held.objects = std::mem::take(&mut initial);
+                        store.objects = std::mem::take(&mut initial);
                         is_initial = false;
                     }
                     if !is_initial {
-                        held.version = Some(*version);
+                        store.version = Some(*version);
                     }
                 }
                 _ => {}
             }
-            drop(held);
+            drop(store);
             self.notes.record_event(event);
         }
         Ok(Ok(Then::Resume))
@@ -285,7 +285,7 @@ pub(super) fn read_list(answer: &Answer, required: RequiredFreshness) -> Result<
     Ok(Some(Listed {
         required,
         version: version.parse()?,
-        items: items.iter().map(Seen::of).collect::<Result<_>>()?,
+        items: items.iter().map(Seen::from_object).collect::<Result<_>>()?,
         page: None,
         is_forwarded: answer.header(READ_HEADER) == Some("forwarded"),
     }))
@@ -303,11 +303,11 @@ pub(super) enum Read {
 pub(super) fn read_event(line: &[u8]) -> Result<Read> {
     let Ok(event) = serde_json::from_slice::<Value>(line) else { return Ok(Read::Broken) };
     let object = &event["object"];
-    let of = |kind| Ok(Read::Event(ClientEvent::Event { kind, seen: Seen::of(object)? }));
+    let to_event = |kind| Ok(Read::Event(ClientEvent::Event { kind, seen: Seen::from_object(object)? }));
     match event["type"].as_str() {
-        Some("ADDED") => of(Kind::Added),
-        Some("MODIFIED") => of(Kind::Modified),
-        Some("DELETED") => of(Kind::Deleted),
+        Some("ADDED") => to_event(Kind::Added),
+        Some("MODIFIED") => to_event(Kind::Modified),
+        Some("DELETED") => to_event(Kind::Deleted),
         Some("BOOKMARK") => {
             let metadata = &object["metadata"];
             let version = metadata["resourceVersion"].as_str().context("a bookmark without a version")?.parse()?;

@@ -13,7 +13,7 @@ use crate::selection::Selection;
 /// Versions that are remembered, so that others can request them.
 const REMEMBERED: usize = 400;
 
-/// The clock of a run and the versions that anybody received.
+/// The clock of a run and the versions that any client received.
 #[derive(Debug, Clone)]
 pub struct Board {
     started: Instant,
@@ -39,7 +39,7 @@ impl Board {
         moment(self.elapsed())
     }
 
-    /// One of the versions that somebody received lately, more often a late one.
+    /// One of the versions that a client received lately, more often a late one.
     #[must_use]
     pub fn version(&self, random: &mut Random) -> Option<u64> {
         let versions = self.versions.borrow();

@@ -45,7 +45,7 @@ const LINE_DEADLINE: Duration = Duration::from_secs(600);
 const ROOM: usize = 16 << 10;
 /// A body that breaks has sent what came before the break.
 const BEFORE_BREAK: Duration = Duration::from_millis(20);
-/// What is in the lists and watches by which fieldcache fills its copies, and in no other request of the tests.
+/// What is in the lists and watches by which fieldcache fills its stores, and in no other request of the tests.
 const OWN_READS: [&str; 2] = ["limit=500", "fieldcacheProofs="];
 /// In so many members a body is compressed.
 const MEMBERS: usize = 3;
@@ -355,7 +355,7 @@ async fn serve(stream: DuplexStream, shared: Arc<Shared>) {
 }
 
 async fn answer(shared: Arc<Shared>, request: http::Request<Incoming>) -> Result<Response<Body>> {
-    let Behind::Server(server) = &shared.behind else { anyhow::bail!("no server to ask") };
+    let Behind::Server(server) = &shared.behind else { anyhow::bail!("no server behind it") };
     let (parts, body) = request.into_parts();
     let path_and_query = parts.uri.path_and_query().context("a request has a path")?.to_string();
     let path = parts.uri.path().to_owned();
@@ -465,7 +465,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// The next line to hand on, with its newline; `None` at the clean end.
+    /// The next line to forward, with its newline; `None` at the clean end.
     async fn next(&mut self) -> Result<Option<Bytes>> {
         loop {
             if let Some(breaks @ Break { after: 0, .. }) = self.breaks {

@@ -65,7 +65,7 @@ impl Reader {
     ///
     /// # Errors
     /// When something came that is not of the protocol.
-    pub async fn ask(mut self) -> Result<()> {
+    pub async fn run(mut self) -> Result<()> {
         loop {
             let version = self.notes.board().version(&mut self.random);
             let is_compressed = self.random.below(4) == 0;
@@ -186,14 +186,14 @@ impl Reader {
         };
         let Ok(answer) = answer else { return Ok(()) };
         let event = match serde_json::from_slice(&answer.body) {
-            Ok(object) => ClientEvent::Got { required: how, key, found: Some(Seen::of(&object)?) },
+            Ok(object) => ClientEvent::Got { required: how, key, found: Some(Seen::from_object(&object)?) },
             Err(_) => incomplete(),
         };
         self.notes.record(requested_at, event);
         Ok(())
     }
 
-    /// A watch from a version that somebody received, for a while.
+    /// A watch from a version that a client received, for a while.
     async fn watch(&mut self, version: u64) -> Result<()> {
         let requested_at = self.notes.board().now();
         let bookmarks = ["", "&allowWatchBookmarks=true"][self.random.below(2) as usize];

@@ -29,7 +29,7 @@ use crate::workload::{COLORS, NAMESPACES, SIZES, TIERS, Workload};
 /// How many clients take part, and how much is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Company {
-    /// Clients that hold a copy; one of them without selection.
+    /// Clients with a store; one of them without selection.
     pub informers: u64,
     /// Clients that send reads.
     pub readers: u64,
@@ -63,7 +63,7 @@ pub struct Outcome {
     pub complaints: Vec<String>,
     /// How much was checked.
     pub figures: Figures,
-    /// How long after the end of each fault everybody was up to date again with what had happened until then.
+    /// How long after the end of each fault all clients had received what had happened until then.
     pub recoveries: Vec<(Fault, Duration)>,
     /// How many pieces, connections, requests or answers met which fault of a line.
     pub met: BTreeMap<Fault, u64>,
@@ -122,7 +122,7 @@ impl Drop for Clients {
 impl Clients {
     fn start(stage: &Stage, company: Company, board: &Board, seed: u64) -> Clients {
         let mut clients = Clients { notes: Vec::new(), held: Vec::new(), tasks: Vec::new() };
-        let mut random = Random::of(seed, 1);
+        let mut random = Random::from_seed(seed, 1);
         let (near, far): (&Endpoint, &Endpoint) = (stage.fieldcache().endpoint(), stage.clients().endpoint());
         for number in 0..company.informers {
             let selected = if number == 0 { Selection::everything() } else { selection(&mut random) };
@@ -138,9 +138,9 @@ impl Clients {
             );
             let notes = Notes::new(board, &name, &selected, true);
             let informer =
-                Informer::new(client, stage.resource(), &selected, start, Random::of(seed, 100 + number), notes);
+                Informer::new(client, stage.resource(), &selected, start, Random::from_seed(seed, 100 + number), notes);
             clients.notes.push(informer.notes());
-            clients.held.push((selected, informer.held()));
+            clients.held.push((selected, informer.store()));
             clients.tasks.push(spawn_local(informer.follow()));
         }
         for number in 0..company.readers {
@@ -150,12 +150,12 @@ impl Clients {
                 far.client(),
                 stage.resource(),
                 &selected,
-                Random::of(seed, 200 + number),
+                Random::from_seed(seed, 200 + number),
                 notes,
                 stage.recorder(),
             );
             clients.notes.push(reader.notes());
-            clients.tasks.push(spawn_local(reader.ask()));
+            clients.tasks.push(spawn_local(reader.run()));
         }
         clients
     }
@@ -254,10 +254,10 @@ pub async fn run(stage: &mut Stage, schedule: &Schedule, company: Company) -> Re
 }
 
 fn met(stage: &Stage) -> BTreeMap<Fault, u64> {
-    let of = |side, counts: BTreeMap<LineFault, u64>| {
+    let labelled = |side, counts: BTreeMap<LineFault, u64>| {
         counts.into_iter().map(move |(fault, count)| (Fault::Line(side, fault), count))
     };
-    of(Side::Source, stage.source().met()).chain(of(Side::Clients, stage.clients().met())).collect()
+    labelled(Side::Source, stage.source().met()).chain(labelled(Side::Clients, stage.clients().met())).collect()
 }
 
 /// Waits until the writers' last changes are in the history: no writer is active any more. The version of the last one.

@@ -56,14 +56,14 @@ const FAULTS: (u64, u64) = (4, 8);
 impl Schedule {
     /// One fault, after a second.
     #[must_use]
-    pub fn of(seed: u64, fault: Fault, lasts: Duration) -> Schedule {
+    pub fn from_seed(seed: u64, fault: Fault, lasts: Duration) -> Schedule {
         Schedule { seed, faults: vec![Timed { at: Duration::from_secs(1), lasts, fault }] }
     }
 
     /// A random one: always the same from one seed.
     #[must_use]
     pub fn random(seed: u64, reach: Reach) -> Schedule {
-        let mut random = Random::of(seed, 0);
+        let mut random = Random::from_seed(seed, 0);
         let milliseconds = Duration::from_millis;
         let mut faults = Vec::new();
         // Programs and data: one after the other.

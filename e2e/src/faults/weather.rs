@@ -54,8 +54,8 @@ impl Met {
 /// Which way bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Direction {
-    Asking,
-    Answering,
+    Requests,
+    Responses,
 }
 
 /// How a connection was cut.
@@ -71,21 +71,21 @@ enum Cut {
 
 /// Carries bytes between client and server until one of them ends or the weather ends it.
 pub(super) async fn carry(
-    mut asking: TcpStream,
-    answering: impl AsyncRead + AsyncWrite,
+    mut client: TcpStream,
+    server: impl AsyncRead + AsyncWrite,
     weather: &watch::Receiver<Weather>,
     number: u64,
     met: &Met,
 ) {
     let mut cuts = weather.clone();
     let before = cuts.borrow_and_update().cuts;
-    let (answers, requests) = tokio::io::split(answering);
+    let (answers, requests) = tokio::io::split(server);
     let ended = {
-        let (from, to) = asking.split();
+        let (from, to) = client.split();
         let both = async {
             tokio::try_join!(
-                pump(from, requests, Direction::Asking, weather.clone(), number, met),
-                pump(answers, to, Direction::Answering, weather.clone(), number, met)
+                pump(from, requests, Direction::Requests, weather.clone(), number, met),
+                pump(answers, to, Direction::Responses, weather.clone(), number, met)
             )
         };
         tokio::select! {
@@ -101,7 +101,7 @@ pub(super) async fn carry(
     }
     if ended.is_some() && is_reset {
         // Closing it now resets it.
-        let _ = asking.set_zero_linger();
+        let _ = client.set_zero_linger();
     }
 }
 
@@ -130,12 +130,12 @@ async fn pump(
         let mut left = &room[..length];
         while !left.is_empty() {
             let is_lost = |weather: &Weather| number < weather.lost_before;
-            let stands = |weather: &Weather| weather.is_frozen || is_lost(weather);
+            let is_stopped = |weather: &Weather| weather.is_frozen || is_lost(weather);
             let here = *weather.borrow();
-            if stands(&here) {
+            if is_stopped(&here) {
                 met.count(if is_lost(&here) { LineFault::Lose } else { LineFault::Freeze });
             }
-            let Ok(now) = weather.wait_for(|weather| !stands(weather)).await.map(|now| *now) else {
+            let Ok(now) = weather.wait_for(|weather| !is_stopped(weather)).await.map(|now| *now) else {
                 return Err(Cut::Other);
             };
             let mut piece = left.len();
@@ -145,7 +145,7 @@ async fn pump(
                 let slice = rate as f64 * SLICE.as_secs_f64();
                 piece = piece.min((slice as usize).max(1));
             }
-            let cut_after = now.cut_after.filter(|_| direction == Direction::Answering);
+            let cut_after = now.cut_after.filter(|_| direction == Direction::Responses);
             carried = if cut_after.is_some() { carried } else { 0 };
             if let Some(most) = cut_after {
                 piece = piece.min(usize::try_from(most.saturating_sub(carried)).unwrap_or(usize::MAX));

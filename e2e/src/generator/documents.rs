@@ -28,7 +28,7 @@ pub struct Discovery {
 impl Discovery {
     /// Of the resources of `definitions`, and of Pods.
     #[must_use]
-    pub fn of(pods: bool, definitions: &[Value]) -> Discovery {
+    pub fn new(pods: bool, definitions: &[Value]) -> Discovery {
         let mut core = Vec::new();
         if pods {
             core.push(group("", vec![resource("pods", "pod", "", "Pod", "Namespaced")]));

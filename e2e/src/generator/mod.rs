@@ -112,7 +112,7 @@ impl Generator {
             documents::established(&definitions[usize::try_from(index).unwrap_or_default()], index)
         })?;
         resources.push((DEFINITIONS.to_owned(), Arc::new(Source::new(served, None, "CustomResourceDefinitionList"))));
-        let discovery = documents::Discovery::of(matches!(corpus, Corpus::Pods(_)), &definitions);
+        let discovery = documents::Discovery::new(matches!(corpus, Corpus::Pods(_)), &definitions);
         Ok(Generator { main, resources, discovery })
     }
 }

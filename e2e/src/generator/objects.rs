@@ -107,7 +107,7 @@ pub fn prepare(count: u64, object: impl Fn(u64) -> Value + Sync) -> Result<Vec<B
     });
     let mut objects = Vec::with_capacity(usize::try_from(count).unwrap_or_default());
     for part in parts {
-        let part = part.map_err(|_| anyhow::anyhow!("a thread that makes objects met a defect"))?;
+        let part = part.map_err(|_| anyhow::anyhow!("a thread that makes objects panicked"))?;
         objects.extend(part?);
     }
     ensure!(objects.len() as u64 == count, "{} objects were made of {count}", objects.len());

@@ -125,7 +125,7 @@ async fn command(generator: &Arc<Generator>, path: &str, number: impl Fn(&str) -
             let ended = main.end_watches(number("changed").is_some_and(|changed| changed > 0.0)).await?;
             Ok(json!({ "ended": ended, "version": main.version() }))
         }
-        _ => anyhow::bail!("no such command: burst, rate and relist stand below /generator/"),
+        _ => anyhow::bail!("no such command: burst, rate and relist are below /generator/"),
     }
 }
 

@@ -44,7 +44,7 @@ pub struct Rate {
 /// One resource.
 #[derive(Debug)]
 pub struct Source {
-    held: Mutex<Held>,
+    stored: Mutex<Held>,
     change: Option<Change>,
     list_kind: &'static str,
     /// Held while changes are sent.
@@ -91,7 +91,7 @@ impl Source {
     /// A resource with these objects.
     #[must_use]
     pub fn new(objects: Vec<Bytes>, change: Option<Change>, list_kind: &'static str) -> Source {
-        let held = Held {
+        let stored = Held {
             objects,
             absent: None,
             version: FIRST_VERSION,
@@ -100,7 +100,7 @@ impl Source {
             watchers: Vec::new(),
         };
         Source {
-            held: Mutex::new(held),
+            stored: Mutex::new(stored),
             change,
             list_kind,
             sending: tokio::sync::Mutex::default(),
@@ -115,8 +115,8 @@ impl Source {
     /// Every object and the version, as one moment.
     #[must_use]
     pub fn all(&self) -> (Vec<Bytes>, u64) {
-        let held = self.held();
-        (held.present(), held.version)
+        let stored = self.stored();
+        (stored.present(), stored.version)
     }
 
     /// The kind of its lists.
@@ -128,10 +128,10 @@ impl Source {
     /// A watch that begins with all objects.
     #[must_use]
     pub fn watch_from_the_beginning(&self) -> Watch {
-        let mut held = self.held();
+        let mut stored = self.stored();
         let (sender, events) = mpsc::channel(QUEUE);
-        held.watchers.push(sender);
-        Watch { initial: Some(held.present()), version: held.version, events }
+        stored.watchers.push(sender);
+        Watch { initial: Some(stored.present()), version: stored.version, events }
     }
 
     /// A watch of everything after `version`.
@@ -139,27 +139,27 @@ impl Source {
     /// # Errors
     /// [`TooOld`].
     pub fn watch_from(&self, version: u64) -> Result<Watch, TooOld> {
-        let mut held = self.held();
+        let mut stored = self.stored();
         // Versions of a resource rise by one, so what is remembered has no holes.
-        let oldest = held.recent.front().map_or(held.version + 1, |(version, _)| *version);
+        let oldest = stored.recent.front().map_or(stored.version + 1, |(version, _)| *version);
         if version + 1 < oldest {
             return Err(TooOld);
         }
         let missed: Vec<Bytes> =
-            held.recent.iter().filter(|(changed, _)| *changed > version).map(|(_, line)| line.clone()).collect();
+            stored.recent.iter().filter(|(changed, _)| *changed > version).map(|(_, line)| line.clone()).collect();
         let (sender, events) = mpsc::channel(QUEUE.max(missed.len()));
         for line in missed {
             // There is room for all of them.
             let _ = sender.try_send(line);
         }
-        held.watchers.push(sender);
-        Ok(Watch { initial: None, version: held.version, events })
+        stored.watchers.push(sender);
+        Ok(Watch { initial: None, version: stored.version, events })
     }
 
     /// The version now.
     #[must_use]
     pub fn version(&self) -> u64 {
-        self.held().version
+        self.stored().version
     }
 
     /// The version up to which everything is in the queues of all watchers. A change's version rises before it is sent, so
@@ -180,14 +180,14 @@ impl Source {
     /// When objects of this resource are never changed.
     pub async fn ready_burst(&self, events: u64) -> Result<Burst<'_>> {
         let sending = self.sending.lock().await;
-        let mut held = self.held();
+        let mut stored = self.stored();
         let mut lines = Vec::with_capacity(usize::try_from(events).unwrap_or_default());
         for _ in 0..events {
-            lines.push(held.update(self.change)?);
+            lines.push(stored.update(self.change)?);
         }
         self.bursting.store(1, Ordering::Release);
-        let (watchers, version) = (held.watchers(), held.version);
-        drop(held);
+        let (watchers, version) = (stored.watchers(), stored.version);
+        drop(stored);
         Ok(Burst { lines, watchers, version, _sending: sending })
     }
 
@@ -225,11 +225,11 @@ impl Source {
                 let elapsed = started.elapsed().as_secs_f64();
                 while updates < (elapsed * rate.updates) as u64 {
                     updates += 1;
-                    self.make(|held| held.update(self.change)).await?;
+                    self.make(|stored| stored.update(self.change)).await?;
                 }
                 while churned < (elapsed * rate.churn) as u64 {
                     churned += 1;
-                    self.make(|held| held.churn(self.change)).await?;
+                    self.make(|stored| stored.churn(self.change)).await?;
                 }
             }
         }
@@ -242,17 +242,17 @@ impl Source {
     pub async fn end_watches(&self, change_all: bool) -> Result<usize> {
         let _sending = self.sending.lock().await;
         let (watchers, line) = {
-            let mut held = self.held();
+            let mut stored = self.stored();
             if change_all {
-                for _ in 0..held.objects.len() {
-                    held.update(self.change)?;
+                for _ in 0..stored.objects.len() {
+                    stored.update(self.change)?;
                 }
             }
-            held.version += 1;
+            stored.version += 1;
             // A client that resumes has to list: nothing is remembered.
-            held.recent.clear();
-            self.delivered.store(held.version, Ordering::Release);
-            (std::mem::take(&mut held.watchers), expired())
+            stored.recent.clear();
+            self.delivered.store(stored.version, Ordering::Release);
+            (std::mem::take(&mut stored.watchers), expired())
         };
         for watcher in &watchers {
             // A watcher that is gone needs no telling.
@@ -264,13 +264,13 @@ impl Source {
     /// What is going on, as JSON.
     #[must_use]
     pub fn state(&self) -> Value {
-        let mut held = self.held();
-        held.watchers.retain(|watcher| !watcher.is_closed());
+        let mut stored = self.stored();
+        stored.watchers.retain(|watcher| !watcher.is_closed());
         json!({
-            "objects": held.objects.len() - usize::from(held.absent.is_some()),
-            "bytes": held.objects.iter().map(Bytes::len).sum::<usize>(),
-            "version": held.version,
-            "watchers": held.watchers.len(),
+            "objects": stored.objects.len() - usize::from(stored.absent.is_some()),
+            "bytes": stored.objects.iter().map(Bytes::len).sum::<usize>(),
+            "version": stored.version,
+            "watchers": stored.watchers.len(),
             "sent": self.sent.load(Ordering::Acquire),
             "lists": self.lists.load(Ordering::Relaxed),
             "bursting": self.bursting.load(Ordering::Acquire) == 1,
@@ -280,9 +280,9 @@ impl Source {
     async fn make(&self, make: impl FnOnce(&mut Held) -> Result<Bytes>) -> Result<()> {
         let _sending = self.sending.lock().await;
         let (watchers, line) = {
-            let mut held = self.held();
-            let line = make(&mut held)?;
-            (held.watchers(), line)
+            let mut stored = self.stored();
+            let line = make(&mut stored)?;
+            (stored.watchers(), line)
         };
         self.send(&watchers, line).await;
         Ok(())
@@ -298,8 +298,8 @@ impl Source {
         self.sent.fetch_add(1, Ordering::AcqRel);
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn stored(&self) -> MutexGuard<'_, Held> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

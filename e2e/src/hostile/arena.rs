@@ -200,8 +200,8 @@ impl Arena {
     /// If a certificate cannot be made.
     pub fn dialer(&self, user: Option<User>) -> Result<Dialer> {
         match user {
-            Some(user) => Dialer::of(&self.endpoint(user)?),
-            None => Dialer::of(self.operator().endpoint()),
+            Some(user) => Dialer::for_endpoint(&self.endpoint(user)?),
+            None => Dialer::for_endpoint(self.operator().endpoint()),
         }
     }
 

@@ -81,12 +81,12 @@ impl Line {
         let address = listener.local_addr()?;
         let lies = Lies::default();
         let (sent, lies_sent) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
-        let (held, bytes, requests) = (lies.clone(), sent.clone(), lies_sent.clone());
+        let (current_lies, bytes, requests) = (lies.clone(), sent.clone(), lies_sent.clone());
         let connections: Arc<Mutex<JoinSet<()>>> = Arc::default();
         let open = connections.clone();
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (upstream, lies) = (upstream.clone(), held.clone());
+                let (upstream, lies) = (upstream.clone(), current_lies.clone());
                 let (bytes, requests) = (bytes.clone(), requests.clone());
                 let serving = serve(stream, upstream, lies, bytes, requests);
                 let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);

@@ -114,7 +114,7 @@ impl Family {
     /// Its table, and one random case for each seed.
     #[must_use]
     pub fn cases(self, seeds: &[u64]) -> Vec<Case> {
-        let random = |of: fn(u64) -> Case| seeds.iter().map(move |seed| of(*seed));
+        let random = |make_case: fn(u64) -> Case| seeds.iter().map(move |seed| make_case(*seed));
         match self {
             Family::Objects => objects::cases()
                 .into_iter()

@@ -1,4 +1,4 @@
-//! Hostile objects: a tenant writes them, everybody reads them in every form.
+//! Hostile objects: a tenant writes them, all clients read them in every form.
 //!
 //! Each is created through kube-apiserver. It is read through the root and through a View that prunes, as JSON, YAML,
 //! Table and metadata, indented, and by watches. Then it is deleted. A response may be a rejection; it must be
@@ -112,7 +112,7 @@ pub fn cases() -> Vec<Case> {
 /// An object of random shape.
 #[must_use]
 pub fn random(seed: u64) -> Case {
-    let mut random = Random::of(seed, 1);
+    let mut random = Random::from_seed(seed, 1);
     let mut text = String::new();
     let mut left = random.between(100, 20_000);
     grow(&mut random, &mut text, &mut left, 0);

@@ -1,7 +1,7 @@
 //! Hostile peers: connections that are held, stopped, half closed, reset or flooded.
 //!
-//! All of them come from addresses of their own. Where an attack may hold every connection, a new connection of somebody else and
-//! the probes must still be served.
+//! All of them come from addresses of their own. Where an attack may hold every connection, a new connection of another
+//! user and the probes must still be served.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -79,7 +79,7 @@ pub fn cases() -> Vec<Case> {
 pub fn random(seed: u64) -> Case {
     Case::new(format!("random of seed {seed}"), GROWTH, SECONDS, move |arena| {
         Box::pin(async move {
-            let mut random = Random::of(seed, 4);
+            let mut random = Random::from_seed(seed, 4);
             let dialer = arena.dialer(Some(User::Stranger))?;
             for _ in 0..20 {
                 // Before TLS, within it, and within HTTP/2.
@@ -134,62 +134,62 @@ async fn probe(arena: &Arena) -> Result<()> {
 /// As many connections as there may be, without a request.
 async fn idle(arena: &Arena) -> Result<String> {
     let dialer = arena.dialer(None)?;
-    let mut held = Vec::new();
+    let mut connections = Vec::new();
     for _ in 0..CONNECTIONS + 50 {
         if let Ok(mut session) = Session::open(&dialer, IDLE, 65_535).await {
             session.read();
-            held.push(session);
+            connections.push(session);
         }
     }
     others_are_served(arena).await?;
-    let open = held.iter().filter(|session| !session.is_closed()).count();
+    let open = connections.iter().filter(|session| !session.is_closed()).count();
     Ok(format!("{open} of {} still open", CONNECTIONS + 50))
 }
 
 async fn silent(arena: &Arena) -> Result<String> {
     let dialer = arena.dialer(None)?;
-    let mut held = Vec::new();
+    let mut connections = Vec::new();
     for _ in 0..CONNECTIONS + 50 {
         if let Ok(stream) = dialer.tcp(IDLE).await {
-            held.push(stream);
+            connections.push(stream);
         }
     }
     others_are_served(arena).await?;
-    Ok(format!("{} connections", held.len()))
+    Ok(format!("{} connections", connections.len()))
 }
 
 /// Requests without credentials on as many connections as there may be.
 async fn rejected(arena: &Arena) -> Result<String> {
     let dialer = arena.dialer(None)?;
-    let mut held = Vec::new();
+    let mut connections = Vec::new();
     for _ in 0..CONNECTIONS + 50 {
         if let Ok(mut session) = Session::open(&dialer, IDLE, 65_535).await {
             session.read();
             let bytes = session.get(&arena.collection(), &[]);
             session.send(&bytes).await;
-            held.push(session);
+            connections.push(session);
         }
     }
     others_are_served(arena).await?;
-    let good: u64 = held.iter().map(|session| session.counts.good.load(Ordering::Relaxed)).sum();
+    let good: u64 = connections.iter().map(|session| session.counts.good.load(Ordering::Relaxed)).sum();
     ensure!(good == 0, "{good} requests without credentials were served");
-    Ok(format!("{} connections", held.len()))
+    Ok(format!("{} connections", connections.len()))
 }
 
 /// Large lists through windows that stay closed.
 async fn stopped_lists(arena: &Arena, count: usize) -> Result<String> {
     arena.fill(40).await?;
     let dialer = arena.dialer(Some(User::Administrator))?;
-    let mut held = Vec::new();
+    let mut connections = Vec::new();
     for number in 0..count {
         let mut session = Session::open(&dialer, STOPPED, 1_000).await?;
         let base = if number % 2 == 0 { String::new() } else { view() };
         let bytes = session.get(&format!("{base}{}", arena.collection()), &[]);
         ensure!(session.send(&bytes).await, "the connection is closed");
-        held.push(session);
+        connections.push(session);
     }
     others_are_served(arena).await?;
-    drop(held);
+    drop(connections);
     arena.empty().await?;
     Ok(format!("{count} lists of 8 MB"))
 }
@@ -198,17 +198,17 @@ async fn stopped_lists(arena: &Arena, count: usize) -> Result<String> {
 async fn stopped_responses(arena: &Arena) -> Result<String> {
     arena.fill(2).await?;
     let dialer = arena.dialer(Some(User::Administrator))?;
-    let mut held = Vec::new();
+    let mut connections = Vec::new();
     for _ in 0..10 {
         let mut session = Session::open(&dialer, STOPPED, 1 << 30).await?;
         for _ in 0..300 {
             let bytes = session.get(&format!("{}?limit=1&labelSelector=large%3Dtrue", arena.collection()), &[]);
             ensure!(session.send(&bytes).await, "the connection is closed");
         }
-        held.push(session);
+        connections.push(session);
     }
     others_are_served(arena).await?;
-    drop(held);
+    drop(connections);
     arena.empty().await?;
     Ok("3,000 responses".to_owned())
 }
@@ -217,7 +217,7 @@ async fn stopped_responses(arena: &Arena) -> Result<String> {
 async fn stopped_watches(arena: &Arena, count: usize, changes: usize) -> Result<String> {
     const CONNECTIONS: usize = 20;
     let dialer = arena.dialer(Some(User::Administrator))?;
-    let mut held = Vec::new();
+    let mut connections = Vec::new();
     let path = format!("{}?watch=1&resourceVersion=0", arena.collection());
     for _ in 0..CONNECTIONS {
         let mut session = Session::open(&dialer, STOPPED, 1 << 30).await?;
@@ -225,11 +225,11 @@ async fn stopped_watches(arena: &Arena, count: usize, changes: usize) -> Result<
             let bytes = session.get(&path, &[]);
             ensure!(session.send(&bytes).await, "the connection is closed");
         }
-        held.push(session);
+        connections.push(session);
     }
     arena.fill(changes).await?;
     others_are_served(arena).await?;
-    drop(held);
+    drop(connections);
     arena.empty().await?;
     Ok(format!("{count} watches, {changes} changes of 200 KB"))
 }
@@ -237,37 +237,37 @@ async fn stopped_watches(arena: &Arena, count: usize, changes: usize) -> Result<
 /// Heads of HTTP/1.1 that come byte by byte.
 async fn slowly(arena: &Arena) -> Result<String> {
     let dialer = arena.dialer(None)?;
-    let mut held = Vec::new();
+    let mut connections = Vec::new();
     for _ in 0..150 {
         if let Ok(line) = dialer.tls(SLOW, "http/1.1").await {
-            held.push(line);
+            connections.push(line);
         }
     }
     let mut pace = interval(Duration::from_millis(250));
     for byte in b"GET /version HTTP/1.1\r\n" {
         pace.tick().await;
-        for line in &mut held {
+        for line in &mut connections {
             let _ = line.write_all(&[*byte]).await;
             let _ = line.flush().await;
         }
     }
     others_are_served(arena).await?;
-    Ok(format!("{} connections", held.len()))
+    Ok(format!("{} connections", connections.len()))
 }
 
 async fn half_closed(arena: &Arena) -> Result<String> {
     let dialer = arena.dialer(Some(User::Administrator))?;
     let head = format!("GET {}?watch=1 HTTP/1.1\r\nHost: {}\r\n\r\n", arena.collection(), dialer.host());
-    let mut held = Vec::new();
+    let mut connections = Vec::new();
     for _ in 0..60 {
         let mut line = dialer.tls(SLOW, "http/1.1").await?;
         line.write_all(head.as_bytes()).await?;
         line.flush().await?;
         let _ = line.shutdown().await;
-        held.push(line);
+        connections.push(line);
     }
     others_are_served(arena).await?;
-    Ok(format!("{} connections", held.len()))
+    Ok(format!("{} connections", connections.len()))
 }
 
 async fn resets(arena: &Arena) -> Result<String> {

@@ -101,7 +101,7 @@ pub fn cases() -> Vec<Case> {
 pub fn random(seed: u64) -> Case {
     Case::new(format!("random of seed {seed}"), GROWTH, SECONDS, move |arena| {
         Box::pin(async move {
-            let mut random = Random::of(seed, 2);
+            let mut random = Random::from_seed(seed, 2);
             let client = arena.client(User::Stranger)?;
             for _ in 0..60 {
                 let length = random.below(4_000);
@@ -203,7 +203,7 @@ async fn slow_bodies(arena: &Arena, count: usize) -> Result<String> {
     const LENGTH: usize = 3 << 20;
     let dialer = arena.dialer(Some(User::Stranger))?;
     let part = vec![b'a'; LENGTH - 1];
-    let mut held = Vec::new();
+    let mut bodies = Vec::new();
     let mut rejected = 0;
     for _ in 0..count {
         let Ok(mut line) = dialer.tls(SLOW, "http/1.1").await else {
@@ -221,14 +221,14 @@ async fn slow_bodies(arena: &Arena, count: usize) -> Result<String> {
         };
         match timeout(Duration::from_secs(2), sending).await {
             // Taken, or not taken further for want of room: both are held open.
-            Ok(Ok(())) | Err(_) => held.push(line),
+            Ok(Ok(())) | Err(_) => bodies.push(line),
             Ok(Err(_)) => rejected += 1,
         }
-        if held.len() > 20 && rejected > 50 {
+        if bodies.len() > 20 && rejected > 50 {
             break;
         }
     }
-    Ok(format!("{} bodies held, {rejected} rejected", held.len()))
+    Ok(format!("{} bodies held, {rejected} rejected", bodies.len()))
 }
 
 async fn far_ahead(arena: &Arena) -> Result<String> {
@@ -350,9 +350,9 @@ async fn long_watches(arena: &Arena, count: usize) -> Result<String> {
     }
     let (good, other) = ended(&sessions);
     ensure!(good >= count as u64 * 9 / 10, "{good} are open, {other} rejected");
-    let held = super::memory::resident(arena.process_id()?)?.saturating_sub(before);
+    let growth = super::memory::resident(arena.process_id()?)?.saturating_sub(before);
     drop(sessions);
-    Ok(format!("{good} open, {other} rejected, {} KB for each", held / good / 1000))
+    Ok(format!("{good} open, {other} rejected, {} KB for each", growth / good / 1000))
 }
 
 async fn odd(arena: &Arena) -> Result<String> {

@@ -114,7 +114,7 @@ pub fn cases() -> Vec<Case> {
 #[must_use]
 pub fn random(seed: u64) -> Case {
     Case::new(format!("random of seed {seed}"), GROWTH, SECONDS, move |arena| {
-        let mut random = Random::of(seed, 3);
+        let mut random = Random::from_seed(seed, 3);
         let text = format!("{}{OBJECT},\"spec\":{{\"items\":[{{\"name\":\"x\"}}]}}}}]}}", list_head("9"));
         let mut bytes = text.into_bytes();
         for _ in 0..random.between(1, 20) {
@@ -179,8 +179,8 @@ async fn lied_to(
     piece: Pieces,
 ) -> Result<String> {
     let line = arena.line();
-    let of = collection(ANYTHINGS.to_owned());
-    line.lie(vec![Lie { of, kind, status, headers, piece, times_sent: AtomicU64::new(0) }]);
+    let path_of = collection(ANYTHINGS.to_owned());
+    line.lie(vec![Lie { of: path_of, kind, status, headers, piece, times_sent: AtomicU64::new(0) }]);
     let fed = fed(arena).await;
     line.be_honest();
     let (sent, lies) = fed?;
@@ -262,12 +262,19 @@ async fn recovers(arena: &Arena) -> Result<()> {
 /// Discovery and OpenAPI without an end, while a definition changes, which makes the operator request them.
 async fn discovery(arena: &Arena) -> Result<String> {
     let line = arena.line();
-    let of = Arc::new(|path: &str| {
+    let answer_for = Arc::new(|path: &str| {
         let path = path.split('?').next().unwrap_or_default();
         ["/apis", "/api", "/version"].contains(&path) || path.starts_with("/openapi")
     });
     let piece = endless(r#"{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":""#.to_owned());
-    line.lie(vec![Lie { of, kind: Kind::All, status: 200, headers: Vec::new(), piece, times_sent: AtomicU64::new(0) }]);
+    line.lie(vec![Lie {
+        of: answer_for,
+        kind: Kind::All,
+        status: 200,
+        headers: Vec::new(),
+        piece,
+        times_sent: AtomicU64::new(0),
+    }]);
     let group = crate::unique::group("late");
     let definition = fixtures::shirts(&group, &fixtures::no_conversion());
     objects::create_definition(&arena.source(), &definition).await?;

@@ -58,7 +58,7 @@ impl Dialer {
     ///
     /// # Errors
     /// If it has no address.
-    pub fn of(endpoint: &Endpoint) -> Result<Dialer> {
+    pub fn for_endpoint(endpoint: &Endpoint) -> Result<Dialer> {
         let (_, host) = endpoint.base().split_once("://").context("an address has a scheme")?;
         Ok(Dialer { host: host.parse()?, tls: endpoint.tls() })
     }

@@ -106,7 +106,7 @@ impl Stage {
         self.control_plane.authority().client(name, group)
     }
 
-    /// kube-apiserver and the operator, queried by somebody.
+    /// kube-apiserver and the operator, queried by a user.
     fn sides(&self, identity: &Identity) -> Result<(Endpoint, Endpoint)> {
         let base = self.control_plane.endpoint().base();
         let upstream = Endpoint::secure(base, &self.control_plane.authority().certificate(), Some(identity))?;
@@ -122,8 +122,8 @@ impl Stage {
     /// The events of a request, reported by both sides, kube-apiserver first.
     async fn reported(&self, id: &str, stages: usize) -> Result<[Vec<Value>; 2]> {
         eventually("both have logged it", SOON, async || {
-            let upstream = of(&std::fs::read_to_string(&self.upstream_log)?, id)?;
-            let own = of(&self.operator.process().stdout()?, id)?;
+            let upstream = events_of(&std::fs::read_to_string(&self.upstream_log)?, id)?;
+            let own = events_of(&self.operator.process().stdout()?, id)?;
             ensure!(upstream.len() == stages && own.len() == stages, "{upstream:?} and {own:?}");
             Ok([upstream, own])
         })
@@ -131,7 +131,7 @@ impl Stage {
     }
 }
 
-/// Everybody called telltale-user may read shirts, and the ServiceAccount `scraper` the metrics.
+/// Every user called telltale-user may read shirts, and the ServiceAccount `scraper` the metrics.
 async fn grant(client: &Client) -> Result<()> {
     let api = "rbac.authorization.k8s.io";
     let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "scraper" } });
@@ -163,7 +163,7 @@ async fn grant(client: &Client) -> Result<()> {
 }
 
 /// The events with this id; any client that writes them may be in the middle of the last.
-fn of(log: &str, id: &str) -> Result<Vec<Value>> {
+fn events_of(log: &str, id: &str) -> Result<Vec<Value>> {
     let complete = log.rsplit_once('\n').map_or("", |(complete, _)| complete);
     let lines = complete.lines().map(|line| serde_json::from_str(line).with_context(|| format!("no event: {line}")));
     lines.filter(|event: &Result<Value>| event.as_ref().map_or(true, |event| event["auditID"] == id)).collect()
@@ -219,8 +219,8 @@ async fn requests_are_logged_as_by_kube_apiserver_and_nowhere_else() -> Result<(
         // A watch that is refused never began here, so it is reported once.
         let [upstream, own] = if stages == 2 && code != 200 {
             eventually("both have logged it", SOON, async || {
-                let own = of(&stage.operator.process().stdout()?, &id)?;
-                let upstream = of(&std::fs::read_to_string(&stage.upstream_log)?, &id)?;
+                let own = events_of(&stage.operator.process().stdout()?, &id)?;
+                let upstream = events_of(&std::fs::read_to_string(&stage.upstream_log)?, &id)?;
                 ensure!(
                     !own.is_empty() && upstream.iter().any(|event| event["stage"] == "ResponseComplete"),
                     "{own:?} {upstream:?}"
@@ -246,7 +246,7 @@ async fn requests_are_logged_as_by_kube_apiserver_and_nowhere_else() -> Result<(
     ensure!(client.get(&format!("{VIEW}{SHIRTS}/telltale-missing")).await?.status == 404, "missing");
     let wrong = stage.operator.endpoint().clone().with_token("telltale-token")?.client();
     ensure!(wrong.get(&format!("{VIEW}{SHIRTS}")).await?.status == 401, "wrong");
-    let events = eventually("the log tells of the View", SOON, async || {
+    let events = eventually("the log has the View", SOON, async || {
         let lines = stage.operator.process().stdout()?;
         let events = lines.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
         let views: Vec<&Value> =
@@ -271,7 +271,10 @@ async fn requests_are_logged_as_by_kube_apiserver_and_nowhere_else() -> Result<(
     objects::create(&stage.control_plane.client(), "/api/v1/namespaces/default/serviceaccounts", &other).await?;
     let (scraper, other) = (token("scraper").await?, token("other").await?);
     ensure!(metrics.client().get("/metrics").await?.status == 401, "nobody");
-    ensure!(metrics.clone().with_token(&other)?.client().get("/metrics").await?.status == 403, "without the right");
+    ensure!(
+        metrics.clone().with_token(&other)?.client().get("/metrics").await?.status == 403,
+        "without the permission"
+    );
     let scrape = metrics.clone().with_token(&scraper)?.client().get("/metrics").await?.success()?.text();
     let logged = stage.operator.process().stderr()?;
     let tokens = [&*scraper, &*other];
@@ -281,11 +284,11 @@ async fn requests_are_logged_as_by_kube_apiserver_and_nowhere_else() -> Result<(
     ensure!(!conditions.is_empty(), "the conditions of the View: {scrape}");
     for name in NAMES.iter().chain(&tokens).chain(&["tone", "spec.color="]) {
         let reported = others.iter().find(|line| line.contains(name));
-        ensure!(reported.is_none(), "a metric tells {name}: {reported:?}");
+        ensure!(reported.is_none(), "a metric reveals {name}: {reported:?}");
     }
     for token in tokens {
         let line = logged.lines().find(|line| line.contains(token));
-        ensure!(line.is_none(), "the log tells a token: {line:?}");
+        ensure!(line.is_none(), "the log reveals a token: {line:?}");
     }
     ensure!(scrape.contains("fieldcache_audit_event_total{result=\"written\"}"), "{scrape}");
     ensure!(logged.contains("answered"), "requests are logged at this level: {logged}");
@@ -313,7 +316,7 @@ async fn requests_that_need_a_log_that_cannot_be_written_get_503() -> Result<()>
     let client = own.client();
     let mut number = 0;
     // The status and the id of a request through the View.
-    let mut ask = async || -> Result<(u16, String)> {
+    let mut read_view = async || -> Result<(u16, String)> {
         number += 1;
         let id = format!("request-{number}");
         let answer = client.send(Request::get(format!("{VIEW}{SHIRTS}")).header("audit-id", &id)).await?;
@@ -330,14 +333,14 @@ async fn requests_that_need_a_log_that_cannot_be_written_get_503() -> Result<()>
         let served = events.iter().filter(|event| event["responseStatus"]["code"] == 200);
         Ok(served.map(|event| event["auditID"].as_str().unwrap_or_default().to_owned()).collect())
     };
-    let (status, id) = ask().await?;
+    let (status, id) = read_view().await?;
     ensure!(status == 200, "a log that can be written");
     // The record is there before the response is.
     ensure!(served(&std::fs::read_to_string(&first)?)?.contains(&id), "{id} is missing");
 
     point(&path, Path::new("/dev/full"))?;
     for _ in 0..3 {
-        ensure!(ask().await?.0 == 503, "a full device");
+        ensure!(read_view().await?.0 == 503, "a full device");
     }
     ensure!(client.get(SHIRTS).await?.status == 200, "what is not audited");
     ensure!(client.get("/livez").await?.status == 200, "a restart would not help");
@@ -354,7 +357,7 @@ async fn requests_that_need_a_log_that_cannot_be_written_get_503() -> Result<()>
         Ok(())
     });
     recovered.await?;
-    let (status, id) = ask().await?;
+    let (status, id) = read_view().await?;
     ensure!(status == 200, "recovered");
     expected.push(id);
     ensure!(served(&std::fs::read_to_string(&second)?)? == expected, "{expected:?}");
@@ -364,7 +367,7 @@ async fn requests_that_need_a_log_that_cannot_be_written_get_503() -> Result<()>
     let mut reader = std::fs::OpenOptions::new().read(true).write(true).open(&pipe)?;
     let mut expected = Vec::new();
     loop {
-        let (status, id) = ask().await?;
+        let (status, id) = read_view().await?;
         if status == 503 {
             break;
         }
@@ -388,13 +391,13 @@ async fn requests_that_need_a_log_that_cannot_be_written_get_503() -> Result<()>
     ensure!(found == expected, "{found:?} and not {expected:?}");
     // The reader is gone: the next write breaks, and is tried again elsewhere.
     eventually("no client reads the pipe", SOON, async || {
-        ensure!(ask().await?.0 == 503, "the reader's end is not closed yet");
+        ensure!(read_view().await?.0 == 503, "the reader's end is not closed yet");
         Ok(())
     })
     .await?;
     point(&path, &second)?;
     eventually("requests are served once more", SOON, async || {
-        let (status, id) = ask().await?;
+        let (status, id) = read_view().await?;
         ensure!(status == 200, "{status}");
         ensure!(served(&std::fs::read_to_string(&second)?)?.contains(&id), "{id}");
         Ok(())

@@ -63,8 +63,8 @@ async fn commands_that_cannot_begin_say_why_and_what_to_do() -> Result<()> {
     let broken = text(&directory.write("broken.yaml", "apiVersion: v1\nkind: [\n")?);
     let no_definition = text(&directory.write("map.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n")?);
     let no_config = text(&directory.write("kubeconfig", "just text")?);
-    let held = std::net::TcpListener::bind("127.0.0.1:0")?;
-    let busy = held.local_addr()?.to_string();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let busy = listener.local_addr()?.to_string();
     // No server listens there, and no other process gets the port.
     let unheard = tokio::net::TcpSocket::new_v4()?;
     unheard.bind("127.0.0.1:0".parse()?)?;
@@ -84,7 +84,7 @@ async fn commands_that_cannot_begin_say_why_and_what_to_do() -> Result<()> {
     fails(&["serve", "--dir", &folder, "--address", &busy], &[&busy, "--address"]).await?;
     fails(&["serve", "--dir", &folder, "--address", "0.0.0.0:0"], &["0.0.0.0:0", "127.0.0.1"]).await?;
     fails(&["serve", "--dir", &folder, "--address", "here"], &["here", "--address"]).await?;
-    // The address that it has otherwise may be somebody's.
+    // The address that it has otherwise may be in use.
     let serve = ["serve", "--address", "127.0.0.1:0", "--kubeconfig"];
     fails(&[&serve[..], &[&*missing]].concat(), &[&missing, "--kubeconfig"]).await?;
     fails(&[&serve[..], &[&*no_config]].concat(), &[&no_config]).await?;

@@ -1,4 +1,4 @@
-//! `fieldcache check` and kube-apiserver judge the same CustomResourceDefinitions.
+//! `fieldcache check` and kube-apiserver validate the same CustomResourceDefinitions.
 //!
 //! Definitions come from a generator with a fixed seed and from a hand-made list. Each goes to kube-apiserver as a dry
 //! run, which validates as a real request does (checked here with some). All go to one `fieldcache check`. Only what
@@ -58,7 +58,7 @@ async fn check_agrees_with_kube_apiserver() -> Result<()> {
     cases.extend(hand_made::cases(cases.len()));
 
     let theirs: Vec<Answer> =
-        stream::iter(&cases).map(|case| ask(&client, case, true)).buffered(8).try_collect().await?;
+        stream::iter(&cases).map(|case| create_definition(&client, case, true)).buffered(8).try_collect().await?;
     let ours = check(&cases).await?;
     let mut faults = Vec::new();
     for ((case, theirs), ours) in cases.iter().zip(&theirs).zip(&ours) {
@@ -95,14 +95,14 @@ async fn check_agrees_with_kube_apiserver() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_dry_run_is_judged_as_a_real_request() -> Result<()> {
+async fn a_dry_run_is_validated_as_a_real_request() -> Result<()> {
     let client = ControlPlane::shared().await?.client();
     let mut random = Random::new(SEED);
     let generated = generated::cases(&mut random, 10_000, 24);
     let mut accepted = 0;
     for case in &generated {
-        let dry = ask(&client, case, true).await?;
-        let real = ask(&client, case, false).await?;
+        let dry = create_definition(&client, case, true).await?;
+        let real = create_definition(&client, case, false).await?;
         assert_eq!(dry, real, "{}", case.title);
         if real.is_accepted() {
             accepted += 1;
@@ -114,7 +114,7 @@ async fn a_dry_run_is_judged_as_a_real_request() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_crashes_kube_apiserver_is_judged_here() -> Result<()> {
+async fn definitions_that_crash_kube_apiserver_are_validated_here() -> Result<()> {
     // One of its own, since it is to crash.
     let control_plane = ControlPlane::start(Settings::default()).await?;
     let cases = hand_made::crashing(20_000);
@@ -212,7 +212,7 @@ fn request(case: &Case, is_dry: bool) -> Request {
     Request::new(Method::POST, path).json(&case.definition)
 }
 
-async fn ask(client: &Client, case: &Case, is_dry: bool) -> Result<Answer> {
+async fn create_definition(client: &Client, case: &Case, is_dry: bool) -> Result<Answer> {
     let answer = client.send(request(case, is_dry)).await.with_context(|| case.title.clone())?;
     let warnings = answer.headers.get_all("warning").iter().map(|value| {
         // `299 - "TEXT"`, quotes in the text escaped.

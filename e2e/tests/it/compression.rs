@@ -92,7 +92,7 @@ async fn gzip_is_requested_of_a_source_unless_it_is_on_the_loopback_interface() 
             let arguments = ["--pass-through", "off", "--resource", "configmaps.v1", "--server", &relay.base()];
             let fieldcache = Fieldcache::serve(arguments.map(str::to_owned)).await?;
             let client = fieldcache.client();
-            eventually("the copy is complete", SOON, async || {
+            eventually("the store is complete", SOON, async || {
                 ensure!(listed(&client).await? == listed(&source).await?, "not yet");
                 Ok(())
             })

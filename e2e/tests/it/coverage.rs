@@ -23,7 +23,7 @@ const SAMPLES: [&str; 2] = ["manifests/samples/", "manifests/placement/"];
 
 const HEADER: [&str; 2] = ["statement", "where it is kept"];
 
-/// Reads a file by its path from the root; `None` when it is not there.
+/// Reads a file by its path from the root; `None` when it is missing.
 pub(crate) type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// One row of a table.
@@ -206,7 +206,7 @@ fn every_kind_of_broken_pointer_is_found() {
         ("manifests/other.yaml", "kind: Pod\n"),
         ("src/lib.rs", "pub mod room;\n#[cfg(test)]\nmod tidy;\n"),
         ("src/tidy.rs", "#[test]\nfn is_tidy() {}\n"),
-        ("src/room/mod.rs", "#[cfg(test)]\nmod tests;\n#[test]\nfn stands_in_the_room() {}\n"),
+        ("src/room/mod.rs", "#[cfg(test)]\nmod tests;\n#[test]\nfn is_in_the_module() {}\n"),
         (
             "src/room/tests.rs",
             "mod inner;\n\n#[test]\nfn works() {}\n\nfn helps() {}\n\n/// Said.\n#[tokio::test(start_paused = true)]\n// Why.\n\
@@ -224,7 +224,7 @@ fn every_kind_of_broken_pointer_is_found() {
     let table = |row: &str| format!("# Title\n\n| statement | where it is kept |\n|---|---|\n{row}\n");
     for (cell, fault) in [
         ("`test:src/tidy.rs#is_tidy`", ""),
-        ("`test:src/room/mod.rs#stands_in_the_room`", ""),
+        ("`test:src/room/mod.rs#is_in_the_module`", ""),
         ("`test:src/room/tests.rs#works`; `test:src/room/tests.rs#waits`", ""),
         ("`test:src/room/tests.rs#holds`", ""),
         ("`test:src/room/tests/inner.rs#is_inside`", ""),

@@ -67,7 +67,7 @@ fn a_change_touches_what_it_promises_and_carries_the_time() -> Result<()> {
     ];
     for (name, change, object, touched) in corpora {
         let before = serde_json::to_vec(&object)?;
-        assert_eq!(change.sent_at(&before), None, "{name}: nobody sent the first state");
+        assert_eq!(change.sent_at(&before), None, "{name}: no command sent the first state");
         let mut after = Vec::new();
         // Two of three successive changes have another phase than the object began with.
         let changed = (0..3).find_map(|turn| {
@@ -246,7 +246,7 @@ fn cpu_is_read_behind_any_name() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_forgotten_peak_of_memory_begins_anew() -> Result<()> {
+async fn a_forgotten_peak_of_memory_starts_again() -> Result<()> {
     let directory = RunDirectory::create("accounting")?;
     let script = "x=$(head -c 60000000 /dev/zero | tr '\\0' a); x=; echo ready; sleep 60 & wait";
     let shell = Invocation::new("/bin/sh".into()).arguments(["-c", script]);

@@ -177,7 +177,7 @@ async fn an_apiserver_comes_back_at_its_address_with_its_data() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_user_without_rights_is_forbidden() -> Result<()> {
+async fn a_user_without_permissions_is_forbidden() -> Result<()> {
     let control_plane = ControlPlane::shared().await?;
     let (endpoint, kubeconfig) = control_plane.as_user("jane", None)?;
     let answer = endpoint.client().get("/api/v1/pods").await?;
@@ -291,7 +291,7 @@ async fn a_process_ends_when_its_owner_is_gone() -> Result<()> {
     let id = process.id();
     process.abandon();
     eventually("the watcher kills it", SOON, async || {
-        // A killed child of ours stays as a zombie (state Z) until somebody waits for it.
+        // A killed child of ours stays as a zombie (state Z) until its parent waits for it.
         let output = std::process::Command::new("ps").args(["-o", "stat=", "-p", &id.to_string()]).output()?;
         let state = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         ensure!(state.is_empty() || state.starts_with('Z'), "its state is {state}");

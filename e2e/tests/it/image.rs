@@ -83,10 +83,13 @@ async fn the_tree_is_what_the_dockerfile_copies() -> Result<()> {
     let said = Command::new(tree.join("usr/bin/fieldcache")).env("LD_TRACE_LOADED_OBJECTS", "1").output().await?;
     let said = String::from_utf8(said.stdout)?;
     expected.extend(said.split_whitespace().filter(|word| word.starts_with('/')).map(str::to_owned));
-    let held = files(&tree)?;
-    ensure!(held == expected, "{held:?} instead of {expected:?}");
-    ensure!(["/etc/passwd", "/etc/group", "/etc/nsswitch.conf"].iter().all(|file| held.contains(*file)), "{held:?}");
-    for file in &held {
+    let actual = files(&tree)?;
+    ensure!(actual == expected, "{actual:?} instead of {expected:?}");
+    ensure!(
+        ["/etc/passwd", "/etc/group", "/etc/nsswitch.conf"].iter().all(|file| actual.contains(*file)),
+        "{actual:?}"
+    );
+    for file in &actual {
         let mode = fs::metadata(tree.join(&file[1..]))?.permissions().mode() & 0o7777;
         let is_run = !file.starts_with("/etc/");
         ensure!(mode == if is_run { 0o755 } else { 0o644 }, "{file}: {mode:o}");
@@ -95,7 +98,7 @@ async fn the_tree_is_what_the_dockerfile_copies() -> Result<()> {
     // The Dockerfile: the second stage is this tree and says which user runs which program of it.
     let text = fs::read_to_string(repository("Dockerfile")?)?;
     let [build, image] = &stages(&text)[..] else { anyhow::bail!("two stages are expected: {text}") };
-    let has = |stage: &[String], instruction: &str| stage.iter().any(|held| held == instruction);
+    let has = |stage: &[String], instruction: &str| stage.iter().any(|actual| actual == instruction);
     ensure!(has(build, "RUN image/assemble.sh target/release/fieldcache /image-root"), "{build:?}");
     ensure!(image[0] == "FROM scratch", "{image:?}");
     let copies: Vec<&String> =
@@ -108,11 +111,11 @@ async fn the_tree_is_what_the_dockerfile_copies() -> Result<()> {
     let passwd = fs::read_to_string(tree.join("etc/passwd"))?;
     let line = passwd.lines().find(|line| line.starts_with("fieldcache:")).context("a user")?;
     let [user, group] = [2, 3].map(|part| line.split(':').nth(part).unwrap_or_default());
-    ensure!(has(image, &format!("USER {user}:{group}")), "{line} is not who the image runs as: {image:?}");
+    ensure!(has(image, &format!("USER {user}:{group}")), "{line} is not the user of the image: {image:?}");
     let all = base().await?;
     let context = &object(&all, "Deployment", "fieldcache")?["spec"]["template"]["spec"]["securityContext"];
     let numbers = ["runAsUser", "runAsGroup"].map(|field| context[field].to_string());
-    ensure!(numbers == [user, group], "{line} is not who the Deployment runs as: {context}");
+    ensure!(numbers == [user, group], "{line} is not the user of the Deployment: {context}");
     let toolchain = fs::read_to_string(repository("rust-toolchain.toml")?)?;
     let channel = toolchain.split('"').nth(1).context("a channel")?;
     ensure!(build[0].starts_with(&format!("FROM rust:{channel}-")), "{} is not Rust {channel}", build[0]);

@@ -111,7 +111,7 @@ async fn the_log_describes_the_life_of_a_resource_and_each_request() -> Result<(
         .into_iter()
         .filter(|line| line["level"] == "warn" || line["level"] == "error")
         .filter(|line| line.to_string().contains(&group))
-        // Readiness was requested while the copy was being loaded.
+        // Readiness was requested while the store was being loaded.
         .filter(|line| line["msg"] != "health check failed")
         .collect();
     ensure!(warnings.is_empty(), "{warnings:?}");
@@ -127,7 +127,7 @@ async fn a_user_that_may_not_list_definitions_is_warned_once() -> Result<()> {
     let arguments = ["--kubeconfig", &kubeconfig, "--log-level", "debug", "--log-format", "json"];
     let fieldcache = Box::pin(Fieldcache::serve(arguments.map(str::to_owned))).await?;
     let definitions = "customresourcedefinitions";
-    let of = |level: &str, message: &str| {
+    let lines_with = |level: &str, message: &str| {
         let is_meant = |line: &Value| {
             line["level"] == level
                 && line.to_string().contains(definitions)
@@ -136,11 +136,11 @@ async fn a_user_that_may_not_list_definitions_is_warned_once() -> Result<()> {
         Ok::<_, anyhow::Error>(lines(&fieldcache)?.into_iter().filter(is_meant).collect::<Vec<_>>())
     };
     eventually("it is tried again", SOON, async || {
-        ensure!(of("debug", "still missing")?.len() >= 2, "{:?}", lines(&fieldcache)?);
+        ensure!(lines_with("debug", "still missing")?.len() >= 2, "{:?}", lines(&fieldcache)?);
         Ok(())
     })
     .await?;
-    let warned = of("warn", "")?;
+    let warned = lines_with("warn", "")?;
     ensure!(warned.len() == 1 && warned[0]["msg"].to_string().contains("a permission is missing"), "{warned:?}");
     let reason = warned[0]["reason"].as_str().unwrap_or_default();
     ensure!(reason.contains("grant get, list and watch on it") && !reason.contains("https://"), "{reason}");

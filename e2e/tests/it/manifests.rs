@@ -1,6 +1,6 @@
 //! manifests/ as a reviewer and as a cluster read them: labels, permissions, selectors and drain. Then they are applied
-//! beside a kube-apiserver with RBAC, Pod Security and strict validation. That an operator lives with these rights is
-//! the subject of [`super::operator`].
+//! beside a kube-apiserver with RBAC, Pod Security and strict validation. [`super::operator`] tests that an operator
+//! works with these permissions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(crate) const NAMESPACE: &str = "fieldcache-system";
 const COMPONENTS: [&str; 4] = ["service-monitor", "dashboard", "apiservice", "placement"];
 
 /// The image that manifests/ name until a user names one. References of images have no capital letters except in the
-/// name of a registry. So kubelets reject it (InvalidImageName) instead of pulling somebody else's image.
+/// name of a registry. So kubelets reject it (InvalidImageName) instead of pulling another owner's image.
 const PLACEHOLDER: &str = "SET-YOUR-IMAGE";
 
 const IMAGE: &str = "registry.example.com/fieldcache";
@@ -97,9 +97,9 @@ async fn install_yaml_is_what_kustomize_makes() -> Result<()> {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, &made)?;
     }
-    let held = std::fs::read_to_string(&path).unwrap_or_default();
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
     ensure!(
-        held == made,
+        text == made,
         "manifests/install.yaml is not what kustomize makes of manifests/; `make golden` rewrites it"
     );
     Ok(())
@@ -155,7 +155,7 @@ async fn no_rule_grants_more_than_it_names() -> Result<()> {
             rules += 1;
             let title = title(object);
             ensure!(!rule.to_string().contains('*'), "{title} grants whatever there is: {rule}");
-            let has = |list: &str, word: &str| rule[list].as_array().is_some_and(|held| held.contains(&json!(word)));
+            let has = |list: &str, word: &str| rule[list].as_array().is_some_and(|words| words.contains(&json!(word)));
             for verb in ["escalate", "bind", "impersonate", "deletecollection"] {
                 ensure!(!has("verbs", verb), "{title} grants {verb}: {rule}");
             }
@@ -325,7 +325,7 @@ async fn may(client: &Client, (verb, group, resource, namespace, name): Right) -
     answer["status"]["allowed"].as_bool().context("a decision")
 }
 
-async fn rights_are_those_of_the_tables(client: &Client) -> Result<()> {
+async fn permissions_are_those_of_the_tables(client: &Client) -> Result<()> {
     eventually("kube-apiserver goes by the rules that were gathered", SOON, async || {
         for right in MAY {
             ensure!(may(client, right).await?, "{right:?}");
@@ -434,7 +434,7 @@ async fn a_cluster_takes_the_manifests_whole() -> Result<()> {
     kubectl.succeed(&[&apply[..], &["--dry-run=server"]].concat()).await?;
     kubectl.succeed(&apply).await?;
     ensure!(gathered(&client).await? == before, "applying again has written what is not its own");
-    rights_are_those_of_the_tables(&client).await?;
+    permissions_are_those_of_the_tables(&client).await?;
     pods_are_restricted(&client).await?;
     eventually("a user who may view the cluster may view our kinds", SOON, async || {
         let view = client.get_json("/apis/rbac.authorization.k8s.io/v1/clusterroles/view").await?;
@@ -462,8 +462,8 @@ async fn a_cluster_takes_the_manifests_whole() -> Result<()> {
         kubectl.succeed(&["apply", "--validate=strict", "-f", &file]).await?;
     }
     let dashboard = client.get_json(&format!("/api/v1/namespaces/{NAMESPACE}/configmaps/fieldcache-dashboard")).await?;
-    let held: Value = serde_json::from_str(dashboard["data"]["fieldcache.json"].as_str().context("a dashboard")?)?;
-    ensure!(held["title"] == "fieldcache", "{held}");
+    let document: Value = serde_json::from_str(dashboard["data"]["fieldcache.json"].as_str().context("a dashboard")?)?;
+    ensure!(document["title"] == "fieldcache", "{document}");
     // The cluster's administrators choose the authority of fieldcache; until then it is not trusted blindly.
     let service = client.get_json("/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.view.fieldcache.dev").await?;
     let spec = &service["spec"];

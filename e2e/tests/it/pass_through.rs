@@ -158,7 +158,7 @@ async fn kubectl_writes_through_fieldcache_and_reads_what_it_wrote() -> Result<(
     for (command, reason) in [
         (&["attach", "bound"][..], "pods/attach is not forwarded"),
         (&["port-forward", "pod/bound", ":80"], "pods/portforward is not forwarded"),
-        (&["get", "pods", "--as=jane"], "asks to act as somebody else"),
+        (&["get", "pods", "--as=jane"], "requests impersonation"),
     ] {
         let refused = kubectl.run(&[command, &in_namespace].concat()).await?;
         ensure!(refused.exit_code != 0 && refused.stderr.contains(reason), "{command:?}: {refused:?}");
@@ -277,7 +277,7 @@ async fn reads_alone_go_on_unless_writes_are_let_through() -> Result<()> {
     let (reads, off) = (reads.client(), off.client());
     ensure!(forwarded(reads.get(&one).await?.success()?)?.json()? == stored, "one object is requested");
     let copy = off.get(&one).await?.success()?;
-    ensure!(copy.header("fieldcache-read").is_none() && copy.json()? == stored, "the copy's: {}", copy.text());
+    ensure!(copy.header("fieldcache-read").is_none() && copy.json()? == stored, "the store's: {}", copy.text());
 
     let review = |kind: &str, user: Option<&str>| {
         json!({
@@ -413,7 +413,7 @@ async fn large_bodies_go_through_in_both_directions() -> Result<()> {
 
 /// A user who may see one namespace only has no store of anything, and sees what it may see.
 #[tokio::test]
-async fn rights_in_one_namespace_are_enough() -> Result<()> {
+async fn permissions_in_one_namespace_are_enough() -> Result<()> {
     let control_plane = ControlPlane::shared().await?;
     let direct = control_plane.client();
     let group = unique::group("shop");
@@ -441,7 +441,7 @@ async fn rights_in_one_namespace_are_enough() -> Result<()> {
     for (version, plural, object) in kinds {
         let path = format!("{version}/namespaces/{namespace}/{plural}");
         // The role is noticed by kube-apiserver a moment later.
-        eventually("the rights are there", SOON, async || theirs.get_json(&path).await).await?;
+        eventually("the permissions are granted", SOON, async || theirs.get_json(&path).await).await?;
         objects::create(&client, &path, &object).await?;
         let list = forwarded(client.get(&path).await?.success()?)?.json()?;
         ensure!(names(&list).contains(&"m"), "{list}");
@@ -529,9 +529,9 @@ async fn with_all_let_through_discovery_is_the_clusters() -> Result<()> {
     let mut compared = 0;
     for path in ["/api", "/apis"] {
         let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-        let ask =
+        let read =
             async |client: &Client| client.send(Request::get(path).header("accept", accept)).await?.success()?.json();
-        let mut theirs = ask(&direct).await?;
+        let mut theirs = read(&direct).await?;
         without_refused(&mut theirs);
         for item in theirs["items"].as_array_mut().into_iter().flatten() {
             // Servers before 1.34 say with null that a group has no time of creation.
@@ -539,7 +539,7 @@ async fn with_all_let_through_discovery_is_the_clusters() -> Result<()> {
                 metadata.retain(|name, value| name != "creationTimestamp" || !value.is_null());
             }
         }
-        compare::equal("kube-apiserver", &theirs, "fieldcache", &without_own(ask(&client).await?)).context(path)?;
+        compare::equal("kube-apiserver", &theirs, "fieldcache", &without_own(read(&client).await?)).context(path)?;
         compared += 1;
         for item in theirs["items"].as_array().into_iter().flatten() {
             let name = item["metadata"]["name"].as_str().unwrap_or_default();
@@ -642,7 +642,7 @@ async fn an_api_server_that_dies_breaks_what_it_was_answering() -> Result<()> {
     let one = client.get(&format!("{maps}/m")).await?;
     ensure!(one.status == 503, "{}: {}", one.status, one.text());
     ensure_contains(&one.text(), control_plane.endpoint().base())?;
-    ensure!(names(&client.get_json(maps).await?).contains(&"m"), "the copy is there");
+    ensure!(names(&client.get_json(maps).await?).contains(&"m"), "the store is ready");
     let refused = client.send(Request::new(Method::POST, maps).json(&map)).await?;
     ensure!(refused.status == 503, "{}", refused.text());
     ensure!(own.next(Duration::from_millis(200)).await? == Next::Nothing, "our own watch goes on");
@@ -691,7 +691,7 @@ async fn resources_whose_name_is_part_of_a_path_are_not_followed() -> Result<()>
         let (upstream, own) = ((upstream.status, upstream.text()), (own.status, own.text()));
         ensure!(upstream == own, "{path}: {upstream:?} and not {own:?}");
         println!("{path}: {}", own.0);
-        // Where nothing is forwarded, the request does not wait for a copy that cannot be.
+        // Where nothing is forwarded, the request does not wait for a store that cannot be.
         let refused = closed.client().get(path).await?;
         ensure!(refused.status == 404, "{path}: {refused:?}");
     }

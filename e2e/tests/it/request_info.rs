@@ -80,7 +80,7 @@ const QUERIES: [&str; 22] = [
 
 const METHODS: [&str; 8] = ["GET", "GET", "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"];
 
-/// Requests that somebody thought of.
+/// Hand-made requests.
 fn known() -> Vec<String> {
     let long = "x".repeat(50_000);
     let view = "/apis/view.fieldcache.dev/v1alpha1/views/a";
@@ -201,7 +201,7 @@ fn judged(requests: &[String]) -> Result<Vec<Value>> {
     let text = requests.join("\n");
     let writer = std::thread::spawn(move || writeln!(questions, "{text}"));
     let output = process.wait_with_output().context("listening to request-judge")?;
-    writer.join().map_err(|_| anyhow::anyhow!("the writer panicked"))?.context("asking request-judge")?;
+    writer.join().map_err(|_| anyhow::anyhow!("the writer panicked"))?.context("writing to request-judge")?;
     ensure!(output.status.success(), "request-judge failed");
     let lines = String::from_utf8(output.stdout).context("request-judge printed something else")?;
     lines.lines().map(|line| serde_json::from_str(line).context("request-judge printed something else")).collect()

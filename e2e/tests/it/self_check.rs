@@ -172,7 +172,7 @@ async fn a_source_that_hides_a_change_is_found_out() -> Result<()> {
         let mut resumed = stage.watch(&format!("&resourceVersion={version}")).await?;
         expires(&mut resumed).await.with_context(|| format!("{kind}: resuming from before"))?;
         stage.another_good_check().await.context(kind)?;
-        ensure!(stage.checks("mismatch").await? == round as u64 + 1, "{kind}: the new copy is right");
+        ensure!(stage.checks("mismatch").await? == round as u64 + 1, "{kind}: the new store is correct");
         stage.proxy.honest();
     }
     Ok(())
@@ -232,7 +232,7 @@ async fn honest_churn_is_never_a_mismatch() -> Result<()> {
     // Checks come the more seldom the longer one takes.
     let enough = async {
         let begun = std::time::Instant::now();
-        let checked = eventually("four checks of each copy in the churn", CHECKED, async || {
+        let checked = eventually("four checks of each store in the churn", CHECKED, async || {
             let good = [stage.checks("ok").await?, checks(&second_metrics, &stage.group, "ok").await?];
             ensure!(
                 begun.elapsed() > CHURN && good[0] > before[0] + 3 && good[1] > before[1] + 3,

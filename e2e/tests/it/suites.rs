@@ -48,7 +48,7 @@ const AT_ONCE: usize = 2;
 /// beside kube-apiserver alone.
 #[expect(clippy::print_stdout, reason = "the report of a test")]
 async fn passes_through(suite: Suite, tests: usize) -> Result<()> {
-    let through = Box::pin(Selection::of(suite, true, &[])?.run(Side::Through, AT_ONCE)).await?;
+    let through = Box::pin(Selection::for_suite(suite, true, &[])?.run(Side::Through, AT_ONCE)).await?;
     ensure!(through.len() >= tests, "{} tests of {}, not {tests}", through.len(), suite.name());
     let failed = through.iter().filter(|(_, outcome)| **outcome != Outcome::Passed);
     let failed: Vec<String> = failed.map(|(test, _)| test.clone()).collect();
@@ -56,7 +56,7 @@ async fn passes_through(suite: Suite, tests: usize) -> Result<()> {
     if failed.is_empty() {
         return Ok(());
     }
-    let selection = Selection::of(suite, true, &failed)?;
+    let selection = Selection::for_suite(suite, true, &failed)?;
     let direct = Box::pin(selection.run(Side::Direct, AT_ONCE)).await?;
     let differences = selection.row(&direct, &through).differences;
     ensure!(differences.is_empty(), "passed directly, failed through fieldcache: {differences:#?}");

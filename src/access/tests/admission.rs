@@ -23,7 +23,7 @@ fn unauthorized() -> AccessError {
     AccessError::Unauthorized(accepted.into())
 }
 
-/// Tokens called `token-NAME` are NAME's; everybody but mallory may do everything.
+/// Tokens called `token-NAME` are NAME's; all users but mallory may do everything.
 pub(super) fn cluster(what: &str, review: &Value) -> Says {
     match what {
         "tokenreviews" => match review["spec"]["token"].as_str().unwrap().strip_prefix("token-") {
@@ -40,7 +40,7 @@ pub(super) fn access(reviewer: &Arc<Reviewer>, data: &Value) -> AccessControl {
     access
 }
 
-pub(super) async fn ask(
+pub(super) async fn admit(
     access: &AccessControl,
     peer: &Arc<Peer>,
     url: &str,
@@ -85,28 +85,28 @@ async fn the_first_authenticator_with_a_user_wins_and_a_failure_does_not_stop_th
     let rows: [Row<'_>; 21] = [
         (&[], &[], None, "nothing"),
         (&[], &[TOKEN], Some("tom"), "a token"),
-        (&[], &[WRONG], None, "a wrong token"),
+        (&[], &[WRONG], None, "an invalid token"),
         (&[], &[("authorization", "Basic YTpi")], None, "a password"),
         (&[], &[REMOTE], None, "a front proxy's header alone"),
         (&[], &[REMOTE, TOKEN], Some("tom"), "the header does not count"),
         (&[&alice], &[], Some("alice"), "a certificate"),
         (&[&alice], &[TOKEN], Some("alice"), "a certificate before a token"),
-        (&[&alice], &[WRONG], Some("alice"), "a certificate beside a wrong token"),
+        (&[&alice], &[WRONG], Some("alice"), "a certificate beside an invalid token"),
         (&[&alice], &[REMOTE], Some("alice"), "a user's certificate is no front proxy's"),
-        (&[&foreign], &[], None, "a certificate that nobody knows"),
+        (&[&foreign], &[], None, "a certificate of an unknown authority"),
         (&[&foreign], &[TOKEN], Some("tom"), "a token beside it"),
-        (&[&foreign], &[WRONG], None, "two wrong ones"),
+        (&[&foreign], &[WRONG], None, "two invalid ones"),
         (&[&foreign], &[REMOTE], None, "a front proxy's header beside it"),
         (&[&proxy], &[REMOTE], Some("rita"), "a front proxy"),
         (&[&proxy], &[REMOTE, TOKEN], Some("rita"), "a front proxy before a token"),
-        (&[&proxy], &[REMOTE, WRONG], Some("rita"), "a front proxy beside a wrong token"),
-        (&[&proxy], &[TOKEN], Some("tom"), "a front proxy that names nobody"),
+        (&[&proxy], &[REMOTE, WRONG], Some("rita"), "a front proxy beside an invalid token"),
+        (&[&proxy], &[TOKEN], Some("tom"), "a front proxy that names no user"),
         (&[&proxy], &[], None, "a front proxy on its own behalf"),
         (&[&unlisted], &[REMOTE], None, "a certificate of the front proxies' authority with another name"),
         (&[&nameless], &[], None, "a certificate without a name"),
     ];
     for (chain, headers, expected, what) in rows {
-        let found = ask(&access, &peer(chain), "/api/v1/pods", headers).await;
+        let found = admit(&access, &peer(chain), "/api/v1/pods", headers).await;
         match expected {
             Some(user) => {
                 let admitted = found.unwrap_or_else(|refusal| panic!("{what}: {refusal:?}"));
@@ -127,7 +127,7 @@ async fn a_user_is_recognized_without_a_review_where_none_is_needed() {
     let proxy = signed(&client("proxy"), &proxies);
     let reviewer = Reviewer::new(cluster);
     let access = access(&reviewer, &config_map(&users.pem(), &proxies.pem()));
-    ask(&access, &peer(&[]), "/api", &[TOKEN]).await.unwrap();
+    admit(&access, &peer(&[]), "/api", &[TOKEN]).await.unwrap();
     let before = reviewer.count();
     let new = ("authorization", "Bearer token-new");
     let nobody = ("x-remote-user", "system:anonymous");
@@ -135,7 +135,7 @@ async fn a_user_is_recognized_without_a_review_where_none_is_needed() {
     let rows: [Row<'_>; 8] = [
         (&[&alice], &[], Some("alice"), "alice", "a certificate"),
         (&[&proxy], &[REMOTE], Some("rita"), "front proxy proxy", "a front proxy's header"),
-        (&[&proxy], &[nobody], None, "front proxy proxy", "a front proxy's header that names nobody"),
+        (&[&proxy], &[nobody], None, "front proxy proxy", "a front proxy's header that names no user"),
         (&[&proxy], &[TOKEN], Some("tom"), "front proxy proxy", "a token that a front proxy passes on"),
         (&[], &[TOKEN], Some("tom"), "tom", "a token that is cached"),
         (&[], &[new], None, "", "a token that is not"),
@@ -152,7 +152,7 @@ async fn a_user_is_recognized_without_a_review_where_none_is_needed() {
         assert_eq!(recognized.user().map(|identity| &*identity.user), user, "{what}");
         let identity = Identity { user: user.unwrap_or_default().to_owned(), ..Identity::default() };
         let counts_for = access.connection_user(Some(&peer), &identity);
-        assert_eq!(counts_for, connection, "for whom the connection counts: {what}");
+        assert_eq!(counts_for, connection, "the user of the connection: {what}");
     }
     assert_eq!(reviewer.count(), before);
 }
@@ -162,15 +162,19 @@ async fn anonymous_callers_get_health_only_and_invalid_credentials_nothing() {
     let reviewer = Reviewer::new(cluster);
     let access = access(&reviewer, &config_map("", ""));
     for path in ["/livez", "/readyz", "/healthz", "/readyz?verbose"] {
-        assert!(ask(&access, &peer(&[]), path, &[]).await.is_ok(), "{path}");
-        assert_eq!(ask(&access, &peer(&[]), path, &[WRONG]).await.unwrap_err(), unauthorized(), "{path}");
+        assert!(admit(&access, &peer(&[]), path, &[]).await.is_ok(), "{path}");
+        assert_eq!(admit(&access, &peer(&[]), path, &[WRONG]).await.unwrap_err(), unauthorized(), "{path}");
     }
     for path in ["/", "/version", "/api", "/readyz/ping", "/openapi/v3", "/metrics", "/api/v1/pods"] {
-        assert_eq!(ask(&access, &peer(&[]), path, &[]).await.unwrap_err(), unauthorized(), "{path}");
+        assert_eq!(admit(&access, &peer(&[]), path, &[]).await.unwrap_err(), unauthorized(), "{path}");
     }
     let nobody = known("system:anonymous", &["fieldcache.dev"]);
     reviewer.now(move |_, _| nobody.clone());
-    assert_eq!(ask(&access, &peer(&[]), "/api", &[TOKEN]).await.unwrap_err(), unauthorized(), "said to be nobody");
+    assert_eq!(
+        admit(&access, &peer(&[]), "/api", &[TOKEN]).await.unwrap_err(),
+        unauthorized(),
+        "reviewed as the anonymous user"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -178,13 +182,13 @@ async fn impersonation_is_rejected_with_the_reason() {
     let reviewer = Reviewer::new(cluster);
     let access = access(&reviewer, &config_map("", ""));
     for header in ["Impersonate-User", "impersonate-group", "Impersonate-Uid", "Impersonate-Extra-Scopes"] {
-        let refusal = ask(&access, &peer(&[]), "/api/v1/pods", &[TOKEN, (header, "bob")]).await.unwrap_err();
+        let refusal = admit(&access, &peer(&[]), "/api/v1/pods", &[TOKEN, (header, "bob")]).await.unwrap_err();
         assert_eq!(refusal, AccessError::Impersonation(header.to_ascii_lowercase()), "{header}");
-        let refusal = ask(&access, &peer(&[]), "/api/v1/pods", &[(header, "bob")]).await.unwrap_err();
-        assert_eq!(refusal, unauthorized(), "{header} of nobody");
+        let refusal = admit(&access, &peer(&[]), "/api/v1/pods", &[(header, "bob")]).await.unwrap_err();
+        assert_eq!(refusal, unauthorized(), "{header} of the anonymous user");
     }
-    let asked = reviewer.asked();
-    assert!(asked.iter().all(|(what, _)| what != "subjectaccessreviews"), "{asked:?}");
+    let received = reviewer.received();
+    assert!(received.iter().all(|(what, _)| what != "subjectaccessreviews"), "{received:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -216,13 +220,13 @@ async fn a_rejection_has_kube_apiservers_message() {
         ("/a<b>&c", r#"forbidden: User "mallory" cannot get path "/a&lt;b&gt;&amp;c""#),
     ];
     for (url, expected) in rows {
-        let refusal = ask(&access, &peer(&[]), url, &[("authorization", "Bearer token-mallory")]).await.unwrap_err();
+        let refusal = admit(&access, &peer(&[]), url, &[("authorization", "Bearer token-mallory")]).await.unwrap_err();
         let AccessError::Forbidden(forbidden) = refusal else { panic!("{url}: {refusal:?}") };
         assert_eq!(forbidden.message(), expected, "{url}");
     }
     let why = Says::Answer(201, json!({"kind": "SubjectAccessReview", "status": {"reason": "no <such> rule"}}));
     reviewer.now(move |what, review| if what == "tokenreviews" { cluster(what, review) } else { why.clone() });
-    let AccessError::Forbidden(forbidden) = ask(&access, &peer(&[]), "/x", &[TOKEN]).await.unwrap_err() else {
+    let AccessError::Forbidden(forbidden) = admit(&access, &peer(&[]), "/x", &[TOKEN]).await.unwrap_err() else {
         panic!()
     };
     assert_eq!(forbidden.message(), r#"forbidden: User "tom" cannot get path "/x": no <such> rule"#);
@@ -235,15 +239,15 @@ async fn without_the_api_server_requests_are_rejected_with_two_different_errors(
     let reviewer = Reviewer::new(cluster);
     let access = access(&reviewer, &config_map(&users.pem(), ""));
     reviewer.now(|_, _| Says::Nothing("refused"));
-    assert_eq!(ask(&access, &peer(&[]), "/api", &[TOKEN]).await.unwrap_err(), AccessError::AuthenticatorUnavailable);
-    assert_eq!(ask(&access, &peer(&[&alice]), "/api", &[]).await.unwrap_err(), AccessError::AuthorizerUnavailable);
-    assert!(ask(&access, &peer(&[]), "/livez", &[]).await.is_ok(), "we live all the same");
+    assert_eq!(admit(&access, &peer(&[]), "/api", &[TOKEN]).await.unwrap_err(), AccessError::AuthenticatorUnavailable);
+    assert_eq!(admit(&access, &peer(&[&alice]), "/api", &[]).await.unwrap_err(), AccessError::AuthorizerUnavailable);
+    assert!(admit(&access, &peer(&[]), "/livez", &[]).await.is_ok(), "we live all the same");
     reviewer.now(cluster);
-    assert!(ask(&access, &peer(&[&alice]), "/api", &[]).await.is_ok());
+    assert!(admit(&access, &peer(&[&alice]), "/api", &[]).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_it_is_known_whom_the_cluster_trusts_no_certificate_is_called_wrong() {
+async fn until_the_client_authorities_are_loaded_no_certificate_is_rejected_as_invalid() {
     let users = authority("users");
     let alice = signed(&client("alice"), &users);
     let access = AccessControl::new(Reviewer::new(cluster), AccessSettings::default()).unwrap();
@@ -262,15 +266,15 @@ async fn before_it_is_known_whom_the_cluster_trusts_no_certificate_is_called_wro
             &[WRONG],
             "/api",
             Some(AccessError::AuthoritiesNotLoaded),
-            "nor is it said yet that the token is wrong",
+            "nor does it say yet that the token is invalid",
         ),
-        (&[&alice], &[], "/readyz", None, "it is told that this is not ready"),
+        (&[&alice], &[], "/readyz", None, "it learns that this is not ready"),
         (&[], &[TOKEN], "/api", None, "tokens are reviewed by the API server"),
-        (&[], &[WRONG], "/api", Some(unauthorized()), "a wrong token"),
+        (&[], &[WRONG], "/api", Some(unauthorized()), "an invalid token"),
         (&[], &[], "/api", Some(unauthorized()), "nobody"),
     ];
     for (chain, headers, url, expected, why) in rows {
-        assert_eq!(ask(&access, &peer(chain), url, headers).await.err(), expected, "{url}: {why}");
+        assert_eq!(admit(&access, &peer(chain), url, headers).await.err(), expected, "{url}: {why}");
     }
     assert_eq!(access.counts().authentications(By::Certificate, AttemptResult::Error), 3);
 }
@@ -282,10 +286,10 @@ async fn a_connection_is_verified_again_when_authorities_change() {
     let reviewer = Reviewer::new(cluster);
     let access = access(&reviewer, &config_map(&before.pem(), ""));
     let peer = peer(&[&alice]);
-    assert!(ask(&access, &peer, "/api", &[]).await.is_ok());
+    assert!(admit(&access, &peer, "/api", &[]).await.is_ok());
     let data = config_map(&after.pem(), "");
     access.set_authentication_config(&data);
-    assert_eq!(ask(&access, &peer, "/api", &[]).await.unwrap_err(), unauthorized());
+    assert_eq!(admit(&access, &peer, "/api", &[]).await.unwrap_err(), unauthorized());
 }
 
 #[tokio::test(start_paused = true)]
@@ -294,9 +298,9 @@ async fn fields_of_field_caches_are_not_sent_in_reviews() {
     let settings = AccessSettings { known_field: Arc::new(|_, label| label != "size"), ..AccessSettings::default() };
     let access = AccessControl::new(reviewer.clone(), settings).unwrap();
     let url = "/apis/g/v1/shirts?fieldSelector=size%3DM,spec.color%3Dblue";
-    assert!(ask(&access, &peer(&[]), url, &[TOKEN]).await.is_ok());
-    let asked = reviewer.asked();
-    let (_, review) = asked.iter().find(|(what, _)| what == "subjectaccessreviews").unwrap();
+    assert!(admit(&access, &peer(&[]), url, &[TOKEN]).await.is_ok());
+    let received = reviewer.received();
+    let (_, review) = received.iter().find(|(what, _)| what == "subjectaccessreviews").unwrap();
     let requirements = &review["spec"]["resourceAttributes"]["fieldSelector"]["requirements"];
     assert_eq!(*requirements, json!([{"key": "spec.color", "operator": "In", "values": ["blue"]}]));
 }

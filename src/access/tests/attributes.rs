@@ -184,7 +184,7 @@ fn selectors_that_are_too_long_are_left_out_of_the_question() {
     let values = |count: usize| {
         format!("k in ({})", (0..count).map(|number| format!("v{number}")).collect::<Vec<_>>().join(","))
     };
-    let of = |fields: &str, labels: &str| {
+    let selectors_read = |fields: &str, labels: &str| {
         let encoded = |text: &str| text.replace('=', "%3D").replace(' ', "+");
         let query = format!("fieldSelector={}&labelSelector={}", encoded(fields), encoded(labels));
         let attributes = read("GET", &format!("/api/v1/pods?{query}")).unwrap();
@@ -193,15 +193,15 @@ fn selectors_that_are_too_long_are_left_out_of_the_question() {
     };
     let named = |fields, labels| ("x".to_owned(), fields, labels);
     assert_eq!(
-        of("metadata.name=x", &labels(MOST_REQUIREMENTS - 1)),
+        selectors_read("metadata.name=x", &labels(MOST_REQUIREMENTS - 1)),
         named(1, MOST_REQUIREMENTS - 1),
         "as many as fit"
     );
-    assert_eq!(of("metadata.name=x", &labels(MOST_REQUIREMENTS)), (String::new(), 0, 0), "one more");
-    assert_eq!(of("metadata.name=x", &labels(100_000)), named(1, 0), "a long label selector is not read");
-    assert_eq!(of("metadata.name=x", &values(100_000)), named(1, 0), "nor one of many values");
+    assert_eq!(selectors_read("metadata.name=x", &labels(MOST_REQUIREMENTS)), (String::new(), 0, 0), "one more");
+    assert_eq!(selectors_read("metadata.name=x", &labels(100_000)), named(1, 0), "a long label selector is not read");
+    assert_eq!(selectors_read("metadata.name=x", &values(100_000)), named(1, 0), "nor one of many values");
     let long = format!("metadata.name=x,spec.nodeName={}", "n".repeat(LONGEST_SELECTOR));
-    assert_eq!(of(&long, "a"), (String::new(), 0, 1), "nor a long field selector");
+    assert_eq!(selectors_read(&long, "a"), (String::new(), 0, 1), "nor a long field selector");
     // A review of oneself has them in its body.
     let mut attributes = read("GET", "/api/v1/pods?labelSelector=a").unwrap();
     attributes.bound_requirements();

@@ -44,9 +44,9 @@ fn broken_parts_of_the_config_map_are_left_out_and_reported() {
         (with("requestheader-allowed-names", json!(r#"{"a":1}"#)), true, false, 1, "names that are none"),
     ];
     for (data, clients, front_proxy, problems, what) in rows {
-        let (config, told) = AuthenticationConfig::read(&data);
+        let (config, reported) = AuthenticationConfig::read(&data);
         assert_eq!((config.clients.is_some(), config.front_proxy.is_some()), (clients, front_proxy), "{what}");
-        assert_eq!(told.len(), problems, "{what}: {told:?}");
+        assert_eq!(reported.len(), problems, "{what}: {reported:?}");
     }
 }
 
@@ -64,7 +64,7 @@ fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
 fn a_front_proxy_names_user_groups_and_extra() {
     let pem = authority("a").pem();
     let proxy = AuthenticationConfig::read(&config_map(&pem, &pem)).0.front_proxy.unwrap();
-    let told = described(
+    let user = described(
         &proxy,
         &headers(&[
             ("X-Remote-User", "zoë"),
@@ -80,10 +80,10 @@ fn a_front_proxy_names_user_groups_and_extra() {
             ("X-Remote-Extra-Odd%zz", "q"),
         ]),
     );
-    let told = told.unwrap();
-    assert_eq!((&*told.user, &*told.uid), ("zoë", "7"));
-    assert_eq!(told.groups, ["a", "b, c"]);
-    let extra: Vec<(&str, &[String])> = told.extra.iter().map(|(key, values)| (&**key, &**values)).collect();
+    let user = user.unwrap();
+    assert_eq!((&*user.user, &*user.uid), ("zoë", "7"));
+    assert_eq!(user.groups, ["a", "b, c"]);
+    let extra: Vec<(&str, &[String])> = user.extra.iter().map(|(key, values)| (&**key, &**values)).collect();
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let expected = [("acme.com/project", texts(&["p"])), ("odd%zz", texts(&["q"])), ("scopes", texts(&["x", "y"]))];
     assert_eq!(extra, expected.iter().map(|(key, values)| (*key, &**values)).collect::<Vec<_>>());
@@ -93,7 +93,7 @@ fn a_front_proxy_names_user_groups_and_extra() {
 }
 
 #[test]
-fn no_request_keeps_what_it_said_of_its_user() {
+fn headers_that_name_a_user_are_removed_from_every_request() {
     let pem = authority("a").pem();
     let proxy = AuthenticationConfig::read(&config_map(&pem, &pem)).0.front_proxy;
     let sent = [

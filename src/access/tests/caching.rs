@@ -28,28 +28,28 @@ fn is_pending<Answer>(flight: &mut (impl Future<Output = Answer> + Unpin)) -> bo
     Pin::new(flight).poll(&mut Context::from_waker(&waker)).is_pending()
 }
 
-async fn slowly(answer: u64, asked: Arc<AtomicUsize>) -> u64 {
-    asked.fetch_add(1, Ordering::Relaxed);
+async fn slowly(answer: u64, calls: Arc<AtomicUsize>) -> u64 {
+    calls.fetch_add(1, Ordering::Relaxed);
     sleep(Duration::from_secs(1)).await;
     answer
 }
 
 #[tokio::test(start_paused = true)]
 async fn equal_simultaneous_requests_share_one_review() {
-    let (flights, asked) = (flights(10), Arc::new(AtomicUsize::new(0)));
+    let (flights, calls) = (flights(10), Arc::new(AtomicUsize::new(0)));
     for answer in [2, 3] {
-        let all = (0..50).map(|_| flights.get(key(answer as u8), || slowly(answer, asked.clone())));
+        let all = (0..50).map(|_| flights.get(key(answer as u8), || slowly(answer, calls.clone())));
         let had = futures::future::join_all(all).await;
         assert!(had.iter().all(|(found, _)| *found == answer), "{answer}");
         assert_eq!(had.iter().filter(|(_, had)| *had == CacheResult::Miss).count(), 1, "{answer}");
         assert_eq!(had.iter().filter(|(_, had)| *had == CacheResult::Shared).count(), 49, "{answer}");
     }
-    assert_eq!(asked.load(Ordering::Relaxed), 2);
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn answers_are_cached_for_their_time_or_not_at_all() {
-    let (flights, asked) = (flights(10), Arc::new(AtomicUsize::new(0)));
+    let (flights, calls) = (flights(10), Arc::new(AtomicUsize::new(0)));
     let rows = [
         (2, 0, CacheResult::Miss, "first"),
         (2, 9, CacheResult::Hit, "within its time"),
@@ -59,7 +59,7 @@ async fn answers_are_cached_for_their_time_or_not_at_all() {
     ];
     for (answer, seconds, expected, what) in rows {
         advance(Duration::from_secs(seconds)).await;
-        let (found, had) = flights.get(key(answer as u8), || slowly(answer, asked.clone())).await;
+        let (found, had) = flights.get(key(answer as u8), || slowly(answer, calls.clone())).await;
         assert_eq!((found, had), (answer, expected), "{what}");
     }
     assert_eq!(flights.cached(&key(2)), Some(2));
@@ -68,30 +68,30 @@ async fn answers_are_cached_for_their_time_or_not_at_all() {
 
 #[tokio::test(start_paused = true)]
 async fn a_review_continues_without_its_first_caller_and_ends_with_the_last() {
-    let (flights, asked) = (flights(10), Arc::new(AtomicUsize::new(0)));
-    let mut first = Box::pin(flights.get(key(2), || slowly(2, asked.clone())));
+    let (flights, calls) = (flights(10), Arc::new(AtomicUsize::new(0)));
+    let mut first = Box::pin(flights.get(key(2), || slowly(2, calls.clone())));
     assert!(is_pending(&mut first));
-    let mut second = Box::pin(flights.get(key(2), || slowly(2, asked.clone())));
+    let mut second = Box::pin(flights.get(key(2), || slowly(2, calls.clone())));
     assert!(is_pending(&mut second));
     drop(first);
     assert_eq!(second.await, (2, CacheResult::Shared));
-    assert_eq!(asked.load(Ordering::Relaxed), 1);
-    let mut only = Box::pin(flights.get(key(4), || slowly(4, asked.clone())));
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+    let mut only = Box::pin(flights.get(key(4), || slowly(4, calls.clone())));
     assert!(is_pending(&mut only));
     drop(only);
     assert_eq!(
-        flights.get(key(4), || slowly(4, asked.clone())).await,
+        flights.get(key(4), || slowly(4, calls.clone())).await,
         (4, CacheResult::Miss),
-        "nobody drives it any more"
+        "no task polls it any more"
     );
-    assert_eq!(asked.load(Ordering::Relaxed), 3);
+    assert_eq!(calls.load(Ordering::Relaxed), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_least_recently_used_answer_goes_first() {
-    let (flights, asked) = (flights(3), Arc::new(AtomicUsize::new(0)));
+    let (flights, calls) = (flights(3), Arc::new(AtomicUsize::new(0)));
     for number in [2u8, 4, 6, 2, 8] {
-        flights.get(key(number), || slowly(u64::from(number), asked.clone())).await;
+        flights.get(key(number), || slowly(u64::from(number), calls.clone())).await;
     }
     let kept: Vec<bool> = [2, 4, 6, 8].map(|number| flights.cached(&key(number)).is_some()).into();
     assert_eq!(kept, [true, false, true, true]);
@@ -100,12 +100,12 @@ async fn the_least_recently_used_answer_goes_first() {
 #[test]
 fn a_key_distinguishes_texts_and_their_boundaries_and_belongs_to_the_process() {
     let hasher = CacheKeyHasher::new().unwrap();
-    let of = |texts: &[&str]| hasher.key(texts.iter().map(|text| text.as_bytes()));
-    assert_eq!(of(&["ab", "c"]), of(&["ab", "c"]));
+    let key_of = |texts: &[&str]| hasher.key(texts.iter().map(|text| text.as_bytes()));
+    assert_eq!(key_of(&["ab", "c"]), key_of(&["ab", "c"]));
     for other in [&["a", "bc"][..], &["abc"], &["ab", "c", ""], &["ab", "d"]] {
-        assert_ne!(of(&["ab", "c"]), of(other), "{other:?}");
+        assert_ne!(key_of(&["ab", "c"]), key_of(other), "{other:?}");
     }
-    assert_ne!(CacheKeyHasher::new().unwrap().key([&b"abc"[..]]), of(&["abc"]));
+    assert_ne!(CacheKeyHasher::new().unwrap().key([&b"abc"[..]]), key_of(&["abc"]));
 }
 
 #[tokio::test(start_paused = true)]

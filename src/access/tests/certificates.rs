@@ -216,6 +216,6 @@ fn a_subject_is_read_as_go_reads_it() {
     let mut odd = client("alice");
     odd.distinguished_name.push(DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]), "");
     let odd = signed(&odd, &authority);
-    assert!(CertificateSubject::read(&odd).unwrap().identity(&odd).is_err(), "an empty uid is nobody's");
+    assert!(CertificateSubject::read(&odd).unwrap().identity(&odd).is_err(), "an empty uid belongs to no user");
     assert!(CertificateSubject::read(&CertificateDer::from(vec![0x30, 0x01])).is_err());
 }

@@ -12,7 +12,7 @@ use rustls::pki_types::UnixTime;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::admission::{access, ask, cluster, peer};
+use super::admission::{access, admit, cluster, peer};
 use super::authentication_config::config_map;
 use super::certificates::{authority, client, signed};
 use super::{Reviewer, Says, allowed, known, unknown};
@@ -50,14 +50,14 @@ fn with_token(decide: impl Fn(&str) -> Says + Send + Sync + 'static) -> impl Fn(
 }
 
 fn reviews(reviewer: &Reviewer) -> usize {
-    reviewer.asked().iter().filter(|(what, _)| what == "tokenreviews").count()
+    reviewer.received().iter().filter(|(what, _)| what == "tokenreviews").count()
 }
 
 #[tokio::test(start_paused = true)]
 async fn watches_of_a_token_that_is_not_valid_any_more_end_within_five_minutes() {
     let reviewer = Reviewer::new(cluster);
     let access = access(&reviewer, &config_map("", ""));
-    let admitted = ask(&access, &peer(&[]), PODS, &[TOM]).await.unwrap();
+    let admitted = admit(&access, &peer(&[]), PODS, &[TOM]).await.unwrap();
     let hour = Duration::from_secs(3600);
     let watches = || futures::future::join_all((0..100).map(|_| ended_within(admitted.lease(), hour)));
     let before = reviews(&reviewer);
@@ -77,7 +77,7 @@ async fn watches_of_a_token_that_is_not_valid_any_more_end_within_five_minutes()
 async fn what_is_cached_of_a_token_does_not_extend_its_watches() {
     let reviewer = Reviewer::new(cluster);
     let access = Arc::new(access(&reviewer, &config_map("", "")));
-    let admitted = ask(&access, &peer(&[]), PODS, &[TOM]).await.unwrap();
+    let admitted = admit(&access, &peer(&[]), PODS, &[TOM]).await.unwrap();
     // Of the token alone: its permissions are due at times of their own.
     let nothing = RequiredPermissions::for_request(Arc::new(
         Attributes::from_request(&RequestInfo::read(&Method::GET, "/livez", Query::default())).unwrap(),
@@ -86,18 +86,18 @@ async fn what_is_cached_of_a_token_does_not_extend_its_watches() {
     let due = lease.due().unwrap();
     // Just before, a request has the token cached for ten seconds more.
     sleep_until(due - Duration::from_secs(2)).await;
-    assert!(ask(&access, &peer(&[]), PODS, &[TOM]).await.is_ok());
+    assert!(admit(&access, &peer(&[]), PODS, &[TOM]).await.is_ok());
     reviewer.now(with_token(|_| unknown("deleted")));
     sleep_until(due).await;
     assert!(!lease.renew().await);
-    assert!(ask(&access, &peer(&[]), PODS, &[TOM]).await.is_err(), "and the next request does not use it either");
+    assert!(admit(&access, &peer(&[]), PODS, &[TOM]).await.is_err(), "and the next request does not use it either");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_token_that_means_another_user_now_ends_its_watches() {
     let reviewer = Reviewer::new(cluster);
     let access = access(&reviewer, &config_map("", ""));
-    let admitted = ask(&access, &peer(&[]), PODS, &[TOM]).await.unwrap();
+    let admitted = admit(&access, &peer(&[]), PODS, &[TOM]).await.unwrap();
     reviewer.now(with_token(|_| known("tim", &["fieldcache.dev"])));
     assert!(ended_within(admitted.lease(), Duration::from_secs(301)).await.is_some());
 }
@@ -115,7 +115,7 @@ async fn a_token_is_reviewed_when_its_time_is_over() {
     let reviewer = Reviewer::new(with_token(|_| known("tom", &["fieldcache.dev"])));
     let access = access(&reviewer, &config_map("", ""));
     let header = format!("Bearer {}", expiring(100));
-    let lease = ask(&access, &peer(&[]), PODS, &[("authorization", &header)]).await.unwrap().lease();
+    let lease = admit(&access, &peer(&[]), PODS, &[("authorization", &header)]).await.unwrap().lease();
     // What the API server says counts: while it allows for a difference of clocks, so does this server.
     let tolerant = ended_within(lease.clone(), Duration::from_secs(130)).await;
     assert_eq!(tolerant, None);
@@ -133,7 +133,7 @@ async fn an_outage_is_bridged_for_a_minute_but_not_beyond_the_time_of_a_token() 
     ] {
         let reviewer = Reviewer::new(with_token(|_| known("tom", &["fieldcache.dev"])));
         let access = access(&reviewer, &config_map("", ""));
-        let lease = ask(&access, &peer(&[]), PODS, &[("authorization", &header)]).await.unwrap().lease();
+        let lease = admit(&access, &peer(&[]), PODS, &[("authorization", &header)]).await.unwrap().lease();
         let begun = Instant::now();
         reviewer.now(|_, _| Says::Nothing("refused"));
         let ended = ended_within(lease, Duration::from_secs(1000)).await.unwrap().duration_since(begun).as_secs();
@@ -150,13 +150,13 @@ async fn a_client_certificate_ends_its_watches_with_itself_and_with_its_authorit
     let mut brief = client("alice");
     brief.not_after = date_time_ymd(1970, 1, 1) + Duration::from_secs(now + 1000);
     let brief = signed(&brief, &users);
-    let lease = ask(&access, &peer(&[&brief]), PODS, &[]).await.unwrap().lease();
+    let lease = admit(&access, &peer(&[&brief]), PODS, &[]).await.unwrap().lease();
     let begun = Instant::now();
     let ended = ended_within(lease, Duration::from_secs(4000)).await.unwrap().duration_since(begun).as_secs();
     assert!((995..=1001).contains(&ended), "at its notAfter: {ended} s");
 
     let long = signed(&client("alice"), &users);
-    let lease = ask(&access, &peer(&[&long]), PODS, &[]).await.unwrap().lease();
+    let lease = admit(&access, &peer(&[&long]), PODS, &[]).await.unwrap().lease();
     assert_eq!(ended_within(lease.clone(), Duration::from_secs(4000)).await, None, "it goes on while it is trusted");
     let data = config_map(&others.pem(), "");
     access.set_authentication_config(&data);
@@ -169,7 +169,7 @@ async fn a_front_proxy_vouches_as_long_as_its_own_certificate_is_trusted() {
     let reviewer = Reviewer::new(cluster);
     let access = access(&reviewer, &config_map("", &proxies.pem()));
     let proxy = signed(&client("proxy"), &proxies);
-    let lease = ask(&access, &peer(&[&proxy]), PODS, &[("x-remote-user", "rita")]).await.unwrap().lease();
+    let lease = admit(&access, &peer(&[&proxy]), PODS, &[("x-remote-user", "rita")]).await.unwrap().lease();
     assert_eq!(ended_within(lease.clone(), Duration::from_secs(4000)).await, None);
     let data = config_map("", &others.pem());
     access.set_authentication_config(&data);
@@ -189,7 +189,7 @@ async fn checks_that_are_due_together_are_few_at_a_time_and_end_no_watch() {
     let begin = async |number: u8| {
         let peer = Arc::new(Peer::new(Some(IpAddr::from([10, 0, 0, number])), Vec::new()));
         let header = format!("Bearer user-{number}");
-        ask(&access, &peer, PODS, &[("authorization", &header)]).await.unwrap().lease()
+        admit(&access, &peer, PODS, &[("authorization", &header)]).await.unwrap().lease()
     };
     let leases = futures::future::join_all((0..200).map(begin)).await;
     answered.lock().unwrap().clear();

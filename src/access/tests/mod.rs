@@ -38,7 +38,7 @@ type Decides = dyn Fn(&str, &Value) -> Says + Send + Sync;
 /// An API server with chosen responses; each takes a second of the paused clock.
 pub(super) struct Reviewer {
     decide: Mutex<Arc<Decides>>,
-    asked: Mutex<Vec<(String, Value)>>,
+    received: Mutex<Vec<(String, Value)>>,
     first: Mutex<VecDeque<Says>>,
     takes: Duration,
 }
@@ -61,7 +61,7 @@ impl Reviewer {
 
     fn slow(decide: impl Fn(&str, &Value) -> Says + Send + Sync + 'static, takes: Duration) -> Arc<Reviewer> {
         let decide: Mutex<Arc<Decides>> = Mutex::new(Arc::new(decide));
-        Arc::new(Reviewer { decide, asked: Mutex::default(), first: Mutex::default(), takes })
+        Arc::new(Reviewer { decide, received: Mutex::default(), first: Mutex::default(), takes })
     }
 
     /// From now on says something else.
@@ -75,12 +75,12 @@ impl Reviewer {
     }
 
     /// The reviews that it has received, by the last part of the path.
-    pub(super) fn asked(&self) -> Vec<(String, Value)> {
-        self.asked.lock().unwrap().clone()
+    pub(super) fn received(&self) -> Vec<(String, Value)> {
+        self.received.lock().unwrap().clone()
     }
 
     pub(super) fn count(&self) -> usize {
-        self.asked.lock().unwrap().len()
+        self.received.lock().unwrap().len()
     }
 }
 
@@ -91,7 +91,7 @@ impl Upstream for Reviewer {
             let body = body.collect().await.unwrap().to_bytes();
             let what = parts.uri.path().rsplit('/').next().unwrap().to_owned();
             let document: Value = serde_json::from_slice(&body).unwrap_or_default();
-            self.asked.lock().unwrap().push((what.clone(), document.clone()));
+            self.received.lock().unwrap().push((what.clone(), document.clone()));
             if !self.takes.is_zero() {
                 sleep(self.takes).await;
             }

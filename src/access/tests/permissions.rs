@@ -52,7 +52,7 @@ fn list(path: &str) -> Attributes {
     Attributes::from_request(&RequestInfo::read(&Method::GET, path, Query::default())).unwrap()
 }
 
-/// Everybody but mallory.
+/// All users but mallory.
 fn cluster(_: &str, review: &Value) -> Says {
     allowed(review["spec"]["user"] != "mallory")
 }
@@ -62,7 +62,7 @@ async fn a_permission_is_cached_for_ten_seconds_and_a_denial_for_one() {
     let reviewer = Reviewer::new(cluster);
     let (authorizer, counts) = authorizer(&reviewer);
     let rows = [
-        ("alice", "/api/v1/pods", 0, 1, true, "asked"),
+        ("alice", "/api/v1/pods", 0, 1, true, "reviewed"),
         ("alice", "/api/v1/pods", 9, 1, true, "kept"),
         ("alice", "/api/v1/nodes", 0, 2, true, "another resource"),
         ("bob", "/api/v1/pods", 0, 3, true, "another user"),
@@ -159,11 +159,11 @@ async fn a_shared_permission_is_renewed_once_about_every_five_minutes() {
     reviewer.now(|_, _| allowed(false));
     let ended = all.await;
     assert!(ended.iter().all(|end| end.duration_since(begun) < hour + Duration::from_secs(300)), "{ended:?}");
-    assert_eq!(reviewer.count() - 1, renewals + 1, "one request tells all");
+    assert_eq!(reviewer.count() - 1, renewals + 1, "one review for all");
     assert_eq!(counts.revocations(), 200);
     reviewer.now(cluster);
     advance(Duration::from_secs(20)).await;
-    assert!(!lease(&leases, &alice, &pods).is_due(), "a right that is given again is a new one");
+    assert!(!lease(&leases, &alice, &pods).is_due(), "a permission that is granted again is a new one");
 }
 
 #[tokio::test(start_paused = true)]
@@ -175,7 +175,7 @@ async fn an_outage_is_bridged_for_a_minute_and_no_longer() {
     reviewer.now(|_, _| Says::Nothing("refused"));
     sleep_until(bridged.due().unwrap()).await;
     assert!(bridged.renew().await, "at first it holds");
-    assert!(bridged.due().unwrap() <= Instant::now() + Duration::from_secs(10), "and is asked for soon");
+    assert!(bridged.due().unwrap() <= Instant::now() + Duration::from_secs(10), "and is soon renewed");
     reviewer.now(cluster);
     sleep_until(bridged.due().unwrap()).await;
     assert!(bridged.renew().await);

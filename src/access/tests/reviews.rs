@@ -151,10 +151,10 @@ async fn a_review_is_repeated_where_that_may_help_and_not_where_it_cannot() {
     let rows: [(Vec<Says>, usize, bool, &str); 8] = [
         (vec![], 1, true, "answered at once"),
         (vec![status(500), status(429), status(504)], 4, true, "answered at the fourth try"),
-        (vec![status(403)], 1, false, "without the right to ask"),
+        (vec![status(403)], 1, false, "without permission to send reviews"),
         (vec![status(404)], 1, false, "an API server without reviews"),
         (vec![Says::Nothing("gone")], 2, true, "a connection that had died"),
-        (vec![Says::Nothing("gone"), Says::Nothing("gone")], 2, false, "nobody there"),
+        (vec![Says::Nothing("gone"), Says::Nothing("gone")], 2, false, "no server"),
         (vec![Says::Answer(201, json!({"kind": "Pod"}))], 1, false, "another kind"),
         ((0..9).map(|_| status(500)).collect(), 5, false, "never answered"),
     ];
@@ -202,9 +202,9 @@ impl Upstream for Silent {
 async fn no_more_reviews_are_under_way_than_the_bound_allows() {
     let reviewer = Reviewer::new(|_, _| allowed(true));
     let (backend, _) = backend(&reviewer);
-    let (flow, asked) = (ReviewFlow::user("a"), json!({}));
+    let (flow, document) = (ReviewFlow::user("a"), json!({}));
     let all = futures::future::join_all(
-        (0..250).map(|_| backend.review(ReviewKind::SubjectAccess, &flow, asked.to_string())),
+        (0..250).map(|_| backend.review(ReviewKind::SubjectAccess, &flow, document.to_string())),
     );
     let begun = Instant::now();
     assert!(all.await.iter().all(Result::is_ok));
@@ -215,17 +215,17 @@ async fn no_more_reviews_are_under_way_than_the_bound_allows() {
 /// Responds on demand, in the order of the requests; records the users under review.
 #[derive(Debug)]
 struct Held {
-    asked: Mutex<Vec<String>>,
+    received: Mutex<Vec<String>>,
     answers: Semaphore,
 }
 
 impl Held {
     fn new() -> Arc<Held> {
-        Arc::new(Held { asked: Mutex::default(), answers: Semaphore::new(0) })
+        Arc::new(Held { received: Mutex::default(), answers: Semaphore::new(0) })
     }
 
-    fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    fn received(&self) -> Vec<String> {
+        self.received.lock().unwrap().clone()
     }
 }
 
@@ -239,7 +239,7 @@ impl Upstream for Held {
             } else {
                 ("TokenReview", &spec["token"])
             };
-            self.asked.lock().unwrap().push(about.as_str().unwrap().to_owned());
+            self.received.lock().unwrap().push(about.as_str().unwrap().to_owned());
             self.answers.acquire().await.unwrap().forget();
             let answer = json!({"kind": kind, "status": {"allowed": true}}).to_string();
             Ok(Response::new(Full::new(Bytes::from(answer)).map_err(|never| match never {}).boxed_unsync()))
@@ -250,25 +250,25 @@ impl Upstream for Held {
 /// Lets everything that waits for a review continue, without a response or with some; returns the users whose review is
 /// first requested then.
 macro_rules! answer {
-    ($held:ident, $answers:expr, $($waiting:ident),*) => {{
-        let before = $held.asked().len();
-        $held.answers.add_permits($answers);
+    ($backlog:ident, $answers:expr, $($waiting:ident),*) => {{
+        let before = $backlog.received().len();
+        $backlog.answers.add_permits($answers);
         // A place that is given back is taken with the next poll.
         for _ in 0..3 {
             $(_ = futures::poll!(&mut $waiting);)*
         }
-        $held.asked().split_off(before)
+        $backlog.received().split_off(before)
     }};
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_of_another_user_is_begun_before_those_that_wait() {
-    let held = Held::new();
+    let backlog = Held::new();
     let counts = Arc::new(AccessCounters::default());
-    let backend = Arc::new(Backend::new(held.clone(), counts.clone()));
+    let backend = Arc::new(Backend::new(backlog.clone(), counts.clone()));
     let authorizer = Authorizer::new(backend, counts, Arc::new(CacheKeyHasher::new().unwrap()));
     let attributes = |number: usize| get(&format!("/api/v1/namespaces/n/pods/{number}"), "");
-    let ask = |user: &'static str, questions: usize| {
+    let reviews_of = |user: &'static str, questions: usize| {
         let user = Identity { user: user.to_owned(), ..Identity::default() };
         let (authorizer, attributes) = (&authorizer, &attributes);
         let all = (0..questions).map(move |number| {
@@ -277,31 +277,31 @@ async fn a_question_of_another_user_is_begun_before_those_that_wait() {
         });
         Box::pin(futures::future::join_all(all))
     };
-    let mut flood = ask("tenant", 200);
-    assert_eq!(answer!(held, 0, flood), ["tenant"; 100], "as many as there are places");
-    let mut other = ask("alice", 3);
-    assert_eq!(answer!(held, 0, flood, other), ["alice"], "at once, before any answer");
-    assert_eq!(answer!(held, 0, flood, other), [""; 0], "the others wait, as all places are taken");
+    let mut flood = reviews_of("tenant", 200);
+    assert_eq!(answer!(backlog, 0, flood), ["tenant"; 100], "as many as there are places");
+    let mut other = reviews_of("alice", 3);
+    assert_eq!(answer!(backlog, 0, flood, other), ["alice"], "at once, before any answer");
+    assert_eq!(answer!(backlog, 0, flood, other), [""; 0], "the others wait, as all places are taken");
     // Twenty users can have a first place beyond the others.
     let names: Vec<&'static str> = (0..25).map(|number| &*format!("user-{number:02}").leak()).collect();
-    let mut crowd = futures::future::join_all(names.iter().map(|user| ask(user, 1)));
-    assert_eq!(answer!(held, 0, flood, other, crowd), names[..19]);
-    assert_eq!(answer!(held, 6, flood, other, crowd), names[19..], "whoever has none is next");
+    let mut crowd = futures::future::join_all(names.iter().map(|user| reviews_of(user, 1)));
+    assert_eq!(answer!(backlog, 0, flood, other, crowd), names[..19]);
+    assert_eq!(answer!(backlog, 6, flood, other, crowd), names[19..], "the user with none is next");
     // The user with the fewest is next: a place of the flood's goes to alice, until she has enough.
-    assert_eq!(answer!(held, 14, flood, other, crowd), [""; 0], "the places beyond are not for who has one");
-    assert_eq!(answer!(held, 7, flood, other, crowd), ["alice"]);
-    assert_eq!(answer!(held, 1, flood, other, crowd), ["alice"]);
-    assert_eq!(answer!(held, 1, flood, other, crowd), ["tenant"]);
-    held.answers.add_permits(1000);
+    assert_eq!(answer!(backlog, 14, flood, other, crowd), [""; 0], "the places beyond are not for users who have one");
+    assert_eq!(answer!(backlog, 7, flood, other, crowd), ["alice"]);
+    assert_eq!(answer!(backlog, 1, flood, other, crowd), ["alice"]);
+    assert_eq!(answer!(backlog, 1, flood, other, crowd), ["tenant"]);
+    backlog.answers.add_permits(1000);
     let (flood, other, _) = futures::join!(flood, other, crowd);
     assert!(flood.iter().chain(&other).all(|decision| *decision == Decision::Allowed));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_new_token_of_another_address_is_reviewed_before_those_that_wait() {
-    let held = Held::new();
+    let backlog = Held::new();
     let counts = Arc::new(AccessCounters::default());
-    let backend = Arc::new(Backend::new(held.clone(), counts.clone()));
+    let backend = Arc::new(Backend::new(backlog.clone(), counts.clone()));
     let hasher = Arc::new(CacheKeyHasher::new().unwrap());
     let tokens = Tokens::new(backend, counts, hasher, vec!["ours".to_owned()], false);
     let from = |last: u8| Some(IpAddr::from([10, 0, 0, last]));
@@ -312,17 +312,17 @@ async fn a_new_token_of_another_address_is_reviewed_before_those_that_wait() {
     let mut flood = Box::pin(futures::future::join_all(
         (0..320).map(|number: usize| review(format!("wrong-{number}"), u8::try_from(number % 16).unwrap())),
     ));
-    assert_eq!(answer!(held, 0, flood).len(), 50, "as many as there are places for new tokens");
+    assert_eq!(answer!(backlog, 0, flood).len(), 50, "as many as there are places for new tokens");
     let mut other = Box::pin(review("alice".to_owned(), 100));
-    assert_eq!(answer!(held, 0, flood, other), [""; 0]);
-    assert_eq!(answer!(held, 1, flood, other), ["alice"], "with the first answer");
+    assert_eq!(answer!(backlog, 0, flood, other), [""; 0]);
+    assert_eq!(answer!(backlog, 1, flood, other), ["alice"], "with the first answer");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_of_another_user_is_checked_before_those_that_wait() {
-    let held = Held::new();
+    let backlog = Held::new();
     let counts = Arc::new(AccessCounters::default());
-    let backend = Arc::new(Backend::new(held.clone(), counts.clone()));
+    let backend = Arc::new(Backend::new(backlog.clone(), counts.clone()));
     let hasher = Arc::new(CacheKeyHasher::new().unwrap());
     let authorizer = Arc::new(Authorizer::new(backend.clone(), counts.clone(), hasher.clone()));
     let tokens = Arc::new(Tokens::new(backend, counts.clone(), hasher, vec!["ours".to_owned()], false));
@@ -334,12 +334,12 @@ async fn a_watch_of_another_user_is_checked_before_those_that_wait() {
             let attributes = get(&format!("/api/v1/namespaces/{number}/pods"), "");
             leases.lease(&Credential::None, &user, &RequiredPermissions::for_request(Arc::new(attributes)))
         };
-        let held: Vec<AuthorizationLease> = (0..watches).map(lease).collect();
-        Box::pin(async move { futures::future::join_all(held.iter().map(AuthorizationLease::renew)).await })
+        let backlog: Vec<AuthorizationLease> = (0..watches).map(lease).collect();
+        Box::pin(async move { futures::future::join_all(backlog.iter().map(AuthorizationLease::renew)).await })
     };
     let (mut flood, mut other) = (watches("tenant", 100), watches("alice", 1));
     tokio::time::advance(EVERY).await;
-    assert_eq!(answer!(held, 0, flood), ["tenant"; 20], "as many as there are places");
-    assert_eq!(answer!(held, 0, flood, other), [""; 0]);
-    assert_eq!(answer!(held, 1, flood, other), ["alice"], "with the first answer");
+    assert_eq!(answer!(backlog, 0, flood), ["tenant"; 20], "as many as there are places");
+    assert_eq!(answer!(backlog, 0, flood, other), [""; 0]);
+    assert_eq!(answer!(backlog, 1, flood, other), ["alice"], "with the first answer");
 }

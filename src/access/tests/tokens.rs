@@ -114,14 +114,14 @@ async fn yes_and_no_are_remembered_for_ten_seconds_and_errors_are_not() {
     let reviewer = Reviewer::new(cluster);
     let (tokens, counts) = tokens(&reviewer, false);
     let rows = [
-        ("good", 0, 1, "asked"),
+        ("good", 0, 1, "reviewed"),
         ("good", 9, 1, "kept"),
-        ("good", 2, 2, "asked again"),
-        ("strange", 0, 3, "asked"),
+        ("good", 2, 2, "reviewed again"),
+        ("strange", 0, 3, "reviewed"),
         ("strange", 5, 3, "a no is kept too"),
         ("strange", 6, 4, "as long"),
-        ("bad", 0, 5, "asked"),
-        ("bad", 0, 6, "a broken token is an error, and asked about again"),
+        ("bad", 0, 5, "reviewed"),
+        ("bad", 0, 6, "a malformed token is an error, and is reviewed again"),
     ];
     for (token, seconds, reviews, what) in rows {
         advance(Duration::from_secs(seconds)).await;
@@ -167,10 +167,10 @@ async fn an_address_with_too_many_wrong_tokens_is_not_listened_to_but_for_known_
     let owners = futures::future::join_all(wrong.iter().map(|token| owner(&tokens, token, address))).await;
     let limited = owners.iter().filter(|owner| **owner == TokenReviewResult::RateLimited).count();
     assert_eq!(limited, TRIES as usize * 2);
-    assert_eq!(reviewer.count(), TRIES as usize + 1, "only the others were asked about");
+    assert_eq!(reviewer.count(), TRIES as usize + 1, "only the others were reviewed");
     assert!(
         matches!(owner(&tokens, "good", address).await, TokenReviewResult::Authenticated(_)),
-        "who is known is let in"
+        "a known user is let in"
     );
     assert!(matches!(
         owner(&tokens, "wrong", Some(IpAddr::from([10, 0, 0, 2]))).await,
@@ -179,7 +179,7 @@ async fn an_address_with_too_many_wrong_tokens_is_not_listened_to_but_for_known_
     advance(Duration::from_secs(11)).await;
     assert!(
         matches!(owner(&tokens, "good", address).await, TokenReviewResult::Authenticated(_)),
-        "and so is everybody after some time"
+        "and so are all users after some time"
     );
 }
 
@@ -208,7 +208,7 @@ fn accepts(subjects: &'static [&'static str]) -> Arc<Reviewer> {
     let tokens: Vec<(String, &str)> = subjects.iter().map(|subject| (jwt(subject, 3600), *subject)).collect();
     Reviewer::immediate(move |what, review| {
         let token = review["spec"]["token"].as_str().unwrap();
-        match tokens.iter().find(|(held, _)| held == token) {
+        match tokens.iter().find(|(entry, _)| entry == token) {
             Some((_, subject)) => known(subject, &["ours"]),
             None => cluster(what, review),
         }

@@ -36,7 +36,7 @@ fn cluster(what: &str, review: &Value) -> Says {
 
 const KINDS: [&str; 4] = ["missing", "use", "caller", "caller in namespaces"];
 
-async fn ask(access: &AccessControl, user: &str, path: &str, kind: &str) -> Result<AuthorizedRequest, AccessError> {
+async fn admit(access: &AccessControl, user: &str, path: &str, kind: &str) -> Result<AuthorizedRequest, AccessError> {
     let mut headers = HeaderMap::new();
     headers.insert("authorization", HeaderValue::from_str(&format!("Bearer {user}")).unwrap());
     let using = Attributes::using("fieldcache.dev", "v1alpha1", "views", "blue");
@@ -72,19 +72,19 @@ async fn users_without_permission_get_the_same_rejection_from_every_view() {
     let reviewer = Reviewer::new(cluster);
     let access = access(&reviewer, &config_map("", ""));
     for path in ["/api/v1/pods", "/api/v1/namespaces/a/pods", "/api/v1/namespaces/a/pods/p", "/apis", "/openapi/v3"] {
-        let (mut told, mut took) = (BTreeSet::new(), BTreeSet::new());
+        let (mut messages, mut took) = (BTreeSet::new(), BTreeSet::new());
         for kind in KINDS {
             // Nothing is cached for the next one.
             advance(Duration::from_secs(11)).await;
             let begun = Instant::now();
-            told.insert(message(ask(&access, "nobody", path, kind).await));
+            messages.insert(message(admit(&access, "nobody", path, kind).await));
             took.insert(begun.elapsed());
         }
-        assert_eq!((told.len(), took.len()), (1, 1), "{path}: {told:?} {took:?}");
+        assert_eq!((messages.len(), took.len()), (1, 1), "{path}: {messages:?} {took:?}");
     }
-    let told = message(ask(&access, "nobody", "/api/v1/pods", "missing").await);
+    let denied = message(admit(&access, "nobody", "/api/v1/pods", "missing").await);
     let expected = r#"pods is forbidden: User "nobody" cannot list resource "pods" in API group "" at the cluster scope: and cannot use the View "blue""#;
-    assert_eq!(told, expected);
+    assert_eq!(denied, expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,22 +93,22 @@ async fn only_ones_own_permissions_make_a_difference() {
     let access = Arc::new(access(&reviewer, &config_map("", "")));
     let unusable = r#"views.fieldcache.dev "blue" is forbidden: User "reader" cannot use resource "views" in API group "fieldcache.dev" at the cluster scope: the View is missing, or it is not served, or it needs this permission"#;
     let rows = [
-        ("user", "missing", None, "who may use it may know that it is missing"),
-        ("user", "use", None, "who may use it"),
+        ("user", "missing", None, "a user of the View may know that it is missing"),
+        ("user", "use", None, "a user of the View"),
         ("user", "caller", Some("cannot list resource \"pods\""), "whose own permissions count"),
-        ("user", "caller in namespaces", Some("in the namespace \"a\""), "and who may know of its namespaces"),
-        ("reader", "missing", Some(unusable), "who may read pods"),
+        ("user", "caller in namespaces", Some("in the namespace \"a\""), "and one who may list its namespaces"),
+        ("reader", "missing", Some(unusable), "a user who may read pods"),
         ("reader", "use", Some(unusable), "the same for a View that needs more"),
         ("reader", "caller", None, "whose own permissions suffice"),
         ("part", "caller in namespaces", Some("at the cluster scope: and cannot use"), "in one of two"),
     ];
     for (user, kind, expected, why) in rows {
-        let answer = ask(&access, user, "/api/v1/pods", kind).await;
+        let answer = admit(&access, user, "/api/v1/pods", kind).await;
         match expected {
             None => assert!(answer.is_ok(), "{why}: {answer:?}"),
             Some(expected) => {
-                let told = message(answer);
-                assert!(told.contains(expected), "{why}: {told}");
+                let text = message(answer);
+                assert!(text.contains(expected), "{why}: {text}");
             }
         }
     }
@@ -118,7 +118,7 @@ async fn only_ones_own_permissions_make_a_difference() {
     });
     for kind in KINDS {
         assert_eq!(
-            ask(&access, "late", "/api/v1/pods", kind).await.unwrap_err(),
+            admit(&access, "late", "/api/v1/pods", kind).await.unwrap_err(),
             AccessError::AuthorizerUnavailable,
             "{kind}"
         );

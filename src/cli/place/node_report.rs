@@ -47,7 +47,7 @@ fn with_premises(mut node: Node, what_if: Option<&WhatIf>) -> Node {
     let Some(what_if) = what_if else { return node };
     let name = node.metadata.name.clone();
     for premise in what_if.taints.iter().filter(|premise| premise.node == name) {
-        node.spec.taints.retain(|held| held.key != premise.key || held.effect != premise.effect);
+        node.spec.taints.retain(|existing| existing.key != premise.key || existing.effect != premise.effect);
         let (key, value, effect) = (premise.key.clone(), premise.value.clone(), premise.effect.clone());
         node.spec.taints.push(Taint { key, value, effect, time_added: None });
     }
@@ -91,7 +91,7 @@ fn taints(taints: &[Taint], tolerations: &Result<Vec<Toleration>, String>, text:
     }
 }
 
-/// A toleration in words.
+/// A toleration in words, for the report.
 fn written(toleration: &Toleration) -> String {
     let or_all = |text: &str, all: &str| if text.is_empty() { all.to_owned() } else { text.to_owned() };
     let key = or_all(&toleration.key, "every key");

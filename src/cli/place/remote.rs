@@ -73,7 +73,7 @@ async fn evaluate(
         spec: request.spec.clone(),
         status: None,
     };
-    let answer = created(connection, &serde_json::to_vec(&review)?).await?;
+    let answer = send_review(connection, &serde_json::to_vec(&review)?).await?;
     if !matches!(answer.code, 200 | 201) {
         return Err(remote_error::explain(connection, &request, &answer).await);
     }
@@ -93,10 +93,10 @@ async fn evaluate(
 }
 
 /// Sends a review, and repeats it while stores are loading. Shows progress on a terminal.
-async fn created(connection: &Connection, review: &[u8]) -> Result<UpstreamResponse, RequestError> {
+async fn send_review(connection: &Connection, review: &[u8]) -> Result<UpstreamResponse, RequestError> {
     let path = path();
     let mut last = None;
-    let asking = async {
+    let evaluation = async {
         loop {
             let answer = connection.post(&path, review.to_vec()).await?;
             let ControlFlow::Continue((wait, message)) = again(&answer) else { return Ok(answer) };
@@ -107,7 +107,7 @@ async fn created(connection: &Connection, review: &[u8]) -> Result<UpstreamRespo
             sleep(wait).await;
         }
     };
-    let found = timeout(PATIENCE, asking).await;
+    let found = timeout(PATIENCE, evaluation).await;
     if last.is_some() && std::io::stderr().is_terminal() {
         progress("");
     }

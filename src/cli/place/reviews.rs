@@ -138,16 +138,16 @@ fn read(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
 
 /// Sets the namespace of a manifest, as kubectl does.
 fn settle(object: &mut Value, named: Option<&str>, own: &str) -> anyhow::Result<()> {
-    let held = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default().to_owned();
-    match (&*held, named) {
+    let in_document = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default().to_owned();
+    match (&*in_document, named) {
         ("", named) => {
             if !object["metadata"].is_object() {
                 object["metadata"] = json!({});
             }
             object["metadata"]["namespace"] = json!(named.unwrap_or(own));
         }
-        (held, Some(named)) if held != named => {
-            bail!("the namespace of the manifest, {held}, is not that of --namespace, {named}")
+        (in_document, Some(named)) if in_document != named => {
+            bail!("the namespace of the manifest, {in_document}, is not that of --namespace, {named}")
         }
         _ => {}
     }
@@ -156,7 +156,7 @@ fn settle(object: &mut Value, named: Option<&str>, own: &str) -> anyhow::Result<
 
 /// The name of what is reviewed, such as `pod default/web`.
 fn subject(spec: &PlacementReviewSpec) -> String {
-    let of = |document: &Value, next: &str| {
+    let subject_of = |document: &Value, next: &str| {
         let text = |member: &str| document["metadata"][member].as_str().unwrap_or_default();
         let kind = document["kind"].as_str().unwrap_or("Pod");
         let name = if text("name").is_empty() { format!("{}*", text("generateName")) } else { text("name").to_owned() };
@@ -164,8 +164,8 @@ fn subject(spec: &PlacementReviewSpec) -> String {
         format!("{next}{kind} {namespace}/{name}")
     };
     match (&spec.pod, &spec.template, &spec.pod_ref) {
-        (Some(pod), _, _) => of(pod, ""),
-        (_, Some(template), _) => of(template, "the next Pod of "),
+        (Some(pod), _, _) => subject_of(pod, ""),
+        (_, Some(template), _) => subject_of(template, "the next Pod of "),
         (_, _, Some(reference)) => format!("Pod {}/{}", reference.namespace, reference.name),
         (None, None, None) => "nothing".to_owned(),
     }

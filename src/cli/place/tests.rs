@@ -42,7 +42,7 @@ async fn documents_are_placement_reviews() {
         (&review["apiVersion"], &review["kind"]),
         (&"view.fieldcache.dev/v1alpha1".into(), &"PlacementReview".into())
     );
-    assert_eq!(review["spec"]["whatIf"]["labels"][0]["node"], "node-1", "what was asked stands in the answer");
+    assert_eq!(review["spec"]["whatIf"]["labels"][0]["node"], "node-1", "the request is part of the response");
     assert_eq!((&review["status"]["feasible"], &review["status"]["total"]), (&1.into(), &3.into()));
     assert_eq!(review["status"]["nodes"][0]["name"], "node-1");
     let (stored, exit) = json("disktype", &["pod/nginx", "--node", "node-2"]).await;
@@ -76,7 +76,7 @@ async fn exit_codes_tell_fits_fits_nowhere_and_errors_apart() {
         ("taints", &["--misplaced"], Exit::No, "some could not be placed again"),
         ("taints", &["--misplaced", "--node", "node2"], Exit::Done, "nothing runs there"),
         ("rolling-upgrade", &["--uses-match-label-keys"], Exit::Done, "a list is an answer"),
-        ("rolling-upgrade", &["-f", "HERE/with-keys.yaml"], Exit::Done, "old and new stand beside each other"),
+        ("rolling-upgrade", &["-f", "HERE/with-keys.yaml"], Exit::Done, "old and new are beside each other"),
         (
             "rolling-upgrade",
             &["-f", "HERE/with-keys.yaml", "--target-version", "1.30"],
@@ -167,7 +167,7 @@ async fn namespaces_of_manifests_are_those_that_kubectl_would_take() {
 }
 
 #[tokio::test]
-async fn fields_that_do_not_exist_are_told_in_every_form() {
+async fn fields_that_do_not_exist_are_reported_in_every_form() {
     let path = std::env::temp_dir().join(format!("fieldcache-place-misspelt-{}.yaml", std::process::id()));
     let file = path.to_str().unwrap();
     let write = |document: &str| std::fs::write(&path, document).unwrap();

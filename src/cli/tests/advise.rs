@@ -32,7 +32,7 @@ fn the_tables_are_as_written() {
 }
 
 #[test]
-fn a_missing_right_can_be_pasted() {
+fn the_command_that_grants_a_missing_permission_can_be_pasted() {
     let said = forbidden("https://a:1", "forbidden: User \"eve\" cannot get path \"/metrics\"");
     for part in ["https://a:1", "eve", "kubectl create clusterrole ", "- nonResourceURLs: [/metrics]\n  verbs: [get]"] {
         assert!(said.contains(part), "{said}");

@@ -177,7 +177,7 @@ fn exit_codes_tell_done_no_and_failed_apart() {
         (&["serve", "--nothing"], Exit::Failed, "an unknown option"),
         (&["serve", "--dir", SAMPLES, "--server", "http://127.0.0.1:1"], Exit::Failed, "two sources"),
         (&["serve", "--dir", SAMPLES, "--resource", "pods.v1"], Exit::Failed, "a folder is always loaded whole"),
-        (&["serve", "--dir", SAMPLES, "--pass-through", "read"], Exit::Failed, "nobody stands behind a folder"),
+        (&["serve", "--dir", SAMPLES, "--pass-through", "read"], Exit::Failed, "a folder has no server behind it"),
         (&["serve", "--dir", SAMPLES, "--self-check-interval", "5m"], Exit::Failed, "a folder is its own truth"),
         (&["serve", "--self-check-interval", "often"], Exit::Failed, "no duration"),
         (&["serve", "--address", &taken, "--self-check-interval", "1ms"], Exit::Failed, "checks without an end"),
@@ -362,7 +362,7 @@ async fn the_greeting_shows_a_selector_that_selects() {
     let field = resource.extractor.fields().iter().position(|field| field.label == label).unwrap();
     let field = crate::model::FieldIndex(u16::try_from(field).unwrap());
     let selected = snapshot.occupied().to_bitmap().into_iter().filter_map(|slot| snapshot.object(slot));
-    assert!(selected.filter(|object| object.values(field).any(|held| held == value)).count() > 0, "{label}={value}");
+    assert!(selected.filter(|object| object.values(field).any(|found| found == value)).count() > 0, "{label}={value}");
     let mut reached = serve::Reached { address: "127.0.0.1:8181".parse().unwrap(), certificate: None, metrics: None };
     let text = serve::greeting(&catalog, ("here", &[]), &reached, Some((resource.clone(), snapshot.clone())));
     assert!(text.starts_with("serving here at http://127.0.0.1:8181 (fieldcache "), "{text}");
@@ -420,7 +420,7 @@ fn limits_are_read_from_the_command_line() {
         serve.limits
     };
     let defaults = limits(&[]);
-    assert_eq!(defaults.settings(), LimitSettings::default(), "what help tells is what the server takes by itself");
+    assert_eq!(defaults.settings(), LimitSettings::default(), "the defaults in the help are those of the server");
     let history = defaults.history();
     let usual = HistoryLimits::default();
     assert_eq!((history.changes, history.bytes), (usual.changes, usual.bytes));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::kinds::accept::{self, CacheLookup, SpecError, SpecErrorReason};
 use crate::kinds::{FieldCacheSpec, ViewSpec};
 
-fn told(problems: &[SpecError]) -> Vec<(SpecErrorReason, &str)> {
+fn summaries(problems: &[SpecError]) -> Vec<(SpecErrorReason, &str)> {
     problems.iter().map(|problem| (problem.reason, &*problem.place)).collect()
 }
 
@@ -37,7 +37,7 @@ fn a_scope_becomes_the_query_of_a_list() {
         accept::scope(&spec, &plan)
     };
     let requirement = |key: &str, operator: &str, values: Value| json!({"fieldSelector": {"matchExpressions": [{"key": key, "operator": operator, "values": values}]}});
-    for (asked, labels, fields) in [
+    for (scope_spec, labels, fields) in [
         (json!({}), "", ""),
         (json!({"labelSelector": {}, "fieldSelector": {}}), "", ""),
         (
@@ -48,9 +48,9 @@ fn a_scope_becomes_the_query_of_a_list() {
         (requirement("spec.nodeName", "In", json!(["n,1"])), "", "spec.nodeName=n\\,1"),
         (requirement("metadata.namespace", "NotIn", json!(["kube-system"])), "", "metadata.namespace!=kube-system"),
     ] {
-        assert_eq!(scope(asked.clone()), Ok((labels.to_owned(), fields.to_owned())), "{asked}");
+        assert_eq!(scope(scope_spec.clone()), Ok((labels.to_owned(), fields.to_owned())), "{scope_spec}");
     }
-    for (asked, reason, place) in [
+    for (scope_spec, reason, place) in [
         (
             requirement("images", "In", json!(["a"])),
             SpecErrorReason::FieldNotSelectable,
@@ -72,7 +72,7 @@ fn a_scope_becomes_the_query_of_a_list() {
             "spec.scope.labelSelector.matchLabels",
         ),
     ] {
-        assert_eq!(told(&scope(asked.clone()).unwrap_err()), [(reason, place)], "{asked}");
+        assert_eq!(summaries(&scope(scope_spec.clone()).unwrap_err()), [(reason, place)], "{scope_spec}");
     }
 }
 
@@ -100,7 +100,7 @@ fn views_select_cached_resources_by_existing_fields() {
         json!({"resources": [shown]})
     };
     let by = |key: &str| pods(json!({"fieldSelector": {"matchExpressions": [{"key": key, "operator": "Exists"}]}}));
-    for (asked, expected) in [
+    for (document, expected) in [
         (json!({}), None),
         (by("spec.nodeName"), None),
         (by("metadata.name"), None),
@@ -141,8 +141,8 @@ fn views_select_cached_resources_by_existing_fields() {
             Some((SpecErrorReason::FieldNotSelectable, "spec.consumer.fields[0].key")),
         ),
     ] {
-        let problems = judge(asked.clone());
-        assert_eq!(told(&problems), expected.into_iter().collect::<Vec<_>>(), "{asked}: {problems:?}");
+        let problems = judge(document.clone());
+        assert_eq!(summaries(&problems), expected.into_iter().collect::<Vec<_>>(), "{document}: {problems:?}");
     }
 }
 

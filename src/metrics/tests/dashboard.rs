@@ -121,10 +121,10 @@ fn exposed(text: &str) -> Exposed {
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (series, _) = line.rsplit_once(' ').unwrap();
         let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
-        let held = exposed.get_mut(name).unwrap_or_else(|| panic!("{name} has no TYPE"));
+        let labels_of_metric = exposed.get_mut(name).unwrap_or_else(|| panic!("{name} has no TYPE"));
         for pair in labels.trim_end_matches('}').split("\",").filter(|pair| !pair.is_empty()) {
             let (label, value) = pair.split_once("=\"").unwrap();
-            held.entry(label.to_owned()).or_default().insert(value.trim_end_matches('"').to_owned());
+            labels_of_metric.entry(label.to_owned()).or_default().insert(value.trim_end_matches('"').to_owned());
         }
     }
     exposed
@@ -139,16 +139,16 @@ fn judged(exposed: &Exposed, query: &str, legend: &str) -> Vec<String> {
     let mut problems: Vec<String> = named.bare.iter().map(|name| format!("{name} is not selected by job")).collect();
     let mut labels: BTreeSet<&str> = OF_TARGETS.into();
     for (name, matchers) in &named.selectors {
-        let Some(held) = exposed.get(name) else {
+        let Some(labels_of_metric) = exposed.get(name) else {
             problems.push(format!("there is no metric {name}"));
             continue;
         };
-        labels.extend(held.keys().map(String::as_str));
+        labels.extend(labels_of_metric.keys().map(String::as_str));
         if !matchers.iter().any(|(label, _, value)| label == "job" && value == "$job") {
             problems.push(format!("{name} is not selected by job"));
         }
         for (label, operator, value) in matchers.iter().filter(|(label, ..)| !OF_TARGETS.contains(&&**label)) {
-            match held.get(label) {
+            match labels_of_metric.get(label) {
                 None => problems.push(format!("{name} has no label {label}")),
                 Some(values) if !operator.contains('~') && !values.contains(value) => {
                     problems.push(format!("{label} of {name} is never {value:?}, only {values:?}"));
@@ -158,7 +158,7 @@ fn judged(exposed: &Exposed, query: &str, legend: &str) -> Vec<String> {
         }
     }
     if named.selectors.is_empty() {
-        problems.push("no metric is asked for".to_owned());
+        problems.push("the query has no metric".to_owned());
     }
     let unknown = named.grouped.iter().filter(|label| !labels.contains(&***label));
     problems.extend(unknown.map(|label| format!("no metric has the label {label} that it is grouped by")));
@@ -184,14 +184,14 @@ fn dashboard() -> Value {
 #[test]
 fn the_dashboard_uses_only_metrics_of_a_scrape() {
     let (exposed, dashboard) = (scrape(), dashboard());
-    let mut asked = BTreeSet::new();
+    let mut queried = BTreeSet::new();
     for panel in dashboard["panels"].as_array().unwrap() {
         let title = panel["title"].as_str().unwrap();
         for target in panel["targets"].as_array().into_iter().flatten() {
             let [query, legend] = ["expr", "legendFormat"].map(|field| target[field].as_str().unwrap());
             let problems = judged(&exposed, query, legend);
             assert!(problems.is_empty(), "panel {title:?}: {query}: {problems:#?}");
-            asked.extend(named(query).unwrap().selectors.into_iter().map(|(name, _)| name));
+            queried.extend(named(query).unwrap().selectors.into_iter().map(|(name, _)| name));
         }
     }
     for variable in dashboard["templating"]["list"].as_array().unwrap() {
@@ -202,14 +202,18 @@ fn the_dashboard_uses_only_metrics_of_a_scrape() {
         let named = named(query).unwrap();
         let (label, metrics) = named.bare.split_last().unwrap();
         for metric in metrics.iter().chain(named.selectors.iter().map(|(name, _)| name)) {
-            let held = exposed.get(metric).unwrap_or_else(|| panic!("{query}: there is no metric {metric}"));
-            assert!(held.contains_key(label) || OF_TARGETS.contains(&&**label), "{query}: {metric} has no {label}");
+            let labels_of_metric =
+                exposed.get(metric).unwrap_or_else(|| panic!("{query}: there is no metric {metric}"));
+            assert!(
+                labels_of_metric.contains_key(label) || OF_TARGETS.contains(&&**label),
+                "{query}: {metric} has no {label}"
+            );
         }
     }
     // A metric that no panel shows is worth a look. Sums and counts of durations stand behind the buckets.
     let left_out = ["fieldcache_request_duration_seconds_count", "fieldcache_request_duration_seconds_sum"];
     let unasked: Vec<&String> =
-        exposed.keys().filter(|name| !asked.contains(*name) && !left_out.contains(&&***name)).collect();
+        exposed.keys().filter(|name| !queried.contains(*name) && !left_out.contains(&&***name)).collect();
     assert!(unasked.is_empty(), "no panel shows {unasked:?}");
 }
 
@@ -255,7 +259,7 @@ fn what_a_scrape_does_not_have_is_found() {
         ("summ(fieldcache_request_total{job=\"$job\"})", "", "summ is no function"),
         ("fieldcache_request_total{job=\"$job\"", "", "has no end"),
         ("sum by (verb", "", "without an end"),
-        ("time()", "", "no metric is asked for"),
+        ("time()", "", "the query has no metric"),
     ];
     for (query, legend, expected) in rows {
         let problems = judged(&exposed, query, legend).join("; ");

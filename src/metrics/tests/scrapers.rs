@@ -16,9 +16,9 @@ use crate::request::{Query, RequestInfo};
 
 /// Of a cluster where prometheus may get /metrics, and all others nothing else.
 fn cluster() -> Arc<Cluster> {
-    Cluster::new(|asked| {
-        let is_right = asked["nonResourceAttributes"] == json!({"path": "/metrics", "verb": "get"});
-        asked["user"] == "prometheus" && is_right
+    Cluster::new(|spec| {
+        let is_right = spec["nonResourceAttributes"] == json!({"path": "/metrics", "verb": "get"});
+        spec["user"] == "prometheus" && is_right
     })
 }
 

@@ -44,21 +44,21 @@ impl Reached {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_election_and_the_policies_go_on_while_a_controller_is_busy() {
     let reached = Arc::new(Reached::default());
-    let (asked, is_free) = (reached.clone(), Arc::new(AtomicBool::new(false)));
-    let told = is_free.clone();
+    let (stages, is_free) = (reached.clone(), Arc::new(AtomicBool::new(false)));
+    let result = is_free.clone();
     let service = service_fn(move |request: http::Request<kube::client::Body>| {
-        let (asked, told, path) = (asked.clone(), told.clone(), request.uri().path().to_owned());
+        let (stages, result, path) = (stages.clone(), result.clone(), request.uri().path().to_owned());
         async move {
             // The client repeats requests that fail.
             if path.contains("/leases/") {
-                asked.note("lease");
+                stages.note("lease");
             } else if path.contains("/validatingadmissionpolicies") {
-                asked.note("policy");
+                stages.note("policy");
             } else if path.ends_with("/fieldcaches") {
-                // In the task that judges them.
-                asked.forget();
-                told.store(asked.block(&["lease", "policy"]), Ordering::Release);
-                asked.note("judged");
+                // In the task that evaluates them.
+                stages.forget();
+                result.store(stages.block(&["lease", "policy"]), Ordering::Release);
+                stages.note("judged");
             } else {
                 pending::<()>().await;
             }
@@ -93,14 +93,14 @@ async fn the_election_and_the_policies_go_on_while_a_controller_is_busy() {
         () = run(operator) => unreachable!("the controllers never end"),
         ended = ended => assert!(ended.unwrap(), "the FieldCaches were listed"),
     }
-    assert!(is_free.load(Ordering::Acquire), "the Lease and the policies were asked for while the other task was busy");
+    assert!(is_free.load(Ordering::Acquire), "the Lease and the policies were read while the other task was busy");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_end_with_their_owner_and_a_panic_of_one_is_the_owners() {
-    let held = Arc::new(());
+    let marker = Arc::new(());
     let mut tasks = ControllerTasks::default();
-    let of_task = held.clone();
+    let of_task = marker.clone();
     tasks.start(async move {
         pending::<()>().await;
         drop(of_task);
@@ -111,7 +111,7 @@ async fn tasks_end_with_their_owner_and_a_panic_of_one_is_the_owners() {
     let panic = ended.unwrap().unwrap_err().into_panic();
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"a defect"));
     let dropped = async {
-        while Arc::strong_count(&held) > 1 {
+        while Arc::strong_count(&marker) > 1 {
             tokio::task::yield_now().await;
         }
     };

@@ -61,7 +61,7 @@ fn changed<T: Clone>(value: &T, change: impl FnOnce(&mut T)) -> T {
     value
 }
 
-/// To judge one can take a second, and each patch of a definition or change of a status leads here.
+/// One evaluation can take a second, and each patch of a definition or change of a status leads here.
 #[test]
 fn a_result_is_reused_while_its_inputs_are_the_same() {
     let (first, known) = (field_cache(SHIRTS, spec(&json!({}))), definitions());

@@ -25,7 +25,7 @@ type Row = (
 fn labels_of_a_pod_are_merged_key_by_key() {
     let rows: [Row; 6] = [
         (&["a"], &[], &[("a", "1")], "a=1", "the value of the key"),
-        (&["a", "b"], &[], &[("a", "1")], "a=1", "a key that the Pod lacks asks for nothing"),
+        (&["a", "b"], &[], &[("a", "1")], "a=1", "a key that the Pod lacks requires nothing"),
         (&[], &["a"], &[("a", "1")], "a!=1", "another value, or none"),
         (
             &["b", "a"],

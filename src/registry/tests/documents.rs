@@ -71,7 +71,7 @@ async fn a_views_documents_are_new_only_when_what_it_shows_is() {
     whole.change("one", "changed again");
     let unasked = ViewDocuments::new(whole.clone(), &things, Some(&again));
     let again = ViewDocuments::new(whole.clone(), &things, Some(&unasked));
-    assert_eq!(since(&again, 4).await, [1; 3], "whether or not somebody has asked in between");
+    assert_eq!(since(&again, 4).await, [1; 3], "whether or not a request came in between");
     whole.change("two", "changed again");
     assert_eq!(since(&again, 5).await, [5; 3], "what is shown has changed");
     whole.change("two", "and once more");
@@ -93,7 +93,7 @@ async fn a_late_answer_makes_no_document_new() {
     whole.change("two", "changed");
     let other = part.v2().await.unwrap();
     assert_eq!(since(&other, 3), 3);
-    assert_eq!(since(&early, 4), 4, "an earlier state is as it was asked for");
+    assert_eq!(since(&early, 4), 4, "an earlier state is as it was requested");
     assert_eq!(since(&other, 5), 3, "and changes nothing for the later one");
 }
 
@@ -123,11 +123,15 @@ async fn views_keep_no_documents_of_earlier_states() {
     let part = ViewDocuments::new(whole.clone(), &things, None);
     let (v2, v3) = (part.v2().await.unwrap(), part.v3().await.unwrap());
     assert_eq!(since(&part, 1).await, [1; 3]);
-    let held = (Arc::downgrade(&v2), Arc::downgrade(&v3));
+    let weak_documents = (Arc::downgrade(&v2), Arc::downgrade(&v3));
     drop((v2, v3));
     let again = ViewDocuments::new(whole.clone(), &things, Some(&part));
     drop(part);
-    assert_eq!((held.0.strong_count(), held.1.strong_count()), (0, 0), "the View keeps documents in another catalog");
+    assert_eq!(
+        (weak_documents.0.strong_count(), weak_documents.1.strong_count()),
+        (0, 0),
+        "the View keeps documents in another catalog"
+    );
     assert_eq!(since(&again, 2).await, [1; 3], "but not since when they are as they are");
     // No client requests these again.
     let (v2, v3) = (whole.v2().await.unwrap(), whole.v3().await.unwrap());
@@ -137,7 +141,7 @@ async fn views_keep_no_documents_of_earlier_states() {
     let other = ViewDocuments::new(whole.clone(), &things, None);
     assert_eq!(since(&other, 3).await, [3; 3]);
     assert_eq!((earlier.0.strong_count(), earlier.1.strong_count()), (0, 0), "a View keeps all of an earlier state");
-    assert_eq!(since(&again, 4).await, [4; 3], "it shows the new state when somebody asks");
+    assert_eq!(since(&again, 4).await, [4; 3], "it shows the new state at the next request");
 }
 
 #[tokio::test]
@@ -189,13 +193,13 @@ fn whole_documents_are_made_one_by_one_and_parts_of_them_beside_them() {
     let making = made.clone();
     let first = DocumentForms::v3(Box::new(move || {
         begins();
-        let (other, is_asked) = (other.clone(), Arc::new(AtomicBool::new(false)));
-        let asked = is_asked.clone();
+        let (other, has_begun) = (other.clone(), Arc::new(AtomicBool::new(false)));
+        let begun = has_begun.clone();
         *making.lock().unwrap() = Some(thread::spawn(move || {
-            asked.store(true, Ordering::SeqCst);
+            begun.store(true, Ordering::SeqCst);
             other.document().hash.clone()
         }));
-        while !is_asked.load(Ordering::SeqCst) {
+        while !has_begun.load(Ordering::SeqCst) {
             thread::yield_now();
         }
         // An implementation that makes both at a time has begun the second one by then.

@@ -16,7 +16,7 @@ fn limited(limit: u64) -> Arc<Memory> {
 fn another_store_is_refused_at_the_limit_and_one_that_was_let_go_until_there_is_room_for_it() {
     let memory = limited(100);
     let mut account = memory.open();
-    for (held, needed, refused, why) in [
+    for (bytes_held, needed, refused, why) in [
         (0, 0, false, "nothing is held"),
         (99, 0, false, "there is some room"),
         (100, 0, true, "there is none"),
@@ -24,8 +24,8 @@ fn another_store_is_refused_at_the_limit_and_one_that_was_let_go_until_there_is_
         (40, 60, true, "it needs more than what it was let go at"),
         (300, 0, true, "what is served has grown"),
     ] {
-        account.set(held);
-        let over = OverMemory { limit: Bytes(100), held: Bytes(held), needed: Bytes(needed) };
+        account.set(bytes_held);
+        let over = OverMemory { limit: Bytes(100), held: Bytes(bytes_held), needed: Bytes(needed) };
         assert_eq!(memory.refuses(Bytes(needed)), refused.then_some(over), "{why}");
     }
     drop(account);
@@ -34,7 +34,7 @@ fn another_store_is_refused_at_the_limit_and_one_that_was_let_go_until_there_is_
 }
 
 #[test]
-fn crossing_the_limit_is_told_once_until_there_was_room_again() {
+fn crossing_the_limit_is_reported_once_until_there_was_room_again() {
     let memory = limited(100);
     let (mut first, mut second) = (memory.open(), memory.open());
     assert!(!first.set(60));

@@ -15,7 +15,7 @@ use crate::model::quantity::Bytes;
 use crate::model::{Gvr, Scope, Version};
 use crate::store::{HistoryLimits, Store};
 
-/// A resource whose copy is not read.
+/// A resource whose store is not read.
 pub(crate) fn resource(plural: &str) -> Arc<Resource> {
     Arc::new(Resource {
         gvr: Gvr::new("", "v1", plural),
@@ -80,10 +80,10 @@ async fn a_request_waits_for_the_first_load_and_no_longer_than_its_patience() {
     assert_eq!(waited.to_string(), "storage is (re)initializing: 12 objects read");
 
     let loads = Arc::new(ResourceState::default());
-    let (asked, answered) = (loads.clone(), loads.snapshot(patience));
+    let (publisher, answered) = (loads.clone(), loads.snapshot(patience));
     let publish = async {
         tokio::time::sleep(Duration::from_secs(4)).await;
-        asked.publish(ready());
+        publisher.publish(ready());
     };
     let (snapshot, ()) = tokio::join!(answered, publish);
     assert_eq!(snapshot.unwrap().version(), Version::new(7));
@@ -109,7 +109,7 @@ async fn a_request_waits_for_the_first_load_and_no_longer_than_its_patience() {
 
 /// A user who may change a definition could otherwise fill memory with one store for each change.
 #[test]
-fn nothing_holds_the_copy_of_a_resource_that_is_gone() {
+fn nothing_holds_the_store_of_a_removed_resource() {
     let copy = || LoadState::Ready(Store::new(HistoryLimits::default()).snapshot());
     let last = |live: &ResourceState| match live.load_state() {
         LoadState::Gone(gone) => (gone.had_store, gone.last.is_some()),

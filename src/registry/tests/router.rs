@@ -53,7 +53,7 @@ impl Wake for Counter {
 struct Reader {
     subscription: Subscription,
     cursor: HistoryCursor,
-    told: Vec<u64>,
+    received: Vec<u64>,
     /// What it knows to be complete.
     seen: Version,
     histories: usize,
@@ -65,7 +65,7 @@ impl Reader {
         Reader {
             subscription: router.subscribe(&selection, false),
             cursor: from.end(),
-            told: Vec::new(),
+            received: Vec::new(),
             seen: from.version(),
             histories: 0,
             woken: Arc::default(),
@@ -73,19 +73,19 @@ impl Reader {
     }
 
     fn read(&mut self, newest: &Snapshot) {
-        let mut tell = |change: &Change| {
+        let mut receive = |change: &Change| {
             if transition(self.subscription.selection(), change).is_some() {
-                self.told.push(change.version.number());
+                self.received.push(change.version.number());
             }
         };
         match self.subscription.take() {
             MailboxContents::Overflowed => {
                 self.histories += 1;
-                newest.changes(self.cursor).unwrap().for_each(|change| tell(change));
+                newest.changes(self.cursor).unwrap().for_each(|change| receive(change));
                 (self.cursor, self.seen) = (newest.end(), newest.version());
             }
             MailboxContents::Changes { changes, end, version } => {
-                changes.iter().filter(|routed| routed.place >= self.cursor).for_each(|routed| tell(&routed.change));
+                changes.iter().filter(|routed| routed.place >= self.cursor).for_each(|routed| receive(&routed.change));
                 (self.cursor, self.seen) = (self.cursor.max(end), self.seen.max(version));
             }
         }
@@ -126,7 +126,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn every_watch_is_told_what_it_would_be_told_alone(steps in vec(step(), 1..300)) {
+    fn every_watch_receives_what_it_would_receive_alone(steps in vec(step(), 1..300)) {
         const VALUES: [&str; 4] = ["red", "green", "blue", ""];
         let router = Arc::new(EventDispatcher::default());
         let mut store = Store::new(HistoryLimits::default());
@@ -169,13 +169,13 @@ proptest! {
                 .filter(|change| transition(selection, change).is_some())
                 .map(|change| change.version.number())
                 .collect();
-            prop_assert_eq!(&reader.told, &alone, "{:?}", selection);
+            prop_assert_eq!(&reader.received, &alone, "{:?}", selection);
         }
     }
 }
 
 #[test]
-fn only_those_are_woken_whom_a_change_touches() {
+fn only_watches_that_a_change_concerns_are_woken() {
     let router = Arc::new(EventDispatcher::default());
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(1));
@@ -198,9 +198,9 @@ fn only_those_are_woken_whom_a_change_touches() {
         assert_eq!(woken(reader), usize::from(number == 7 || number == 8), "watch {number}");
     }
     let last = store.snapshot();
-    for (number, told) in [(7, vec![2, 3]), (8, vec![3, 4]), (9, vec![])] {
+    for (number, expected) in [(7, vec![2, 3]), (8, vec![3, 4]), (9, vec![])] {
         readers[number].read(&last);
-        assert_eq!(readers[number].told, told, "watch {number}");
+        assert_eq!(readers[number].received, expected, "watch {number}");
         assert_eq!(readers[number].seen, Version::new(4), "watch {number} knows how far that is");
         assert_eq!(readers[number].histories, 1, "watch {number} did not have to read history");
     }
@@ -211,14 +211,14 @@ fn only_those_are_woken_whom_a_change_touches() {
     assert!(news(&attentive) && !news(&attentive));
     store.advance_to(Version::new(9));
     router.route(&store.snapshot());
-    assert!(news(&attentive), "a proof without a change");
+    assert!(news(&attentive), "a progress notification without a change");
     assert_eq!(woken(&readers[9]), 0);
     router.interrupt();
-    assert!(readers.iter().all(|reader| woken(reader) >= 1), "another state concerns everybody");
+    assert!(readers.iter().all(|reader| woken(reader) >= 1), "another state concerns every watch");
 }
 
 #[test]
-fn who_does_not_read_is_sent_to_history_and_keeps_nothing() {
+fn a_watch_that_does_not_read_is_sent_to_history_and_holds_nothing() {
     let router = Arc::new(EventDispatcher::default());
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&[], Version::new(1));
@@ -231,16 +231,16 @@ fn who_does_not_read_is_sent_to_history_and_keeps_nothing() {
         router.route(&store.snapshot());
     }
     reader.read(&store.snapshot());
-    assert_eq!((reader.histories, reader.told.len()), (1, 64), "as many as a mailbox keeps");
+    assert_eq!((reader.histories, reader.received.len()), (1, 64), "as many as a mailbox keeps");
     for version in 66..200 {
         put(&mut store, "x", version, "v");
         router.route(&store.snapshot());
     }
     let last = store.snapshot();
     reader.read(&last);
-    assert_eq!((reader.histories, reader.told.len()), (2, 198), "more: from history");
-    let is_sorted = reader.told.windows(2).all(|pair| pair[0] < pair[1]);
-    assert!(is_sorted, "{:?}", reader.told);
+    assert_eq!((reader.histories, reader.received.len()), (2, 198), "more: from history");
+    let is_sorted = reader.received.windows(2).all(|pair| pair[0] < pair[1]);
+    assert!(is_sorted, "{:?}", reader.received);
 }
 
 #[test]
@@ -285,15 +285,15 @@ fn a_line_that_takes_long_keeps_no_other_form_waiting() {
         made.fetch_add(1, Ordering::Relaxed);
         Some(line.clone())
     };
-    let (tell, told) = std::sync::mpsc::sync_channel(1);
+    let (send, done) = std::sync::mpsc::sync_channel(1);
     std::thread::scope(|scope| {
         changes[0].made(&form(1), || {
             scope.spawn(|| {
                 changes[0].made(&other, make);
                 changes[0].made(&form(2), make);
-                tell.send(()).unwrap();
+                send.send(()).unwrap();
             });
-            told.recv_timeout(Duration::from_secs(60)).expect("the other forms are made meanwhile");
+            done.recv_timeout(Duration::from_secs(60)).expect("the other forms are made meanwhile");
             Some("a line of an earlier second".into())
         });
     });
@@ -326,7 +326,7 @@ fn changes_that_lie_unread_in_many_mailboxes_are_bounded_together() {
     let last = store.snapshot();
     for (number, reader) in readers.iter_mut().enumerate() {
         reader.read(&last);
-        assert_eq!(reader.told, [2 + number as u64], "nothing is lost");
+        assert_eq!(reader.received, [2 + number as u64], "nothing is lost");
     }
     assert_eq!(router.held_bytes(), 0, "what was read is not held");
 }
@@ -336,14 +336,14 @@ fn equal_selections_are_held_once_and_as_long_as_one_needs_them() {
     let router = Arc::new(EventDispatcher::default());
     let empty = format!("{router:?}");
     let first = router.subscribe(&of_value("v"), false);
-    let held = std::ptr::from_ref(first.selection());
+    let address = std::ptr::from_ref(first.selection());
     let second = router.subscribe(&of_value("v"), false);
     let other = router.subscribe(&of_value("w"), false);
-    assert_eq!(std::ptr::from_ref(second.selection()), held);
-    assert_ne!(std::ptr::from_ref(other.selection()), held);
+    assert_eq!(std::ptr::from_ref(second.selection()), address);
+    assert_ne!(std::ptr::from_ref(other.selection()), address);
     drop(first);
     let third = router.subscribe(&of_value("v"), false);
-    assert_eq!(std::ptr::from_ref(third.selection()), held, "another subscription still has it");
+    assert_eq!(std::ptr::from_ref(third.selection()), address, "another subscription still has it");
     drop((second, third, other));
     let table = format!("{router:?}");
     let selections = |text: &str| text.split("selections: ").nth(1).map(|rest| rest[..2].to_owned());

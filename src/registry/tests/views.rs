@@ -35,10 +35,10 @@ fn pods() -> Arc<Resource> {
 #[test]
 fn catalogs_of_many_views_share_the_plans_of_resources() {
     const VIEWS: usize = 200;
-    let mut held = Vec::with_capacity(1);
-    let plan = measure(|| held.push(pods()));
+    let mut view_catalogs = Vec::with_capacity(1);
+    let plan = measure(|| view_catalogs.push(pods()));
     let documents = StaticDocuments::new(Box::new(|| json!({})), []);
-    let registry = Registry::new(catalog(&[&held[0]]).with_documents(Arc::new(documents)));
+    let registry = Registry::new(catalog(&[&view_catalogs[0]]).with_documents(Arc::new(documents)));
     let long = format!(".spec.b{}", ".b".repeat(200));
     let prune = [Prune::default(), Prune::new([".spec.a0.a", &long]).unwrap()].map(Arc::new);
     let view = |number: usize| {
@@ -59,7 +59,7 @@ fn catalogs_of_many_views_share_the_plans_of_resources() {
     assert!(plan.bytes_current > 100_000, "{plan:?}");
     assert!(taken.bytes_current < 4_096 * VIEWS as i64, "{taken:?}");
     for (number, (catalog, _)) in catalogs.iter().enumerate() {
-        let shown = catalog.resource(&held[0].gvr).unwrap();
+        let shown = catalog.resource(&view_catalogs[0].gvr).unwrap();
         assert_eq!(
             shown.extractor.resolve(&name(0)).is_ok(),
             number % 2 == 0,

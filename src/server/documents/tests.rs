@@ -25,7 +25,7 @@ fn documents() -> StaticDocuments {
     )
 }
 
-fn ask(set: &StaticDocuments, method: &Method, url: &str, headers: &[(&str, &str)]) -> Response<Bytes> {
+fn request(set: &StaticDocuments, method: &Method, url: &str, headers: &[(&str, &str)]) -> Response<Bytes> {
     let (path, query) = url.split_once('?').map_or((url, None), |(path, query)| (path, Some(query)));
     let mut map = HeaderMap::new();
     for (name, value) in headers {
@@ -37,7 +37,7 @@ fn ask(set: &StaticDocuments, method: &Method, url: &str, headers: &[(&str, &str
 }
 
 fn get(set: &StaticDocuments, url: &str, headers: &[(&str, &str)]) -> Response<Bytes> {
-    ask(set, &Method::GET, url, headers)
+    request(set, &Method::GET, url, headers)
 }
 
 fn header<'a>(response: &'a Response<Bytes>, name: &str) -> Option<&'a str> {
@@ -110,7 +110,7 @@ fn vary_names_what_the_answer_depends_on() {
 }
 
 #[test]
-fn only_v2_is_compressed_and_only_for_those_who_take_it() {
+fn only_v2_is_compressed_and_only_for_clients_that_accept_it() {
     let set = documents();
     for (url, coding, compressed) in [
         ("/v2", "gzip", true),
@@ -161,7 +161,7 @@ fn a_hash_makes_an_answer_immutable_and_a_stale_one_moves() {
     assert_eq!((none.status().as_u16(), header(&none, "expires")), (200, None), "an empty hash is none");
 
     for (stale, method) in [("0", Method::GET), (&*hash.to_lowercase(), Method::GET), ("0", Method::HEAD)] {
-        let response = ask(&set, &method, &format!("/v3/apis/apps/v1?hash={stale}"), &[]);
+        let response = request(&set, &method, &format!("/v3/apis/apps/v1?hash={stale}"), &[]);
         assert_eq!(response.status(), 301, "{stale}");
         let location = format!("/base/openapi/v3/apis/apps/v1?hash={hash}");
         assert_eq!(header(&response, "location"), Some(&*location), "{stale}");
@@ -207,7 +207,7 @@ fn unknown_paths_are_refused_without_a_body() {
 fn every_method_but_head_is_answered_like_get() {
     let set = documents();
     for method in [Method::OPTIONS, Method::POST, Method::DELETE] {
-        let response = ask(&set, &method, "/v2", &[]);
+        let response = request(&set, &method, "/v2", &[]);
         assert_eq!((response.status().as_u16(), response.body()), (200, &set.v2.document().json), "{method}");
     }
 }
@@ -215,7 +215,7 @@ fn every_method_but_head_is_answered_like_get() {
 #[test]
 fn the_time_is_that_of_the_first_response_and_used_only_without_a_tag() {
     let set = documents();
-    for (url, asked, status) in [
+    for (url, headers, status) in [
         ("/v2", vec![("if-modified-since", "Tue, 29 Feb 2028 10:20:30 GMT")], 304),
         ("/v2", vec![("if-modified-since", "Wed, 01 Mar 2028 00:00:00 GMT")], 304),
         ("/v2", vec![("if-modified-since", "Tue, 29 Feb 2028 10:20:29 GMT")], 200),
@@ -224,17 +224,17 @@ fn the_time_is_that_of_the_first_response_and_used_only_without_a_tag() {
         ("/v3", vec![("if-modified-since", "Tue, 29 Feb 2028 10:20:30 GMT")], 304),
         ("/v3/apis/apps/v1", vec![("if-modified-since", "Tue, 29 Feb 2028 10:20:30 GMT")], 304),
     ] {
-        let response = get(&set, url, &asked);
-        assert_eq!(response.status(), status, "{url} {asked:?}");
-        let is_told = header(&response, "last-modified").is_some();
-        assert_eq!(is_told, status == 200 || url == "/v3", "{url} {asked:?}: where there is a tag, it is enough");
+        let response = get(&set, url, &headers);
+        assert_eq!(response.status(), status, "{url} {headers:?}");
+        let has_date = header(&response, "last-modified").is_some();
+        assert_eq!(has_date, status == 200 || url == "/v3", "{url} {headers:?}: where there is a tag, it is enough");
     }
 }
 
 #[test]
 fn head_says_the_length_and_sends_nothing() {
     let set = documents();
-    let response = ask(&set, &Method::HEAD, "/v2", &[]);
+    let response = request(&set, &Method::HEAD, "/v2", &[]);
     assert_eq!(header(&response, "content-length"), Some(&*set.v2.document().json.len().to_string()));
     assert!(response.body().is_empty());
 }

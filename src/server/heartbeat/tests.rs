@@ -19,7 +19,7 @@ const WORKERS: usize = 2;
 /// Longer than a result is kept and any answer takes, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn ask(address: SocketAddr, path: &str) -> String {
+fn request(address: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: 10.0.0.1\r\n\r\n").as_bytes()).unwrap();
@@ -56,8 +56,8 @@ fn health_checks_are_answered_while_every_worker_is_blocked() {
         is_blocked.recv().unwrap();
     }
     let last = heartbeat.last();
-    assert_eq!(ask(address, "/livez"), "HTTP/1.1 200 OK", "load is no reason to restart");
-    assert_eq!(ask(address, "/readyz"), "HTTP/1.1 200 OK");
+    assert_eq!(request(address, "/livez"), "HTTP/1.1 200 OK", "load is no reason to restart");
+    assert_eq!(request(address, "/readyz"), "HTTP/1.1 200 OK");
     assert_eq!(heartbeat.last(), last, "nothing runs there");
     assert!(heartbeat.is_recent(last + OLDEST).is_ok());
     let stuck = heartbeat.is_recent(last + OLDEST + Duration::from_secs(1));

@@ -264,9 +264,9 @@ async fn fresh_stores(server: &ServerState, catalog: &Catalog, until: Instant) -
     for resource_state in stores.lives() {
         read::at_most_behind(resource_state, server.settings.max_lag).await?;
     }
-    for held in [&mut stores.nodes, &mut stores.pods, &mut stores.namespaces] {
+    for store in [&mut stores.nodes, &mut stores.pods, &mut stores.namespaces] {
         // A user who has just written through this server sees it here too.
-        let StoreSnapshot { resource, snapshot } = held;
+        let StoreSnapshot { resource, snapshot } = store;
         let written = resource.state.last_written();
         *snapshot = read::not_older_than(&resource.state, snapshot.clone(), written).await?;
     }

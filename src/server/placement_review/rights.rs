@@ -71,8 +71,8 @@ impl Caller {
             Caller::Whole => return Ok(Right::Whole),
             Caller::OnePod(refused) => refused,
         };
-        let asks_for_event = spec.pod.is_none() && spec.template.is_none() && spec.node_names.is_empty();
-        if let Some(reference) = spec.pod_ref.as_ref().filter(|_| asks_for_event && spec.what_if.is_none())
+        let wants_event = spec.pod.is_none() && spec.template.is_none() && spec.node_names.is_empty();
+        if let Some(reference) = spec.pod_ref.as_ref().filter(|_| wants_event && spec.what_if.is_none())
             && let Some((access, authorized)) = server.settings.access.as_ref().zip(context.authorized.as_ref())
         {
             let attributes = on("get", "pods", &reference.namespace, &reference.name);

@@ -154,7 +154,7 @@ impl<'a> Deciding<'a> {
         let decided: Vec<Decided> = stream::iter(deciding).buffered(AT_ONCE).try_collect().await?;
         let mut rules: Vec<(&str, &str, Vec<&str>)> = Vec::new();
         for Decided { group, name, verb, .. } in decided.iter().filter(|decided| decided.is_allowed) {
-            match rules.last_mut().filter(|(of, held, _)| of == group && held == name) {
+            match rules.last_mut().filter(|(rule_group, known, _)| rule_group == group && known == name) {
                 Some((_, _, verbs)) => verbs.push(verb),
                 None => rules.push((group, name, vec![verb])),
             }
@@ -319,8 +319,8 @@ impl Served {
             Served::Review(_) => verb == "create" && subresource.is_empty(),
             Served::Resource(_) if subresource.is_empty() => discovery_rows::OWN_VERBS.contains(&verb),
             Served::Resource(resource) => {
-                let is_held = resource.subresources.iter().any(|held| held.name == subresource);
-                subresource == "status" && is_held && discovery_rows::OWN_SUBRESOURCE_VERBS.contains(&verb)
+                let is_known = resource.subresources.iter().any(|name| name.name == subresource);
+                subresource == "status" && is_known && discovery_rows::OWN_SUBRESOURCE_VERBS.contains(&verb)
             }
         }
     }

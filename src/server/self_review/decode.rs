@@ -79,7 +79,7 @@ pub(super) enum BodyFormat {
 /// The question of a review.
 #[derive(Debug)]
 pub(super) enum Question {
-    /// Who the caller is.
+    /// The identity of the caller.
     User,
     /// Whether a request is permitted and served.
     Access {

@@ -17,7 +17,7 @@ const BETA: &str = "v1beta1";
 /// The kinds of these reviews.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum SelfReviewKind {
-    /// Who the caller is.
+    /// The identity of the caller.
     User,
     /// Whether a request is permitted.
     Access,

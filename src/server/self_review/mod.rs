@@ -107,7 +107,7 @@ fn user(context: &RequestContext<'_>, now: Timestamp) -> Value {
     json!({ "metadata": { "creationTimestamp": now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string() }, "status": { "userInfo": info } })
 }
 
-/// The status of a SelfSubjectAccessReview.
+/// The status of a SelfSubjectAccessReview; `ignored` are parts of the selectors that were not read.
 fn access(verdict: AccessDecision, ignored: &[&str]) -> Value {
     let mut status = json!({ "allowed": verdict.is_allowed, "reason": verdict.reason });
     if !ignored.is_empty() {

@@ -105,7 +105,7 @@ fn read(bytes: &[u8], message: MessageFields) -> Result<Map<String, Value>, Stri
     Ok(members)
 }
 
-/// Appends to a list member.
+/// Appends a value to the list member `name`, and creates it if necessary.
 fn push(members: &mut Map<String, Value>, name: &str, value: Value) {
     if let Value::Array(values) = members.entry(name).or_insert_with(|| json!([])) {
         values.push(value);

@@ -18,9 +18,9 @@ use crate::server::Settings;
 use crate::server::health::Check;
 use crate::store::HistoryLimits;
 
-/// Everybody but mallory may do everything.
+/// All users but mallory may do everything.
 fn stub() -> Arc<Cluster> {
-    Cluster::new(|asked| asked["user"] != "mallory")
+    Cluster::new(|spec| spec["user"] != "mallory")
 }
 
 /// A user of that cluster.
@@ -66,8 +66,8 @@ async fn authentication_and_authorization_precede_everything_but_the_timeout() {
         (Method::GET, "/api/v1/watch", [500, 500, 500, 500]),
     ];
     for (method, path, expected) in rows {
-        let who = [&[][..], &[WRONG], &[MALLORY], &[ALICE]];
-        for (headers, expected) in who.into_iter().zip(expected) {
+        let credentials = [&[][..], &[WRONG], &[MALLORY], &[ALICE]];
+        for (headers, expected) in credentials.into_iter().zip(expected) {
             let answer = fixture.whole(method.clone(), path, headers).await;
             assert_eq!(answer.code, expected, "{method} {path} {headers:?}: {}", answer.body);
         }
@@ -77,10 +77,10 @@ async fn authentication_and_authorization_precede_everything_but_the_timeout() {
 #[tokio::test(start_paused = true)]
 async fn only_callers_that_may_get_all_health_checks_see_their_names() {
     // As Kubernetes' own roles: everyone may get /readyz, a monitor /readyz/*, bob a single check.
-    let cluster = Cluster::new(|asked| match asked["nonResourceAttributes"]["path"].as_str() {
+    let cluster = Cluster::new(|spec| match spec["nonResourceAttributes"]["path"].as_str() {
         Some("/readyz" | "/livez" | "/healthz") => true,
-        Some("/readyz/*" | "/livez/*") => asked["user"] == "monitor",
-        Some("/readyz/store/shirts") => asked["user"] != "alice",
+        Some("/readyz/*" | "/livez/*") => spec["user"] == "monitor",
+        Some("/readyz/store/shirts") => spec["user"] != "alice",
         _ => false,
     });
     let is_well = Arc::new(AtomicBool::new(true));
@@ -192,7 +192,7 @@ async fn a_watch_ends_some_minutes_after_its_right() {
     fixture.put("default", "late", "blue");
     assert_eq!(watched.next().await, None, "nothing is shown any more");
     let again = fixture.get_with(&path, &[ALICE]).await;
-    assert_eq!(again.code, 403, "and who asks again is told why");
+    assert_eq!(again.code, 403, "and another request gets the reason");
 }
 
 #[tokio::test(start_paused = true)]
@@ -203,7 +203,7 @@ async fn requests_that_wait_for_a_review_are_bounded_by_address() {
     let at = |last: u8| Arc::new(ConnectionState::new(std::net::IpAddr::from([192, 0, 2, last]), false));
     let (attacker, other) = (at(1), at(2));
     // Each of them has another token, so that no review answers two.
-    let ask = |state: &Arc<ConnectionState>, number: usize| {
+    let send = |state: &Arc<ConnectionState>, number: usize| {
         let path = format!("{SHIRTS}/{}{number}", "x".repeat(15_000));
         let token = format!("Bearer user-{number}");
         let request = http::Request::builder().uri(path).header("host", "127.0.0.1").header("authorization", token);
@@ -213,7 +213,7 @@ async fn requests_that_wait_for_a_review_are_bounded_by_address() {
     };
     let mut waiting = Vec::new();
     let refused = loop {
-        let mut response = ask(&attacker, waiting.len());
+        let mut response = send(&attacker, waiting.len());
         if let std::task::Poll::Ready(response) = futures::poll!(&mut response) {
             break response;
         }
@@ -222,11 +222,11 @@ async fn requests_that_wait_for_a_review_are_bounded_by_address() {
     };
     assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (429, &http::HeaderValue::from(1)));
     assert!(waiting.len() > 10, "{}", waiting.len());
-    assert_eq!(ask(&other, 100).await.status(), 404, "another address is served");
+    assert_eq!(send(&other, 100).await.status(), 404, "another address is served");
     for response in waiting {
         assert_eq!(response.await.status(), 404);
     }
-    assert_eq!(ask(&attacker, 101).await.status(), 404, "what has ended is free again");
+    assert_eq!(send(&attacker, 101).await.status(), 404, "what has ended is free again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,7 +235,7 @@ async fn requests_of_known_users_behind_one_address_are_bounded_by_user() {
     let settings = Settings { access: Some(stub().access()), limits, ..Settings::default() };
     let fixture = Fixture::with(settings, HistoryLimits::default());
     let proxy = Arc::new(ConnectionState::new(std::net::IpAddr::from([192, 0, 2, 1]), false));
-    let ask = |user: (&'static str, &'static str), number: usize| {
+    let send = |user: (&'static str, &'static str), number: usize| {
         let path = format!("{SHIRTS}/{}{number}", "x".repeat(15_000));
         let request = http::Request::builder().uri(path).header("host", "127.0.0.1").header(user.0, user.1);
         let (server, state) = (fixture.server.clone(), proxy.clone());
@@ -243,11 +243,11 @@ async fn requests_of_known_users_behind_one_address_are_bounded_by_user() {
         Box::pin(async move { server.answer_to(&state, request).await })
     };
     for user in [MALLORY, ALICE] {
-        ask(user, 0).await;
+        send(user, 0).await;
     }
     let mut waiting = Vec::new();
     loop {
-        let mut response = ask(MALLORY, waiting.len() + 1);
+        let mut response = send(MALLORY, waiting.len() + 1);
         if let std::task::Poll::Ready(response) = futures::poll!(&mut response) {
             assert_eq!(response.status(), 429);
             break;
@@ -255,10 +255,10 @@ async fn requests_of_known_users_behind_one_address_are_bounded_by_user() {
         waiting.push(response);
         assert!(waiting.len() < 100, "as many as one wants");
     }
-    assert_eq!(ask(ALICE, 1).await.status(), 404, "another user behind the same address");
+    assert_eq!(send(ALICE, 1).await.status(), 404, "another user behind the same address");
     // A token that needs a review is shared by address, where nothing waits.
-    assert_eq!(ask(("authorization", "Bearer bob"), 1).await.status(), 404, "one who is not known yet");
-    assert_eq!(ask(MALLORY, 200).await.status(), 429);
+    assert_eq!(send(("authorization", "Bearer bob"), 1).await.status(), 404, "an unknown user");
+    assert_eq!(send(MALLORY, 200).await.status(), 429);
     for response in waiting {
         assert_eq!(response.await.status(), 403);
     }

@@ -23,27 +23,27 @@ const ALICE: (&str, &str) = ("authorization", "Bearer alice");
 const MALLORY: (&str, &str) = ("authorization", "Bearer mallory");
 
 /// A server with a log of its own.
-struct Told {
+struct Audited {
     fixture: Fixture,
     log: Arc<Log>,
     path: PathBuf,
 }
 
-impl Drop for Told {
+impl Drop for Audited {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-impl Told {
-    fn new(name: &str, policy: Policy) -> Told {
+impl Audited {
+    fn new(name: &str, policy: Policy) -> Audited {
         let path = std::env::temp_dir().join(format!("fieldcache-audited-{name}-{}.log", std::process::id()));
         // The system gives the numbers of processes again.
         let _ = std::fs::remove_file(&path);
-        Told::of(Arc::new(Log::open(&path.display().to_string(), policy).unwrap()), path)
+        Audited::with_log(Arc::new(Log::open(&path.display().to_string(), policy).unwrap()), path)
     }
 
-    fn of(log: Arc<Log>, path: PathBuf) -> Told {
+    fn with_log(log: Arc<Log>, path: PathBuf) -> Audited {
         let settings = Settings { access: Some(cluster()), audit: Some(log.clone()), ..Settings::default() };
         let mut fixture = Fixture::with(settings, HistoryLimits::default());
         fixture.put("default", "x", "blue");
@@ -51,7 +51,7 @@ impl Told {
             ViewPart { group: "stable.example.com".to_owned(), resource: "shirts".to_owned(), ..ViewPart::default() };
         let definition = ViewDefinition { parts: vec![part], ..ViewDefinition::default() };
         fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Ok(definition.into()))]));
-        Told { fixture, log, path }
+        Audited { fixture, log, path }
     }
 
     /// Everything that was logged so far.
@@ -64,14 +64,14 @@ impl Told {
 
 #[tokio::test]
 async fn a_request_through_a_view_is_logged_with_its_attributes_and_decision() {
-    let told = Told::new("whole", Policy::Views);
+    let audited = Audited::new("whole", Policy::Views);
     let path = format!(
         "{VIEW}/apis/stable.example.com/v1/namespaces/default/shirts?labelSelector=tone%3Dblue&fieldSelector=spec.color%3Dblue"
     );
     let headers = [ALICE, ("user-agent", "agent/1.0"), ("x-forwarded-for", "10.1.2.3, nonsense"), ("audit-id", "a-1")];
-    let answer = told.fixture.get_with(&path, &headers).await;
+    let answer = audited.fixture.get_with(&path, &headers).await;
     assert_eq!((answer.code.as_u16(), answer.header("audit-id")), (200, "a-1"), "{}", answer.body);
-    let events = told.events().await;
+    let events = audited.events().await;
     let [event] = &events[..] else { panic!("one event: {events:?}") };
     let mut event = event.clone();
     for time in ["requestReceivedTimestamp", "stageTimestamp"] {
@@ -94,24 +94,24 @@ async fn a_request_through_a_view_is_logged_with_its_attributes_and_decision() {
 
 #[tokio::test]
 async fn the_nearest_of_many_addresses_are_logged() {
-    let told = Told::new("addresses", Policy::Views);
+    let audited = Audited::new("addresses", Policy::Views);
     let numbers = || (0..2_000).map(|number| format!("10.0.{}.{}", number / 250, number % 250));
     let named = numbers().collect::<Vec<_>>().join(",");
-    let answer = told.fixture.get_with(&format!("{VIEW}{ALL_SHIRTS}"), &[ALICE, ("x-forwarded-for", &named)]).await;
+    let answer = audited.fixture.get_with(&format!("{VIEW}{ALL_SHIRTS}"), &[ALICE, ("x-forwarded-for", &named)]).await;
     assert_eq!(answer.code, 200, "{}", answer.body);
-    let events = told.events().await;
+    let events = audited.events().await;
     let nearest: Vec<String> = numbers().skip(2_000 - 16).collect();
     assert_eq!(events[0]["sourceIPs"], json!(nearest));
 }
 
 #[tokio::test]
 async fn a_long_address_is_cut() {
-    let told = Told::new("long", Policy::Views);
+    let audited = Audited::new("long", Policy::Views);
     for (length, is_cut) in [(15_000, false), (40_000, true)] {
         let path = format!("{VIEW}{ALL_SHIRTS}?labelSelector=k%20in%20({})", "v,".repeat(length / 2) + "v");
-        let answer = told.fixture.get_with(&path, &[ALICE]).await;
+        let answer = audited.fixture.get_with(&path, &[ALICE]).await;
         assert_eq!(answer.code, 200, "{}", answer.body);
-        let events = told.events().await;
+        let events = audited.events().await;
         let uri = events.last().unwrap()["requestURI"].as_str().unwrap();
         assert_eq!(uri.strip_suffix("...TRUNCATED").is_some(), is_cut, "{length}");
         assert!(path.starts_with(uri.trim_end_matches("...TRUNCATED")) && uri.len() <= (16 << 10) + 12, "{length}");
@@ -121,28 +121,28 @@ async fn a_long_address_is_cut() {
 /// A user who may use a View can send more events than the log takes.
 #[tokio::test]
 async fn events_of_one_user_do_not_delay_those_of_others() {
-    let told = Told::new("turns", Policy::Views);
+    let audited = Audited::new("turns", Policy::Views);
     let path = format!("{VIEW}{ALL_SHIRTS}");
-    let (server, alice) = (&told.fixture.server, User::named("alice"));
-    let mut held = Vec::new();
+    let (server, alice) = (&audited.fixture.server, User::named("alice"));
+    let mut permits = Vec::new();
     while let Some(place) = server.writing_events.acquire_one(&alice).now_or_never() {
-        held.push(place);
+        permits.push(place);
     }
-    assert!(held.len() > 10, "{} events of one user at a time", held.len());
-    let mut waiting = Box::pin(told.fixture.get_with(&path, &[ALICE]));
+    assert!(permits.len() > 10, "{} events of one user at a time", permits.len());
+    let mut waiting = Box::pin(audited.fixture.get_with(&path, &[ALICE]));
     for number in 0..20 {
         assert!(futures::poll!(waiting.as_mut()).is_pending(), "before {number}");
-        assert_eq!(told.fixture.get_with(&path, &[("authorization", "Bearer bob")]).await.code, 200);
+        assert_eq!(audited.fixture.get_with(&path, &[("authorization", "Bearer bob")]).await.code, 200);
     }
-    drop(held);
+    drop(permits);
     assert_eq!(waiting.await.code, 200);
-    let events = told.events().await;
+    let events = audited.events().await;
     assert_eq!((events.len(), &events[20]["user"]["username"]), (21, &json!("alice")));
 }
 
 #[tokio::test]
 async fn every_end_is_logged() {
-    let told = Told::new("ends", Policy::Views);
+    let audited = Audited::new("ends", Policy::Views);
     let shirt = format!("{VIEW}/apis/stable.example.com/v1/namespaces/default/shirts/none");
     let list = format!("{VIEW}{ALL_SHIRTS}");
     let bad = format!("{VIEW}{ALL_SHIRTS}?fieldSelector=spec.none%3D1");
@@ -165,9 +165,9 @@ async fn every_end_is_logged() {
     ];
     let count = rows.len();
     for (number, (method, path, headers, verb, code, reason, decided, user)) in rows.into_iter().enumerate() {
-        let answer = told.fixture.whole(method.clone(), path, headers).await;
+        let answer = audited.fixture.whole(method.clone(), path, headers).await;
         assert_eq!(answer.code.as_u16(), code, "{method} {path}: {}", answer.body);
-        let event = told.events().await.pop().unwrap();
+        let event = audited.events().await.pop().unwrap();
         let what = format!("{method} {path} {headers:?}: {event}");
         assert_eq!(event["auditID"], answer.header("audit-id"), "{what}");
         assert_eq!(event["verb"], verb, "{what}");
@@ -175,39 +175,39 @@ async fn every_end_is_logged() {
         assert_eq!(event["responseStatus"]["reason"].as_str().unwrap_or_default(), reason, "{what}");
         assert_eq!(event["annotations"][decision], decided, "{what}");
         assert_eq!(event["user"]["username"].as_str().unwrap_or_default(), user, "{what}");
-        assert_eq!(told.log.counts().written(), number as u64 + 1, "one each: {what}");
+        assert_eq!(audited.log.counts().written(), number as u64 + 1, "one each: {what}");
         assert!(!event.to_string().contains("Bearer"), "{what}");
     }
-    assert_eq!(told.events().await.len(), count);
+    assert_eq!(audited.events().await.len(), count);
 }
 
 #[tokio::test]
 async fn a_watch_is_logged_at_its_begin_and_at_its_end() {
-    let told = Told::new("watch", Policy::Views);
-    let watched = told.fixture.watch_with(&format!("{VIEW}{ALL_SHIRTS}?watch=true"), &[ALICE]).await;
+    let audited = Audited::new("watch", Policy::Views);
+    let watched = audited.fixture.watch_with(&format!("{VIEW}{ALL_SHIRTS}?watch=true"), &[ALICE]).await;
     let stages = |events: &[Value]| -> Vec<(Value, Value)> {
         events.iter().map(|event| (event["stage"].clone(), event["responseStatus"]["code"].clone())).collect()
     };
-    let begun = told.events().await;
+    let begun = audited.events().await;
     assert_eq!(stages(&begun), [(json!("ResponseStarted"), json!(200))]);
     assert_eq!(begun[0]["verb"], "watch");
     drop(watched);
-    let ended = told.events().await;
+    let ended = audited.events().await;
     assert_eq!(stages(&ended)[1..], [(json!("ResponseComplete"), json!(200))]);
     assert_eq!(ended[0]["auditID"], ended[1]["auditID"]);
 }
 
 #[tokio::test]
 async fn a_client_that_disconnects_before_its_response_is_logged() {
-    let told = Told::new("gone", Policy::Views);
+    let audited = Audited::new("gone", Policy::Views);
     {
         let list = format!("{VIEW}{ALL_SHIRTS}");
-        let asking = told.fixture.get_with(&list, &[ALICE, ("audit-id", "gone")]);
-        let mut asking = std::pin::pin!(asking);
+        let pending_request = audited.fixture.get_with(&list, &[ALICE, ("audit-id", "gone")]);
+        let mut pending_request = std::pin::pin!(pending_request);
         // As far as its token's review, which is not answered at once.
-        assert!(futures::poll!(asking.as_mut()).is_pending());
+        assert!(futures::poll!(pending_request.as_mut()).is_pending());
     }
-    let events = told.events().await;
+    let events = audited.events().await;
     assert_eq!(events.len(), 1, "{events:?}");
     assert_eq!((&events[0]["auditID"], &events[0]["responseStatus"]), (&json!("gone"), &Value::Null));
 }
@@ -218,11 +218,11 @@ async fn policies_choose_requests() {
     for (policy, expected) in
         [(Policy::ViewRights, &[][..]), (Policy::Views, &["blue"]), (Policy::All, &["", "blue", ""])]
     {
-        let told = Told::new(&format!("{policy:?}"), policy);
+        let audited = Audited::new(&format!("{policy:?}"), policy);
         for path in [ALL_SHIRTS, &view, "/readyz", "/version"] {
-            assert_eq!(told.fixture.get_with(path, &[ALICE]).await.code, 200, "{path}");
+            assert_eq!(audited.fixture.get_with(path, &[ALICE]).await.code, 200, "{path}");
         }
-        let events = told.events().await;
+        let events = audited.events().await;
         let views: Vec<&str> = events
             .iter()
             .map(|event| event["annotations"]["view.fieldcache.dev/view"].as_str().unwrap_or_default())
@@ -233,13 +233,13 @@ async fn policies_choose_requests() {
 
 #[tokio::test]
 async fn rejections_are_audited_alike_whatever_there_is_of_the_name_of_a_view() {
-    let told = Told::new("alike", Policy::ViewRights);
+    let audited = Audited::new("alike", Policy::ViewRights);
     let part =
         || ViewPart { group: "stable.example.com".to_owned(), resource: "shirts".to_owned(), ..ViewPart::default() };
-    let of = |rights| Ok(ViewDefinition { parts: vec![part()], rights, ..ViewDefinition::default() }.into());
-    told.fixture.registry.replace_views(BTreeMap::from([
-        ("right".to_owned(), of(ViewRights::View)),
-        ("caller".to_owned(), of(ViewRights::Caller)),
+    let view_with = |rights| Ok(ViewDefinition { parts: vec![part()], rights, ..ViewDefinition::default() }.into());
+    audited.fixture.registry.replace_views(BTreeMap::from([
+        ("right".to_owned(), view_with(ViewRights::View)),
+        ("caller".to_owned(), view_with(ViewRights::Caller)),
         ("broken".to_owned(), Err("a problem".to_owned())),
     ]));
     let names = ["right", "caller", "broken", "missing"];
@@ -253,9 +253,9 @@ async fn rejections_are_audited_alike_whatever_there_is_of_the_name_of_a_view() 
         let mut events = Vec::new();
         for name in names {
             let path = format!("/apis/view.fieldcache.dev/v1alpha1/views/{name}/proxy{ALL_SHIRTS}");
-            let answer = told.fixture.get_with(&path, headers).await;
+            let answer = audited.fixture.get_with(&path, headers).await;
             assert_eq!(answer.code, code, "{name} {headers:?}: {}", answer.body);
-            let mut event = told.events().await.pop().unwrap();
+            let mut event = audited.events().await.pop().unwrap();
             assert_eq!(event["auditID"], answer.header("audit-id"), "{name} {headers:?}: {event}");
             for key in ["auditID", "requestReceivedTimestamp", "stageTimestamp"] {
                 event[key].take();
@@ -265,14 +265,14 @@ async fn rejections_are_audited_alike_whatever_there_is_of_the_name_of_a_view() 
         events.dedup();
         assert_eq!(events.len(), 1, "{headers:?}: {events:#?}");
     }
-    let count = told.events().await.len();
+    let count = audited.events().await.len();
     assert_eq!(count, names.len() * rows.len(), "one each");
     // A caller that may use the View: only the View that is a right is audited by this policy.
     for (name, code) in [("caller", 200), ("broken", 503), ("missing", 404), ("right", 200)] {
         let path = format!("/apis/view.fieldcache.dev/v1alpha1/views/{name}/proxy{ALL_SHIRTS}");
-        assert_eq!(told.fixture.get_with(&path, &[ALICE]).await.code, code, "{name}");
+        assert_eq!(audited.fixture.get_with(&path, &[ALICE]).await.code, code, "{name}");
     }
-    let events = told.events().await;
+    let events = audited.events().await;
     assert_eq!(events.len(), count + 1, "{events:#?}");
     assert_eq!(events[count]["annotations"]["view.fieldcache.dev/view"], "right");
 }
@@ -280,16 +280,17 @@ async fn rejections_are_audited_alike_whatever_there_is_of_the_name_of_a_view() 
 /// The queue has 1,024 places. Each was held from the decision to the response, however long that took.
 #[tokio::test]
 async fn requests_that_wait_hold_no_place_of_the_queue() {
-    let told = Told::new("waiting", Policy::All);
-    let ahead = format!("{ALL_SHIRTS}?resourceVersion={}&resourceVersionMatch=NotOlderThan", told.fixture.version + 1);
-    let mut waiting: Vec<_> = (0..1_100).map(|_| Box::pin(told.fixture.get_with(&ahead, &[ALICE]))).collect();
+    let audited = Audited::new("waiting", Policy::All);
+    let ahead =
+        format!("{ALL_SHIRTS}?resourceVersion={}&resourceVersionMatch=NotOlderThan", audited.fixture.version + 1);
+    let mut waiting: Vec<_> = (0..1_100).map(|_| Box::pin(audited.fixture.get_with(&ahead, &[ALICE]))).collect();
     for request in &mut waiting {
         for _ in 0..8 {
             assert!(futures::poll!(request.as_mut()).is_pending(), "it waits for a version to come");
             tokio::task::yield_now().await;
         }
     }
-    let answer = told.fixture.get_with(ALL_SHIRTS, &[ALICE]).await;
+    let answer = audited.fixture.get_with(ALL_SHIRTS, &[ALICE]).await;
     assert_eq!(answer.code, 200, "{}", answer.body);
 }
 
@@ -301,22 +302,22 @@ async fn a_request_whose_event_cannot_be_written_gets_503_and_nothing_else() {
     let path = folder.join("audit.log");
     std::os::unix::fs::symlink("/dev/full", &path).unwrap();
     let log = Log::open(&path.display().to_string(), Policy::Views).unwrap();
-    let told = Told::of(Arc::new(log.with_write_wait(std::time::Duration::from_millis(200))), path.clone());
+    let audited = Audited::with_log(Arc::new(log.with_write_wait(std::time::Duration::from_millis(200))), path.clone());
     let view = format!("{VIEW}{ALL_SHIRTS}");
     let object = format!("{VIEW}/apis/stable.example.com/v1/namespaces/default/shirts/x");
     // The first is rejected when its write fails, the others at once.
     for path in [&view, &object, &format!("{view}?watch=true"), &format!("{VIEW}/apis")] {
-        let answer = told.fixture.get_with(path, &[ALICE]).await;
+        let answer = audited.fixture.get_with(path, &[ALICE]).await;
         assert_eq!(answer.code, 503, "{path}: {}", answer.body);
         assert!(answer.body.contains("audit log") && !answer.body.contains("blue\""), "{path}: {}", answer.body);
     }
-    assert!(told.log.counts().check().is_err() && told.log.counts().refused() == 4, "{:?}", told.log.counts());
-    assert_eq!(told.fixture.get_with(ALL_SHIRTS, &[ALICE]).await.code, 200, "what is not audited is served");
+    assert!(audited.log.counts().check().is_err() && audited.log.counts().refused() == 4, "{:?}", audited.log.counts());
+    assert_eq!(audited.fixture.get_with(ALL_SHIRTS, &[ALICE]).await.code, 200, "what is not audited is served");
     // There is room again.
     std::fs::remove_file(&path).unwrap();
     let served = async {
         loop {
-            let answer = told.fixture.get_with(&view, &[ALICE, ("audit-id", "served")]).await;
+            let answer = audited.fixture.get_with(&view, &[ALICE, ("audit-id", "served")]).await;
             if answer.code == 200 {
                 return;
             }
@@ -324,7 +325,7 @@ async fn a_request_whose_event_cannot_be_written_gets_503_and_nothing_else() {
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(60), served).await.expect("it recovers without help");
-    let events = told.events().await;
+    let events = audited.events().await;
     let served: Vec<&Value> = events.iter().filter(|event| event["responseStatus"]["code"] == 200).collect();
     assert_eq!(served.len(), 1, "{events:?}");
     assert!(events.iter().filter(|event| event["responseStatus"]["code"] == 503).count() >= 4, "{events:?}");

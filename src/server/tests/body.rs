@@ -56,7 +56,7 @@ fn a_long_answer_lets_others_have_their_turn() {
     let chunk = || Bytes::from_static(b"x");
     assert_eq!(turns(Body::pieces(Box::new((0..20).map(move |_| chunk())))), [8, 8, 4], "a list");
     let backlog = futures::stream::iter((0..20).map(move |_| chunk()));
-    assert_eq!(turns(Body::stream(backlog)), [8, 8, 4], "a watch with much to tell");
+    assert_eq!(turns(Body::stream(backlog)), [8, 8, 4], "a watch with many events");
     assert_eq!(turns(Body::whole("x")), [1], "a small answer");
 }
 

@@ -29,7 +29,7 @@ struct Reader {
 
 impl Reader {
     async fn open(fixture: &Fixture, path: &str, accept: &str) -> Reader {
-        let response = fixture.ask(Method::GET, path, &[GZIP, ("accept", accept)]).await;
+        let response = fixture.send(Method::GET, path, &[GZIP, ("accept", accept)]).await;
         assert_eq!(response.headers()["content-encoding"], "gzip", "{path}");
         Reader { body: response.into_body(), decoder: GzDecoder::new(Vec::new()) }
     }
@@ -72,7 +72,7 @@ impl Reader {
 
 /// The same watch without compression.
 async fn plain(fixture: &Fixture, path: &str, accept: &str) -> Body {
-    let response = fixture.ask(Method::GET, path, &[("accept", accept)]).await;
+    let response = fixture.send(Method::GET, path, &[("accept", accept)]).await;
     assert!(!response.headers().contains_key("content-encoding"), "{path}");
     response.into_body()
 }
@@ -114,7 +114,7 @@ async fn watches_with_initial_events_and_bookmarks_are_compressed_if_gzip_is_acc
         ("sendInitialEvents=false&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", "gzip", false),
     ] {
         let path = format!("{SHIRTS}?watch=true&{query}");
-        let response = fixture.ask(Method::GET, &path, &[("accept-encoding", accepted)]).await;
+        let response = fixture.send(Method::GET, &path, &[("accept-encoding", accepted)]).await;
         let header = |name: &str| response.headers().get(name).map_or("", |value| value.to_str().unwrap());
         let expected = if is_compressed { ("gzip", "Accept-Encoding") } else { ("", "") };
         assert_eq!((header("content-encoding"), header("vary")), expected, "{query} {accepted}");

@@ -21,9 +21,9 @@ use crate::registry::views::{ViewDefinition, ViewPart};
 use crate::server::Settings;
 use crate::store::HistoryLimits;
 
-/// `tenant` may do everything in the namespace `a`, everybody else everywhere.
+/// `tenant` may do everything in the namespace `a`, other users everywhere.
 fn cluster() -> Arc<Cluster> {
-    Cluster::new(|asked| asked["user"] != "tenant" || asked["resourceAttributes"]["namespace"] == "a")
+    Cluster::new(|spec| spec["user"] != "tenant" || spec["resourceAttributes"]["namespace"] == "a")
 }
 
 const TENANT: (&str, &str) = ("authorization", "Bearer tenant");
@@ -96,7 +96,7 @@ async fn objects_of_other_namespaces_change_no_byte_of_what_a_tenant_gets() {
         "&watch=1&timeoutSeconds=1",
         "&watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
     ];
-    let (mut asked, mut explained) = (0, 0);
+    let (mut requests, mut explained) = (0, 0);
     for path in [OWN.to_owned(), format!("{OWN}/x"), format!("{OWN}/none"), ALL_SHIRTS.to_owned()] {
         for field in fields {
             for label in labels {
@@ -105,13 +105,13 @@ async fn objects_of_other_namespaces_change_no_byte_of_what_a_tenant_gets() {
                     let [one, other] = [&worlds[0], &worlds[1]].map(|world| world.get_with(&path, &[TENANT]));
                     let (one, other) = futures::future::join(one, other).await;
                     assert_eq!(comparable(&one), comparable(&other), "{path}");
-                    asked += 1;
+                    requests += 1;
                     explained += usize::from(one.headers.contains_key("fieldcache-explain"));
                 }
             }
         }
     }
-    assert!(asked > 1000 && explained > 300, "{explained} of {asked} were explained");
+    assert!(requests > 1000 && explained > 300, "{explained} of {requests} were explained");
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,28 +119,31 @@ async fn only_callers_that_may_list_everything_see_total_counts() {
     let worlds = worlds();
     let query = "explain=true&fieldSelector=spec.size%3D7&labelSelector=tone%3Dblue";
     let path = format!("{OWN}?{query}");
-    let explain = async |path: &str, who| -> Value {
-        let answer = worlds[0].get_with(path, &[who]).await;
+    let explain = async |path: &str, caller| -> Value {
+        let answer = worlds[0].get_with(path, &[caller]).await;
         serde_json::from_str(answer.header("fieldcache-explain")).unwrap()
     };
-    let told = explain(&path, TENANT).await;
-    let expected = json!({"plan": "spec.size=7 & tone=blue & metadata.namespace=a", "path": "index", "hits": 2, "bytes": told["bytes"]});
-    assert_eq!(told, expected, "in the order of the request, without counts and times");
-    let mut told = explain(&path, ADMIN).await;
-    told.as_object_mut().unwrap().remove("microseconds");
+    let explanation = explain(&path, TENANT).await;
+    let expected = json!({"plan": "spec.size=7 & tone=blue & metadata.namespace=a", "path": "index", "hits": 2, "bytes": explanation["bytes"]});
+    assert_eq!(explanation, expected, "in the order of the request, without counts and times");
+    let mut explanation = explain(&path, ADMIN).await;
+    explanation.as_object_mut().unwrap().remove("microseconds");
     let plan = "metadata.namespace=a (4) & tone=blue (14) & spec.size=7 (15)";
-    assert_eq!(told, json!({"plan": plan, "path": "index", "candidates": 4, "hits": 2, "bytes": told["bytes"]}));
+    assert_eq!(
+        explanation,
+        json!({"plan": plan, "path": "index", "candidates": 4, "hits": 2, "bytes": explanation["bytes"]})
+    );
     let one = explain(&format!("{OWN}/x?explain=true"), TENANT).await;
     assert_eq!(one, json!({"plan": "name a/x (1)", "path": "index", "hits": 1, "bytes": one["bytes"]}));
     // How many objects have more values than are indexed is a count too.
     let query = "explain=true&fieldSelector=images%3Di1";
-    for (who, path, tested) in [(ADMIN, ALL_SHIRTS, true), (TENANT, OWN, false)] {
-        let answer = worlds[1].get_with(&format!("{path}?{query}"), &[who]).await;
-        let told = answer.header("fieldcache-explain");
-        assert_eq!(told.contains("one by one"), tested, "{told}");
+    for (caller, path, tested) in [(ADMIN, ALL_SHIRTS, true), (TENANT, OWN, false)] {
+        let answer = worlds[1].get_with(&format!("{path}?{query}"), &[caller]).await;
+        let explanation = answer.header("fieldcache-explain");
+        assert_eq!(explanation.contains("one by one"), tested, "{explanation}");
     }
     let own = worlds[1].get_with(&format!("{OWN}?fieldSelector=images%3Di1"), &[TENANT]).await;
-    assert_eq!(own.names(), ["a/images"], "an object of another namespace stands in nobody's way");
+    assert_eq!(own.names(), ["a/images"], "an object of another namespace has no effect");
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,12 +240,12 @@ async fn what_a_response_counts_as_says_nothing_of_the_length_of_what_a_view_lea
         for (accept, query) in
             [("application/json;as=Table;v=v1;g=meta.k8s.io", ""), ("application/yaml", "?limit=400")]
         {
-            let response = fixture.ask(Method::GET, &format!("{path}{query}"), &[("accept", accept)]).await;
+            let response = fixture.send(Method::GET, &format!("{path}{query}"), &[("accept", accept)]).await;
             counted.push((accept, response.body().may_hold()));
         }
     }
     let (first, others) = counted.split_at(2);
-    assert!(first.iter().all(|(_, held)| held.is_some_and(|bytes| bytes > 0)), "{first:?}");
+    assert!(first.iter().all(|(_, in_memory)| in_memory.is_some_and(|bytes| bytes > 0)), "{first:?}");
     for other in others.chunks(2) {
         assert_eq!(first, other);
     }

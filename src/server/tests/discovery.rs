@@ -199,7 +199,7 @@ async fn a_group_that_is_new_behind_is_described_when_it_is_listed() {
     for path in known {
         let behind = Behind::new(|_| answered(200, &json!({"kind": "Whatever"})));
         let fixture = before(&behind, PassThrough::Read);
-        assert_eq!(fixture.get(path).await.code, 404, "{path}: nobody reads discovery");
+        assert_eq!(fixture.get(path).await.code, 404, "{path}: no client reads discovery");
         let reading = async {
             let mut requests = fixture.registry.rediscovery().requests();
             requests.changed().await.unwrap();
@@ -213,9 +213,9 @@ async fn a_group_that_is_new_behind_is_described_when_it_is_listed() {
         assert_eq!(described.code, 200, "{path}: {}", described.json());
         assert_ne!(described.json()["kind"], "Whatever", "{path}: from the catalog");
         assert!(fixture.get("/apis").await.json().to_string().contains("new.example.com"), "{path}");
-        let asked = behind.lines().len();
+        let requests_before = behind.lines().len();
         assert_eq!(fixture.get(path).await.code, 200);
-        assert_eq!(behind.lines().len(), asked, "{path}: known now");
+        assert_eq!(behind.lines().len(), requests_before, "{path}: known now");
     }
     let behind = Behind::new(|_| answered(404, &json!({"kind": "Status"})));
     let fixture = before(&behind, PassThrough::Read);

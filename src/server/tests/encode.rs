@@ -163,7 +163,7 @@ async fn large_answers_are_streamed_and_compressed_on_request() {
         (ALL_SHIRTS, "deflate", false),
         (SHIRTS, "gzip", false),
     ] {
-        let response = fixture.ask(Method::GET, path, &[("accept-encoding", accepted)]).await;
+        let response = fixture.send(Method::GET, path, &[("accept-encoding", accepted)]).await;
         let encoding = response.headers().get("content-encoding").cloned();
         assert_eq!(encoding.is_some(), is_compressed, "{path} {accepted}");
         assert_eq!(response.headers().contains_key("vary"), is_compressed, "{path} {accepted}");
@@ -250,7 +250,7 @@ async fn a_reader_in_the_middle_of_a_list_sees_one_state() {
     }
     fixture.shirts.publish();
     for path in [SHIRTS.to_owned(), format!("{SHIRTS}?limit=2500"), format!("{SHIRTS}?fieldSelector=spec.size%3D7")] {
-        let mut body = fixture.ask(Method::GET, &path, &[]).await.into_body();
+        let mut body = fixture.send(Method::GET, &path, &[]).await.into_body();
         let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
         assert!(first.len() < 66 * 1024, "{path}");
         for number in 0..3000 {

@@ -49,7 +49,7 @@ async fn the_header_has_the_plan_and_the_body_is_the_same() {
             "/apis/stable.example.com/v1/namespaces/a/shirts",
             "",
             json!({"plan": "metadata.namespace=a (3)", "path": "index", "candidates": 3, "hits": 3}),
-            "a namespace, whose bytes nobody has added up",
+            "a namespace, whose bytes have not been added up",
         ),
         (
             ALL_SHIRTS,
@@ -71,7 +71,7 @@ async fn the_header_has_the_plan_and_the_body_is_the_same() {
         ),
     ] {
         let plain = fixture.get(&format!("{path}?{query}")).await;
-        assert!(!plain.headers.contains_key("fieldcache-explain"), "{why}: not asked for");
+        assert!(!plain.headers.contains_key("fieldcache-explain"), "{why}: not requested");
         for (value, is_asked) in [("true", true), ("1", true), ("", true), ("false", false), ("0", false)] {
             let answer = fixture.get(&format!("{path}?explain={value}&{query}")).await;
             assert_eq!(answer.code, 200, "{why}");
@@ -97,7 +97,7 @@ async fn a_watch_explains_its_initial_events() {
     let fixture = Fixture::with_shirts(Settings::default());
     let green = bytes_of(&fixture, &["a/x-y", "a-b/x-y", "ab/x-y"]);
     let expected = json!({"plan": "spec.color=green (3)", "path": "index", "candidates": 3, "hits": 3, "bytes": green});
-    for (query, told, why) in [
+    for (query, is_explained, why) in [
         ("", true, "from the state as it is"),
         ("&resourceVersion=0", true, "from any state"),
         (
@@ -109,11 +109,15 @@ async fn a_watch_explains_its_initial_events() {
         ("&resourceVersion=105", false, "no initial events"),
     ] {
         let path = format!("{ALL_SHIRTS}?watch=1&explain=true&fieldSelector=spec.color%3Dgreen{query}");
-        let response = fixture.ask(Method::GET, &path, &[]).await;
+        let response = fixture.send(Method::GET, &path, &[]).await;
         assert_eq!(response.status(), 200, "{why}");
         let header = response.headers().get("fieldcache-explain").map(|value| value.to_str().unwrap().to_owned());
         let explanation = header.map(|text| serde_json::from_str::<Value>(&text).unwrap());
-        assert_eq!(explanation, told.then(|| expected.clone()), "{why}: no time, since nothing has been collected yet");
+        assert_eq!(
+            explanation,
+            is_explained.then(|| expected.clone()),
+            "{why}: no time, since nothing has been collected yet"
+        );
     }
 }
 

@@ -4,12 +4,12 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::Answer;
-use super::placement_review::{Fixture, REVIEWS, asking, with_containers};
+use super::placement_review::{Fixture, REVIEWS, review_document, with_containers};
 use crate::server::Settings;
 
-async fn ask(fixture: &Fixture, query: &str, spec: &Value) -> Answer {
+async fn send_review(fixture: &Fixture, query: &str, spec: &Value) -> Answer {
     let headers = [("content-type", "application/json")];
-    fixture.ask(Method::POST, &format!("{REVIEWS}{query}"), &headers, &asking(spec).to_string()).await
+    fixture.send(Method::POST, &format!("{REVIEWS}{query}"), &headers, &review_document(spec).to_string()).await
 }
 
 fn warned(answer: &Answer) -> Vec<String> {
@@ -37,7 +37,7 @@ async fn unknown_fields_are_reported_rejected_or_ignored_as_requested() {
         ("?fieldValidation=Warn&fieldValidation=Strict", vec![UNKNOWN, DEPRECATED], true),
         ("?fieldValidation=Ignore", vec![DEPRECATED], false),
     ] {
-        let answer = ask(&fixture, query, &misspelt()).await;
+        let answer = send_review(&fixture, query, &misspelt()).await;
         assert_eq!(
             (answer.code.as_u16(), warned(&answer)),
             (201, headers.iter().map(|one| (*one).to_owned()).collect()),
@@ -47,24 +47,24 @@ async fn unknown_fields_are_reported_rejected_or_ignored_as_requested() {
         assert_eq!(warnings.as_array().unwrap().contains(&json!(in_status)), is_in_status, "{query}: {warnings}");
         assert_eq!(warnings.as_array().unwrap().len(), headers.len(), "{query}: {warnings}");
     }
-    let answer = ask(&fixture, "?fieldValidation=Strict", &misspelt()).await;
+    let answer = send_review(&fixture, "?fieldValidation=Strict", &misspelt()).await;
     let refused = "PlacementReview in version \"v1alpha1\" cannot be handled as a PlacementReview: \
                    strict decoding error: unknown field \"spec.pod.spec.nodeSelectr\"";
     assert_eq!((answer.code.as_u16(), &*answer.message(), warned(&answer)), (400, refused, Vec::new()));
     let right = json!({"pod": {"spec": with_containers(json!({}))}});
-    assert_eq!(ask(&fixture, "?fieldValidation=Strict", &right).await.code.as_u16(), 201);
+    assert_eq!(send_review(&fixture, "?fieldValidation=Strict", &right).await.code.as_u16(), 201);
 
     let template = json!({"kind": "Deployment", "metadata": {"name": "a"}, "spec": {"replica": 3, "template": {"spec": with_containers(json!({}))}}});
-    let answer = ask(&fixture, "", &json!({"template": template})).await;
+    let answer = send_review(&fixture, "", &json!({"template": template})).await;
     assert_eq!(warned(&answer), [r#"299 - "unknown field \"spec.template.spec.replica\"""#]);
-    let answer = ask(&fixture, "", &json!({"podRef": {"namespace": "default", "name": "pending"}})).await;
+    let answer = send_review(&fixture, "", &json!({"podRef": {"namespace": "default", "name": "pending"}})).await;
     assert_eq!((answer.code.as_u16(), warned(&answer)), (201, Vec::new()), "a stored Pod is taken as it is");
 }
 
 #[tokio::test]
 async fn a_directive_that_is_not_known_is_refused() {
     let fixture = Fixture::with(Settings::default());
-    let answer = ask(&fixture, "?fieldValidation=strict", &misspelt()).await;
+    let answer = send_review(&fixture, "?fieldValidation=strict", &misspelt()).await;
     let message = "Unsupported value: \"strict\": supported values: \"\", \"Ignore\", \"Strict\", \"Warn\"";
     assert_eq!(answer.code.as_u16(), 422);
     assert_eq!(answer.message(), format!("CreateOptions.meta.k8s.io \"\" is invalid: fieldValidation: {message}"));
@@ -83,7 +83,7 @@ async fn what_is_refused_for_a_misspelt_field_comes_with_the_warning() {
     for (query, headers) in
         [("", &[r#"299 - "unknown field \"spec.pod.spec.contaners\"""#][..]), ("?fieldValidation=Ignore", &[])]
     {
-        let answer = ask(&fixture, query, &spec).await;
+        let answer = send_review(&fixture, query, &spec).await;
         assert_eq!(
             (answer.code.as_u16(), &*warned(&answer)),
             (422, &*headers.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>()),
@@ -94,24 +94,24 @@ async fn what_is_refused_for_a_misspelt_field_comes_with_the_warning() {
         assert_eq!(answer.json()["details"]["causes"], json!([cause]), "{query}");
     }
     let template = json!({"kind": "Job", "spec": {"template": {"spec": {"containers": [{"name": "main"}]}}}});
-    let answer = ask(&fixture, "", &json!({"template": template})).await;
+    let answer = send_review(&fixture, "", &json!({"template": template})).await;
     assert_eq!(answer.json()["details"]["causes"][0]["field"], "spec.template.spec.template.spec.containers[0].image");
     let misshapen = json!({"kind": "Deployment", "spec": {"selector": [], "template": {}}});
-    let answer = ask(&fixture, "", &json!({"template": misshapen})).await;
+    let answer = send_review(&fixture, "", &json!({"template": misshapen})).await;
     assert_eq!(answer.json()["details"]["causes"][0]["field"], "spec.template.spec.selector");
 }
 
 #[tokio::test]
 async fn the_metadata_of_a_review_is_its_own_and_strict() {
     let fixture = Fixture::with(Settings::default());
-    let mut review = asking(&misspelt());
+    let mut review = review_document(&misspelt());
     for (metadata, code) in
         [(json!({"name": "a", "annotations": {"b": "c"}, "creationTimestamp": null}), 201), (json!({"nmae": "a"}), 400)]
     {
         review["metadata"] = metadata;
         let headers = [("content-type", "application/json")];
         let answer = fixture
-            .ask(Method::POST, &format!("{REVIEWS}?fieldValidation=Ignore"), &headers, &review.to_string())
+            .send(Method::POST, &format!("{REVIEWS}?fieldValidation=Ignore"), &headers, &review.to_string())
             .await;
         assert_eq!(answer.code.as_u16(), code, "{}", answer.body);
         assert_eq!(answer.body.contains("unknown field \\\"metadata.nmae\\\""), code == 400, "{}", answer.body);

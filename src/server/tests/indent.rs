@@ -73,7 +73,7 @@ async fn a_deep_object_is_sent_in_small_pieces_and_stays_within_a_multiple_of_it
                 for place in ["/deep", ""] {
                     let why = format!("{} of {depth} levels, {accept}, {place}", shape.0);
                     let path = format!("{SHIRTS}{place}{query}");
-                    let body = fixture.ask(http::Method::GET, &path, &[("accept", accept)]).await.into_body();
+                    let body = fixture.send(http::Method::GET, &path, &[("accept", accept)]).await.into_body();
                     let pieces = pieces(body).await;
                     let longest = pieces.iter().map(Bytes::len).max().unwrap();
                     // A piece of YAML may hold one long scalar: what is deeper than the bound is one.
@@ -134,12 +134,12 @@ async fn large_single_objects_take_their_turn_with_large_lists() {
         ("small?pretty=true", "application/json", false, "a small one"),
     ];
     for (path, accept, is_large, why) in rows {
-        let ask = async || {
+        let read_whole = async || {
             let request = http::Request::builder().uri(format!("{SHIRTS}/{path}")).header("host", "127.0.0.1");
             let request = request.header("accept", accept).body(String::new()).unwrap();
             fixture.server.answer_to(&ConnectionState::for_user(user("a"), true), request).await
         };
-        let first = ask().await;
+        let first = read_whole().await;
         let in_flight = fixture.server.limits().lists().in_flight();
         assert_eq!((in_flight.lists, in_flight.bytes > LARGE), (usize::from(is_large), is_large), "{why}");
         let sent = first.into_body().collect().await.unwrap().to_bytes();
@@ -153,8 +153,8 @@ async fn large_single_objects_take_their_turn_with_large_lists() {
     let first = get_as(&fixture, &user("a"), &path).await;
     let server = fixture.server.clone();
     let request = http::Request::builder().uri(&path).header("host", "127.0.0.1").body(String::new()).unwrap();
-    let who = ConnectionState::for_user(user("a"), true);
-    let mut waiting = Box::pin(server.answer_to(&who, request));
+    let peer = ConnectionState::for_user(user("a"), true);
+    let mut waiting = Box::pin(server.answer_to(&peer, request));
     // On a busy machine it waits for a seat first.
     for _ in 0..1_000 {
         assert!(futures::poll!(&mut waiting).is_pending());
@@ -177,13 +177,13 @@ async fn large_objects_are_read_in_turn_with_large_lists() {
     let mut fixture = with_limits(LimitSettings { lists: 1, ..LimitSettings::default() });
     let long = "x".repeat(usize::try_from(LARGE).unwrap());
     put(&mut fixture, "long", &format!("{{\"free\":\"{long}\"}}"));
-    let held = get_as(&fixture, &user("a"), &format!("{SHIRTS}/long")).await;
+    let response = get_as(&fixture, &user("a"), &format!("{SHIRTS}/long")).await;
     assert_eq!(fixture.server.limits().lists().in_flight().lists, 1);
     let metadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
     let request = http::Request::builder().uri(format!("{SHIRTS}/long")).header("host", "127.0.0.1");
     let request = request.header("accept", metadata).body(String::new()).unwrap();
-    let (server, who) = (fixture.server.clone(), ConnectionState::for_user(user("a"), true));
-    let mut waiting = Box::pin(server.answer_to(&who, request));
+    let (server, peer) = (fixture.server.clone(), ConnectionState::for_user(user("a"), true));
+    let mut waiting = Box::pin(server.answer_to(&peer, request));
     // On a busy machine it waits for a seat first.
     for _ in 0..1_000 {
         assert!(futures::poll!(&mut waiting).is_pending(), "it has no place");
@@ -193,7 +193,7 @@ async fn large_objects_are_read_in_turn_with_large_lists() {
         tokio::task::yield_now().await;
     }
     assert_eq!(fixture.server.limits().lists().in_flight().waiting, 1);
-    drop(held);
+    drop(response);
     let sent = waiting.await.into_body().collect().await.unwrap().to_bytes();
     assert!(sent.len() < 1_000, "{} bytes", sent.len());
     assert_eq!(fixture.server.limits().lists().in_flight().lists, 0, "its place is free again");
@@ -224,7 +224,7 @@ async fn initial_events_of_large_objects_take_their_turn_one_by_one() {
     assert_eq!(first.line().await, "ADDED default/a@103");
     assert_eq!(in_flight().lists, 0, "a small object takes no place");
     assert_eq!(first.line().await, "ADDED default/b@101");
-    assert_eq!(in_flight().lists, 1, "a large one does, until the connection asks for more");
+    assert_eq!(in_flight().lists, 1, "a large one does, until the connection takes more");
     assert_eq!(second.line().await, "ADDED default/a@103");
     {
         let mut blocked = std::pin::pin!(second.line());

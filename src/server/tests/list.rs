@@ -151,11 +151,11 @@ async fn a_list_of_the_future_waits_for_it() {
     let server = fixture.server.clone();
     let path = format!("{ALL_SHIRTS}?resourceVersion=110");
     let request = http::Request::builder().uri(path).body(String::new()).unwrap();
-    let asked = tokio::join!(server.answer(request), async {
+    let results = tokio::join!(server.answer(request), async {
         tokio::time::sleep(std::time::Duration::from_secs(2)).await;
         fixture.put("a", "y", "red");
     });
-    assert_eq!(asked.0.status(), 200);
+    assert_eq!(results.0.status(), 200);
 }
 
 #[tokio::test]
@@ -176,8 +176,11 @@ async fn walks_of_every_page_size_see_everything_once_in_order() {
                 seen.extend(answer.names());
                 let left = expected.len() - seen.len();
                 let remaining = &list["metadata"]["remainingItemCount"];
-                let told = if query == "x=1" && left > 0 { json!(left) } else { json!(null) };
-                assert_eq!(*remaining, told, "{query} limit {limit}: told only without selectors, and before the end");
+                let expected_count = if query == "x=1" && left > 0 { json!(left) } else { json!(null) };
+                assert_eq!(
+                    *remaining, expected_count,
+                    "{query} limit {limit}: sent only without selectors, and before the end"
+                );
                 token = list["metadata"]["continue"].as_str().unwrap().to_owned();
                 assert_eq!(token.is_empty(), left == 0, "{query} limit {limit}");
                 if token.is_empty() {
@@ -246,7 +249,7 @@ async fn an_expired_page_offers_a_token_that_goes_on() {
     let replacement = expired.json()["metadata"]["continue"].as_str().unwrap().to_owned();
     let rest = fixture.get(&format!("{SHIRTS}?limit=2&continue={replacement}")).await;
     assert_eq!(rest.names(), ["default/b", "default/c"]);
-    assert_eq!(rest.json()["metadata"]["remainingItemCount"], 2, "counted: nobody has sent the page before");
+    assert_eq!(rest.json()["metadata"]["remainingItemCount"], 2, "counted: no client has sent the page before");
     let next = rest.json()["metadata"]["continue"].as_str().unwrap().to_owned();
     assert_eq!(fixture.get(&format!("{SHIRTS}?continue={next}")).await.names(), ["default/d", "default/e"]);
 }

@@ -303,7 +303,7 @@ impl Fixture {
         version
     }
 
-    async fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
+    async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> Response<Body> {
         let mut request = Request::builder().method(method).uri(path).header("host", "127.0.0.1:8181");
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -320,7 +320,7 @@ impl Fixture {
     }
 
     async fn whole(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> Answer {
-        let response = self.ask(method, path, headers).await;
+        let response = self.send(method, path, headers).await;
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         Answer { code: parts.status, headers: parts.headers, body: String::from_utf8_lossy(&bytes).into_owned() }
@@ -332,9 +332,9 @@ impl Fixture {
 
     #[track_caller]
     fn watch_with(&self, path: &str, headers: &[(&str, &str)]) -> impl Future<Output = Watched> {
-        let asked = self.ask(Method::GET, path, headers);
+        let answer = self.send(Method::GET, path, headers);
         async move {
-            let response = asked.await;
+            let response = answer.await;
             assert_eq!(response.status(), StatusCode::OK);
             Watched { body: response.into_body(), text: String::new() }
         }

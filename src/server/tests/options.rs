@@ -193,9 +193,9 @@ async fn contradicting_options_are_invalid() {
 #[tokio::test]
 async fn queries_of_very_many_parameters_are_rejected() {
     let fixture = Fixture::new();
-    let of = |count: usize| format!("{SHIRTS}?{}", vec!["a"; count].join("&"));
-    assert_eq!(fixture.get(&of(256)).await.code, 200);
-    let rejected = fixture.get(&of(257)).await;
+    let path_with = |count: usize| format!("{SHIRTS}?{}", vec!["a"; count].join("&"));
+    assert_eq!(fixture.get(&path_with(256)).await.code, 200);
+    let rejected = fixture.get(&path_with(257)).await;
     let message = "the query has more than 256 parameters: send fewer";
     assert_eq!((rejected.code.as_u16(), &*rejected.message()), (400, message));
 }
@@ -225,7 +225,7 @@ async fn a_request_has_at_most_so_many_requirements_and_any_number_of_values() {
             let separator = if path.contains('?') { '&' } else { '?' };
             let path = format!("{path}{separator}{query}");
             if refused.is_empty() {
-                let response = fixture.ask(Method::GET, &path, &[]).await;
+                let response = fixture.send(Method::GET, &path, &[]).await;
                 assert_eq!(response.status(), 200, "{path:.80}");
             } else {
                 let answer = fixture.get(&path).await;

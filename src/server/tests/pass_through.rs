@@ -121,7 +121,7 @@ pub(super) fn before(behind: &Arc<Behind>, pass_through: PassThrough) -> Fixture
     Fixture::with(settings, HistoryLimits::default())
 }
 
-async fn ask(fixture: &Fixture, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+async fn send_with_body(fixture: &Fixture, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let mut request = Request::builder().method(method).uri(path).header("host", "127.0.0.1:8181");
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -192,12 +192,12 @@ async fn what_goes_on_depends_on_the_mode_and_on_what_is_served() {
             let mut fixture = before(&behind, mode);
             fixture.put("default", "a", "blue");
             let method = Method::from_bytes(method.as_bytes()).unwrap();
-            let response = fixture.ask(method.clone(), &path, &[JSON]).await;
+            let response = fixture.send(method.clone(), &path, &[JSON]).await;
             let read = response.headers().get("fieldcache-read").map(|value| value.to_str().unwrap().to_owned());
             let got = response.status().as_u16();
             if code == 0 {
                 assert_eq!((got, read.as_deref()), (418, Some("forwarded")), "{mode:?} {method} {path}");
-                assert_eq!(behind.lines(), [format!("{method} {path}")], "{mode:?}: asked as it was asked for");
+                assert_eq!(behind.lines(), [format!("{method} {path}")], "{mode:?}: forwarded as it was sent");
             } else {
                 assert_eq!((got, read), (code, None), "{mode:?} {method} {path}");
                 assert!(behind.lines().is_empty(), "{mode:?} {method} {path}: {:?}", behind.lines());
@@ -221,7 +221,7 @@ async fn a_request_for_an_eventual_read_is_answered_from_the_store() {
 async fn a_refused_write_says_how_it_would_be_handed_on() {
     let behind = Behind::teapot();
     let fixture = before(&behind, PassThrough::Read);
-    let answer = ask(&fixture, "POST", SHIRTS, &[JSON], "{}").await;
+    let answer = send_with_body(&fixture, "POST", SHIRTS, &[JSON], "{}").await;
     let status = answer.json();
     assert_eq!(status["reason"], "MethodNotAllowed");
     assert_eq!(status["details"], json!({"group": "stable.example.com", "kind": "shirts"}));
@@ -275,7 +275,7 @@ async fn headers_of_identity_are_removed_and_the_others_forwarded() {
         ("expect", "100-continue"),
     ];
     let path = "/api/v1/namespaces/default/secrets/s?fieldManager=me&force=true&dryRun=All";
-    let answer = ask(&fixture, "PATCH", path, &sent, "data: {}").await;
+    let answer = send_with_body(&fixture, "PATCH", path, &sent, "data: {}").await;
     let seen = behind.last();
     assert_eq!((seen.line, &*seen.body), (format!("PATCH {path}"), &b"data: {}"[..]));
     let mut names: Vec<&str> = seen.headers.keys().map(http::HeaderName::as_str).collect();
@@ -326,7 +326,7 @@ async fn requests_into_workloads_and_impersonation_are_rejected_with_the_reason(
     for (method, path, headers, code, says) in rows {
         let behind = Behind::teapot();
         let fixture = before(&behind, PassThrough::All);
-        let answer = ask(&fixture, method, &path, headers, "").await;
+        let answer = send_with_body(&fixture, method, &path, headers, "").await;
         assert_eq!(answer.code, code, "{method} {path}: {}", answer.body);
         assert!(answer.message().contains(says), "{method} {path}: {}", answer.message());
         assert_eq!(behind.lines().len(), usize::from(code == 418), "{method} {path}");
@@ -363,7 +363,8 @@ async fn a_foreign_page_reaches_nothing_behind() {
         ("GET", &[], 418),
     ] {
         let behind = Behind::teapot();
-        let answer = ask(&guarded(&behind), method, secrets, headers, if method == "POST" { "{}" } else { "" }).await;
+        let answer =
+            send_with_body(&guarded(&behind), method, secrets, headers, if method == "POST" { "{}" } else { "" }).await;
         assert_eq!(answer.code, code, "{method} {headers:?}: {}", answer.body);
         assert_eq!(behind.lines().len(), usize::from(code == 418), "{method} {headers:?}");
     }
@@ -381,7 +382,7 @@ async fn an_answer_that_breaks_off_breaks_off_here() {
     });
     let fixture = before(&behind, PassThrough::All);
     for (method, path) in [(Method::GET, "/metrics"), (Method::POST, SHIRTS)] {
-        let mut body = fixture.ask(method.clone(), path, &[]).await.into_body();
+        let mut body = fixture.send(method.clone(), path, &[]).await.into_body();
         let first = body.frame().await.unwrap().unwrap();
         assert_eq!(first.data_ref().unwrap(), "half", "{method}");
         let error = body.frame().await.unwrap().unwrap_err();
@@ -390,7 +391,7 @@ async fn an_answer_that_breaks_off_breaks_off_here() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_api_server_that_cannot_be_reached_or_does_not_answer_is_503_and_never_the_copy() {
+async fn an_api_server_that_cannot_be_reached_or_does_not_respond_is_503_and_never_the_store() {
     let behind = Behind::new(|_| Err("cluster https://a cannot be reached: refused".to_owned()));
     let mut fixture = before(&behind, PassThrough::Read);
     fixture.put("default", "a", "blue");
@@ -408,15 +409,15 @@ async fn an_api_server_that_cannot_be_reached_or_does_not_answer_is_503_and_neve
         assert_eq!(fixture.get(path).await.code, code, "{path}");
         assert_eq!(begun.elapsed().as_secs(), seconds, "{path}");
     }
-    assert_eq!(silent.given_up.load(Ordering::Relaxed), 2, "what nobody waits for is not asked any longer");
+    assert_eq!(silent.given_up.load(Ordering::Relaxed), 2, "a request without a waiting client is given up");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_goes_takes_its_request_with_it() {
     let behind = Behind::slow(Duration::from_secs(60), |_| answered(200, &json!({})));
     let fixture = before(&behind, PassThrough::Read);
-    let asked = fixture.get("/metrics");
-    assert!(tokio::time::timeout(Duration::from_secs(1), asked).await.is_err());
+    let response = fixture.get("/metrics");
+    assert!(tokio::time::timeout(Duration::from_secs(1), response).await.is_err());
     assert_eq!(behind.given_up.load(Ordering::Relaxed), 1);
     assert!(behind.lines().is_empty());
 }
@@ -430,18 +431,18 @@ async fn so_many_requests_are_under_way_and_no_more() {
     let fixture = before(&behind, PassThrough::Read);
     let mut open = Vec::new();
     for _ in 0..MOST_FORWARDED / 2 {
-        let response = fixture.ask(Method::GET, "/api/v1/secrets?watch=1", &[]).await;
+        let response = fixture.send(Method::GET, "/api/v1/secrets?watch=1", &[]).await;
         assert_eq!(response.status(), 200);
         open.push(response);
     }
     // Not read to its end before it is known to have one.
-    assert_eq!(fixture.ask(Method::GET, "/metrics", &[]).await.status(), 429);
+    assert_eq!(fixture.send(Method::GET, "/metrics", &[]).await.status(), 429);
     let refused = fixture.get("/metrics").await;
     assert_eq!(refused.header("retry-after"), "1");
     assert!(refused.message().starts_with("256 requests of this user are being forwarded to the API server"));
     assert_eq!(fixture.get(SHIRTS).await.code, 200, "our own answers need no place");
     open.pop();
-    assert_eq!(fixture.ask(Method::GET, "/metrics", &[]).await.status(), 200, "a place is free again");
+    assert_eq!(fixture.send(Method::GET, "/metrics", &[]).await.status(), 200, "a place is free again");
 }
 
 #[tokio::test]
@@ -479,7 +480,7 @@ async fn a_write_sets_its_version_in_the_stores_of_its_resource() {
         ("GET", one.clone(), 200, "application/json", object.clone(), false, 0),
         ("POST", "/api/v1/namespaces/default/secrets".to_owned(), 201, "application/json", object, false, 0),
     ];
-    for (method, path, code, kind, body, asks, version) in rows {
+    for (method, path, code, kind, body, is_version_requested, version) in rows {
         let (text, list) = (body.to_string(), collection.clone());
         let behind = Behind::new(move |seen| {
             if seen.line.ends_with("?limit=1") {
@@ -488,16 +489,21 @@ async fn a_write_sets_its_version_in_the_stores_of_its_resource() {
             Ok(Response::builder().status(code).header("content-type", kind).body(whole(text.clone())).unwrap())
         });
         let fixture = before(&behind, PassThrough::All);
-        let answer = ask(&fixture, method, &path, &[JSON], "{}").await;
+        let answer = send_with_body(&fixture, method, &path, &[JSON], "{}").await;
         assert_eq!((answer.code.as_u16(), answer.body), (code, body.to_string()), "{method} {path}");
-        let told = fixture.shirts.resource.state.last_written();
-        assert_eq!(told, Version::new(version), "{method} {path} {kind}");
-        assert_eq!(behind.lines().contains(&question), asks, "{method} {path} {kind}: {:?}", behind.lines());
+        let reported = fixture.shirts.resource.state.last_written();
+        assert_eq!(reported, Version::new(version), "{method} {path} {kind}");
+        assert_eq!(
+            behind.lines().contains(&question),
+            is_version_requested,
+            "{method} {path} {kind}: {:?}",
+            behind.lines()
+        );
         assert_eq!(fixture.hats.resource.state.last_written(), Version::ZERO, "{method} {path}: another resource");
     }
 }
 
-/// A shirt with a uid, as the copy holds it.
+/// A shirt with a uid, as the store has it.
 fn put_with_uid(fixture: &mut Fixture, uid: &str, version: u64) {
     let text = format!(
         "{{\"apiVersion\":\"stable.example.com/v1\",\"kind\":\"Shirt\",\"metadata\":{{\"name\":\"a\",\"namespace\":\"default\",\
@@ -511,12 +517,12 @@ fn put_with_uid(fixture: &mut Fixture, uid: &str, version: u64) {
 #[tokio::test(start_paused = true)]
 async fn the_version_of_a_deletion_is_when_the_store_loses_the_object() {
     // Each row: the uid that was deleted, what happens to the store 100 ms later, and the reported version.
-    for (deleted, happens, told, why) in [
-        ("1", "gone", 160, "the copy's own version"),
-        ("1", "anew", 161, "another object under the same name"),
-        ("1", "changed", 999, "still the same object: the cluster is asked"),
-        ("1", "nothing", 999, "the cluster is asked"),
-        ("2", "gone", 999, "another incarnation than the copy's"),
+    for (deleted, happens, reported, why) in [
+        ("1", "gone", 160, "the store's own version"),
+        ("1", "recreated", 161, "another object under the same name"),
+        ("1", "changed", 999, "still the same object: the cluster is queried"),
+        ("1", "nothing", 999, "the cluster is queried"),
+        ("2", "gone", 999, "another incarnation than the store's"),
     ] {
         let answer =
             json!({"kind": "Status", "metadata": {}, "status": "Success", "details": {"name": "a", "uid": deleted}});
@@ -533,7 +539,7 @@ async fn the_version_of_a_deletion_is_when_the_store_loses_the_object() {
             let key = crate::model::Key::new("default", "a");
             match happens {
                 "gone" => drop(fixture.shirts.store.delete(&key, Version::new(160))),
-                "anew" => put_with_uid(&mut fixture, "2", 161),
+                "recreated" => put_with_uid(&mut fixture, "2", 161),
                 "changed" => put_with_uid(&mut fixture, "1", 162),
                 _ => {}
             }
@@ -541,7 +547,7 @@ async fn the_version_of_a_deletion_is_when_the_store_loses_the_object() {
         };
         let (response, ()) = tokio::join!(server.answer(request), change);
         assert_eq!(response.status(), 200, "{happens}");
-        assert_eq!(fixture.shirts.resource.state.last_written(), Version::new(told), "{deleted} {happens}: {why}");
+        assert_eq!(fixture.shirts.resource.state.last_written(), Version::new(reported), "{deleted} {happens}: {why}");
     }
 }
 
@@ -552,7 +558,7 @@ async fn a_write_whose_version_cannot_be_learnt_says_so() {
         false => answered(200, &json!({"kind": "Status", "metadata": {}})),
     });
     let fixture = before(&behind, PassThrough::All);
-    let answer = ask(&fixture, "DELETE", &format!("{SHIRTS}/a"), &[], "").await;
+    let answer = send_with_body(&fixture, "DELETE", &format!("{SHIRTS}/a"), &[], "").await;
     assert_eq!(answer.code, 200);
     assert!(answer.header("warning").contains("could not be determined"), "{:?}", answer.headers);
 }
@@ -570,7 +576,7 @@ async fn a_large_answer_to_a_write_comes_whole() {
         Ok(Response::builder().header("content-type", "application/json").body(body).unwrap())
     });
     let fixture = before(&behind, PassThrough::All);
-    let answer = ask(&fixture, "PUT", &format!("{SHIRTS}/a"), &[JSON], "{}").await;
+    let answer = send_with_body(&fixture, "PUT", &format!("{SHIRTS}/a"), &[JSON], "{}").await;
     assert!(answer.body == large, "{} bytes of {}", answer.body.len(), large.len());
     assert_eq!(fixture.shirts.resource.state.last_written(), Version::new(170), "it was not looked through");
 }
@@ -605,7 +611,7 @@ async fn what_is_handed_on_is_counted_as_such() {
     let fixture = before(&behind, PassThrough::All);
     fixture.get(&format!("{SHIRTS}/a")).await;
     fixture.get("/api/v1/secrets").await;
-    ask(&fixture, "POST", SHIRTS, &[JSON], "{}").await;
+    send_with_body(&fixture, "POST", SHIRTS, &[JSON], "{}").await;
     let counted: Vec<String> = fixture
         .server
         .tally()

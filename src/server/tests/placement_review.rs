@@ -1,4 +1,4 @@
-//! `placementreviews` through the server: bodies, rights, what is missing, and an index that follows three stores.
+//! `placementreviews` through the server: bodies, permissions, what is missing, and an index that follows three stores.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl Fixture {
         Fixture { server, registry, nodes, pods, namespaces, version: 100 }
     }
 
-    /// The same objects, and no more memory than this beside the copies, which are not counted here.
+    /// The same objects, and no more memory than this beside the stores, which are not counted here.
     fn within(memory: u64) -> Fixture {
         let fixture = Fixture::with(Settings::default());
         let catalog = catalog(&[&fixture.nodes, &fixture.pods, &fixture.namespaces]);
@@ -104,7 +104,7 @@ impl Fixture {
         &self.server
     }
 
-    pub(super) async fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(super) async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut request = Request::builder().method(method).uri(path).header("host", "127.0.0.1:8181");
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -116,11 +116,11 @@ impl Fixture {
     }
 
     async fn review(&self, body: &Value) -> Answer {
-        self.ask(Method::POST, REVIEWS, &[("content-type", "application/json")], &body.to_string()).await
+        self.send(Method::POST, REVIEWS, &[("content-type", "application/json")], &body.to_string()).await
     }
 }
 
-pub(super) fn asking(spec: &Value) -> Value {
+pub(super) fn review_document(spec: &Value) -> Value {
     json!({"apiVersion": "view.fieldcache.dev/v1alpha1", "kind": "PlacementReview", "spec": spec})
 }
 
@@ -136,7 +136,7 @@ fn on_ssd() -> Value {
 #[tokio::test]
 async fn a_review_is_created_and_answered_at_once() {
     let fixture = Fixture::with(Settings::default());
-    let answer = fixture.review(&asking(&on_ssd())).await;
+    let answer = fixture.review(&review_document(&on_ssd())).await;
     assert_eq!((answer.code.as_u16(), answer.header("content-type")), (201, "application/json"), "{}", answer.body);
     let review = answer.json();
     assert_eq!((&review["kind"], &review["metadata"]), (&json!("PlacementReview"), &json!({})));
@@ -151,10 +151,10 @@ async fn a_review_is_created_and_answered_at_once() {
     );
     assert!(status["notEvaluated"].as_array().is_some_and(|plugins| !plugins.is_empty()), "{status}");
 
-    let stored = asking(&json!({"podRef": {"namespace": "default", "name": "pending"}, "nodeNames": ["two"]}));
+    let stored = review_document(&json!({"podRef": {"namespace": "default", "name": "pending"}, "nodeNames": ["two"]}));
     let yaml = crate::yaml::go_yaml(&stored);
     let headers = [("content-type", "application/yaml; charset=utf-8"), ("accept", "application/yaml")];
-    let answer = fixture.ask(Method::POST, &format!("{REVIEWS}?dryRun=All"), &headers, &yaml).await;
+    let answer = fixture.send(Method::POST, &format!("{REVIEWS}?dryRun=All"), &headers, &yaml).await;
     assert_eq!((answer.code.as_u16(), answer.header("content-type")), (201, "application/yaml"));
     assert!(
         answer.body.contains("message: \"0/2 nodes are available: 2 node(s) didn't match Pod's"),
@@ -169,11 +169,12 @@ async fn a_review_is_created_and_answered_at_once() {
 
     let what_if = json!({"labels": [{"node": "two", "key": "disktype", "value": "tape"}]});
     let spec = json!({"podRef": {"namespace": "default", "name": "pending"}, "whatIf": what_if});
-    assert_eq!(fixture.review(&asking(&spec)).await.json()["status"]["feasible"], 1, "what if");
+    assert_eq!(fixture.review(&review_document(&spec)).await.json()["status"]["feasible"], 1, "what if");
     assert_eq!(
-        fixture.review(&asking(&json!({"pod": {"spec": with_containers(json!({}))}}))).await.json()["status"]["feasible"],
+        fixture.review(&review_document(&json!({"pod": {"spec": with_containers(json!({}))}}))).await.json()["status"]
+            ["feasible"],
         2,
-        "nothing is asked"
+        "a Pod without requirements"
     );
 }
 
@@ -191,15 +192,15 @@ async fn reviews_are_created_only() {
         (Method::POST, namespaced, 404),
         (Method::GET, "/apis/view.fieldcache.dev/v1alpha1/others", 404),
     ] {
-        let answer = fixture.ask(method.clone(), path, &[], "").await;
+        let answer = fixture.send(method.clone(), path, &[], "").await;
         assert_eq!(answer.code.as_u16(), code, "{method} {path}: {}", answer.body);
     }
     let row = json!({"name": "placementreviews", "singularName": "placementreview", "namespaced": false,
         "kind": "PlacementReview", "verbs": ["create"]});
-    let discovered = fixture.ask(Method::GET, "/apis/view.fieldcache.dev/v1alpha1", &[], "").await.json();
+    let discovered = fixture.send(Method::GET, "/apis/view.fieldcache.dev/v1alpha1", &[], "").await.json();
     let rows = discovered["resources"].as_array().unwrap();
     assert!(rows.contains(&row), "{discovered}");
-    let groups = fixture.ask(Method::GET, "/apis", &[], "").await.json();
+    let groups = fixture.send(Method::GET, "/apis", &[], "").await.json();
     assert!(
         groups["groups"].as_array().unwrap().iter().any(|group| group["name"] == "view.fieldcache.dev"),
         "{groups}"
@@ -304,7 +305,7 @@ async fn bodies_are_decoded_strictly() {
             "Request entity too large: limit is 3145728".to_owned(),
         ),
     ] {
-        let answer = fixture.ask(Method::POST, REVIEWS, &[header], &body).await;
+        let answer = fixture.send(Method::POST, REVIEWS, &[header], &body).await;
         let shown = &body[..body.len().min(200)];
         assert_eq!(answer.code.as_u16(), code, "{shown}: {}", answer.body);
         assert!(answer.message().contains(&message), "{shown}: {}", answer.body);
@@ -315,11 +316,11 @@ async fn bodies_are_decoded_strictly() {
 #[tokio::test]
 async fn a_status_in_the_request_is_replaced() {
     let fixture = Fixture::with(Settings::default());
-    let expected = fixture.review(&asking(&on_ssd())).await.json();
+    let expected = fixture.review(&review_document(&on_ssd())).await.json();
     let of_old = json!({"feasible": 7, "total": -1, "nodes": [{"name": "one", "fits": "no"}], "warnings": {}});
     let whole = json!({"feasible": 7, "total": 7, "message": "all", "nodes": [{"name": "one", "fits": true}]});
     for status in [json!(null), json!(7), json!("fits"), json!([]), json!({}), json!({"unknown": [1]}), of_old, whole] {
-        let mut review = asking(&on_ssd());
+        let mut review = review_document(&on_ssd());
         review["status"] = status.clone();
         let answer = fixture.review(&review).await;
         assert_eq!((answer.code.as_u16(), answer.json()), (201, expected.clone()), "{status}");
@@ -334,7 +335,7 @@ async fn what_an_api_server_would_refuse_is_refused_with_paths_in_the_review() {
     let path = "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].matchLabelKeys";
     let detail = "Forbidden: must not be specified when labelSelector is not set";
     let spec = with_containers(json!({"affinity": affinity, "tolerations": [{"operator": "Like", "key": "a"}]}));
-    let answer = fixture.review(&asking(&json!({"pod": {"spec": spec}}))).await;
+    let answer = fixture.review(&review_document(&json!({"pod": {"spec": spec}}))).await;
     assert_eq!(answer.code.as_u16(), 422);
     let status = answer.json();
     let causes = status["details"]["causes"].as_array().unwrap();
@@ -352,7 +353,7 @@ async fn what_an_api_server_would_refuse_is_refused_with_paths_in_the_review() {
 
     let template = json!({"spec": with_containers(json!({"affinity": affinity}))});
     let deployment = json!({"kind": "Deployment", "metadata": {"name": "a"}, "spec": {"template": template}});
-    let answer = fixture.review(&asking(&json!({"template": deployment}))).await;
+    let answer = fixture.review(&review_document(&json!({"template": deployment}))).await;
     assert!(
         answer.message().contains(&format!("spec.template.spec.template.spec.{path}: {detail}")),
         "{}",
@@ -360,7 +361,7 @@ async fn what_an_api_server_would_refuse_is_refused_with_paths_in_the_review() {
     );
 
     let with_class = json!({"pod": {"spec": with_containers(json!({"runtimeClassName": "fast"}))}});
-    let warned = fixture.review(&asking(&with_class)).await.json();
+    let warned = fixture.review(&review_document(&with_class)).await.json();
     assert!(
         warned["status"]["warnings"][0]
             .as_str()
@@ -373,12 +374,12 @@ async fn what_an_api_server_would_refuse_is_refused_with_paths_in_the_review() {
 async fn a_missing_store_is_named_with_the_remedy() {
     let fixture =
         Fixture::empty(Settings { patience: Duration::ZERO, ..Settings::default() }, HistoryLimits::default());
-    let answer = fixture.review(&asking(&on_ssd())).await;
+    let answer = fixture.review(&review_document(&on_ssd())).await;
     assert_eq!((answer.code.as_u16(), answer.header("retry-after")), (429, "1"), "{}", answer.body);
     assert!(answer.message().starts_with("storage is (re)initializing: nodes: "), "{}", answer.body);
 
     fixture.registry.replace(catalog(&[&fixture.nodes, &fixture.namespaces]), |_| None);
-    let answer = fixture.review(&asking(&on_ssd())).await;
+    let answer = fixture.review(&review_document(&on_ssd())).await;
     assert_eq!(answer.code.as_u16(), 503);
     assert!(answer.message().contains("pods are not cached here: create a FieldCache named pods"), "{}", answer.body);
 
@@ -386,18 +387,20 @@ async fn a_missing_store_is_named_with_the_remedy() {
         partial_store: Some(Arc::new(PartialStore::default())),
         ..(*fixture.pods.resource).clone()
     });
-    let held = [&fixture.nodes, &fixture.namespaces].map(|stored| stored.resource.clone());
+    let whole_stores = [&fixture.nodes, &fixture.namespaces].map(|stored| stored.resource.clone());
     let whole: Catalog = catalog(&[]);
-    fixture.registry.replace(Catalog::new(whole.groups, held.into_iter().chain([part]), whole.version), |_| None);
-    let answer = fixture.review(&asking(&on_ssd())).await;
+    fixture
+        .registry
+        .replace(Catalog::new(whole.groups, whole_stores.into_iter().chain([part]), whole.version), |_| None);
+    let answer = fixture.review(&review_document(&on_ssd())).await;
     assert!(answer.message().contains("caches a part of them: remove its spec.scope"), "{}", answer.body);
 }
 
 /// Alice may do everything, bob may create reviews and get the pending Pod, eve may create reviews, carol may list nodes besides.
 pub(super) fn cluster() -> Arc<Cluster> {
     Cluster::new(|spec| {
-        let asked = &spec["resourceAttributes"];
-        let text = |member: &str| asked[member].as_str().unwrap_or_default();
+        let attributes = &spec["resourceAttributes"];
+        let text = |member: &str| attributes[member].as_str().unwrap_or_default();
         let what = [text("verb"), text("resource"), text("namespace"), text("name")].join(" ");
         matches!(
             (spec["user"].as_str().unwrap_or_default(), &*what),
@@ -434,16 +437,16 @@ async fn callers_that_may_not_list_nodes_and_pods_get_the_text_of_the_event() {
     ] {
         let token = format!("Bearer {user}");
         let headers = [("authorization", &*token), ("content-type", "application/json")];
-        let answer = fixture.ask(Method::POST, REVIEWS, &headers, &asking(spec).to_string()).await;
+        let answer = fixture.send(Method::POST, REVIEWS, &headers, &review_document(spec).to_string()).await;
         assert_eq!(answer.code.as_u16(), code, "{user} {spec}: {}", answer.body);
         assert!(answer.message().contains(message), "{user} {spec}: {}", answer.body);
     }
     let bob = [("authorization", "Bearer bob"), ("content-type", "application/json")];
-    let told = fixture.ask(Method::POST, REVIEWS, &bob, &asking(&pending).to_string()).await.json();
-    let members: Vec<&String> = told["status"].as_object().unwrap().keys().collect();
+    let review = fixture.send(Method::POST, REVIEWS, &bob, &review_document(&pending).to_string()).await.json();
+    let members: Vec<&String> = review["status"].as_object().unwrap().keys().collect();
     assert_eq!(members, ["message", "notEvaluated"], "nothing else");
     assert_eq!(
-        told["status"]["message"],
+        review["status"]["message"],
         "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."
     );
     for (object, message) in [
@@ -454,16 +457,16 @@ async fn callers_that_may_not_list_nodes_and_pods_get_the_text_of_the_event() {
         (json!({"nodeName": "one"}), "the Pod is bound to one, so that there is no such event"),
     ] {
         fixture.put("pods", json!({"metadata": {"name": "pending", "namespace": "default"}, "spec": object}));
-        let told = fixture.ask(Method::POST, REVIEWS, &bob, &asking(&pending).to_string()).await.json();
-        assert_eq!(told["status"]["message"], message);
+        let review = fixture.send(Method::POST, REVIEWS, &bob, &review_document(&pending).to_string()).await.json();
+        assert_eq!(review["status"]["message"], message);
     }
     // How far a load is counts the objects of all namespaces.
     fixture.pods.resource.state.publish(LoadState::Loading("4711 objects read".to_owned()));
     let path = format!("{REVIEWS}?timeout=20ms");
-    for (user, is_told) in [("alice", true), ("bob", false)] {
+    for (user, names_stores) in [("alice", true), ("bob", false)] {
         let headers = [("authorization", &*format!("Bearer {user}")), ("content-type", "application/json")];
-        let answer = fixture.ask(Method::POST, &path, &headers, &asking(&pending).to_string()).await;
-        let expected = (429, is_told);
+        let answer = fixture.send(Method::POST, &path, &headers, &review_document(&pending).to_string()).await;
+        let expected = (429, names_stores);
         assert_eq!((answer.code.as_u16(), answer.body.contains("4711")), expected, "{user}: {}", answer.body);
     }
 }
@@ -477,7 +480,7 @@ enum Step {
     /// The store restarts, as after another cluster was found: its history too.
     Restart,
     /// A client sends a request.
-    Ask,
+    Review,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -486,7 +489,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (0..8_usize, prop::option::of((0..4_usize, 0..3_usize))).prop_map(|(name, how)| Step::Pod(name, how)),
         1 => (0..2_usize, prop::option::of(0..2_usize)).prop_map(|(name, team)| Step::Namespace(name, team)),
         1 => Just(Step::Restart),
-        3 => any::<bool>().prop_map(|_| Step::Ask),
+        3 => any::<bool>().prop_map(|_| Step::Review),
     ]
 }
 
@@ -499,7 +502,7 @@ fn take(fixture: &mut Fixture, step: &Step) {
         Step::Node(name, None) => fixture.delete("nodes", "", &format!("n{name}")),
         Step::Pod(name, Some((node, app))) => {
             let labels = json!({"app": format!("a{app}")});
-            let term = json!({"labelSelector": {"matchLabels": {"app": "asked"}}, "topologyKey": "zone"});
+            let term = json!({"labelSelector": {"matchLabels": {"app": "reviewed"}}, "topologyKey": "zone"});
             let affinity = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}});
             let mut spec = json!({"nodeName": format!("n{node}")});
             if app == 2 {
@@ -519,7 +522,7 @@ fn take(fixture: &mut Fixture, step: &Step) {
             fixture.pods.store.replace(&[], Version::new(50));
             fixture.pods.publish();
         }
-        Step::Ask => {}
+        Step::Review => {}
     }
 }
 
@@ -529,7 +532,7 @@ async fn report(fixture: &Fixture, index: &PlacementIndex) -> String {
     let affinity = json!({"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
         {"weight": 7, "podAffinityTerm": {"labelSelector": {"matchLabels": {"app": "a1"}}, "topologyKey": "zone"}},
     ]}});
-    let pod = json!({"metadata": {"name": "new", "namespace": "default", "labels": {"app": "asked"}}, "spec": {"affinity": affinity}});
+    let pod = json!({"metadata": {"name": "new", "namespace": "default", "labels": {"app": "reviewed"}}, "spec": {"affinity": affinity}});
     let answer = indexed.cluster.review(&Pod::read(pod.to_string().as_bytes()).unwrap(), &Options::default());
     let mut nodes = answer.nodes(&[]);
     // Which of several pods is named depends on what was there before.
@@ -554,7 +557,7 @@ proptest! {
             let index = PlacementIndex::default();
             for step in &steps {
                 take(&mut fixture, step);
-                if matches!(step, Step::Ask) {
+                if matches!(step, Step::Review) {
                     prop_assert_eq!(report(&fixture, &index).await, report(&fixture, &PlacementIndex::default()).await);
                 }
             }
@@ -567,16 +570,16 @@ proptest! {
 #[tokio::test]
 async fn an_unreadable_object_is_reported_and_its_previous_version_removed() {
     let mut fixture = Fixture::with(Settings::default());
-    assert_eq!(fixture.review(&asking(&on_ssd())).await.json()["status"]["total"], 2);
+    assert_eq!(fixture.review(&review_document(&on_ssd())).await.json()["status"]["total"], 2);
     fixture.put("nodes", json!({"metadata": {"name": "two"}, "spec": {"taints": 7}}));
-    let status = fixture.review(&asking(&on_ssd())).await.json()["status"].clone();
+    let status = fixture.review(&review_document(&on_ssd())).await.json()["status"].clone();
     assert_eq!(status["total"], 1, "{status}");
     assert!(
         status["warnings"][0].as_str().is_some_and(|said| said.starts_with("left out of nodes: two: ")),
         "{status}"
     );
     fixture.put("nodes", json!({"metadata": {"name": "two"}}));
-    let status = fixture.review(&asking(&on_ssd())).await.json()["status"].clone();
+    let status = fixture.review(&review_document(&on_ssd())).await.json()["status"].clone();
     assert_eq!((&status["total"], status.get("warnings")), (&json!(2), None), "{status}");
 }
 
@@ -593,7 +596,7 @@ async fn affinities_of_many_pods_have_a_bound_together_and_equal_ones_count_once
     let each = serde_json::to_vec(&pod(0, 0)["spec"]["affinity"]).unwrap().len();
     let fitting = MOST_LONG / each;
     let is_whole = async |fixture: &Fixture| {
-        let status = fixture.review(&asking(&on_ssd())).await.json()["status"].clone();
+        let status = fixture.review(&review_document(&on_ssd())).await.json()["status"].clone();
         !status["warnings"].to_string().contains("left out of pods")
     };
     for name in 0..fitting + 20 {
@@ -626,7 +629,7 @@ async fn long_affinity_has_a_bound_for_all_pods_together() {
         fixture.put("pods", pod(name, 100_000));
     }
     let warnings = async |fixture: &Fixture| {
-        let status = fixture.review(&asking(&on_ssd())).await.json()["status"].clone();
+        let status = fixture.review(&review_document(&on_ssd())).await.json()["status"].clone();
         let warnings = status["warnings"].as_array().cloned().unwrap_or_default();
         warnings
             .iter()
@@ -648,10 +651,10 @@ async fn the_index_is_followed_until_there_are_no_reviews() {
     let index = fixture.server.placement_index();
     let following = index.clone().follow(fixture.registry.clone());
     tokio::pin!(following);
-    assert!(!index.is_built(), "nobody has asked");
-    assert_eq!(fixture.registry.memory().held(), quantity::Bytes(0), "no copy is counted here");
+    assert!(!index.is_built(), "no review was sent");
+    assert_eq!(fixture.registry.memory().held(), quantity::Bytes(0), "no store is counted here");
     report(&fixture, &index).await;
-    assert!(fixture.registry.memory().held() > quantity::Bytes(1_000), "it is counted beside the copies");
+    assert!(fixture.registry.memory().held() > quantity::Bytes(1_000), "it is counted beside the stores");
     fixture.put("nodes", json!({"metadata": {"name": "three"}}));
     let version = fixture.version.to_string();
     let patience = Duration::from_secs(60);
@@ -662,7 +665,7 @@ async fn the_index_is_followed_until_there_are_no_reviews() {
     };
     tokio::select! {
         _ = &mut following => {}
-        done = tokio::time::timeout(patience, reached) => done.expect("it follows without being asked"),
+        done = tokio::time::timeout(patience, reached) => done.expect("it follows without a request"),
     }
     let forgotten = async {
         while index.is_built() {
@@ -671,7 +674,7 @@ async fn the_index_is_followed_until_there_are_no_reviews() {
     };
     tokio::select! {
         _ = &mut following => {}
-        done = tokio::time::timeout(Duration::from_secs(3_600), forgotten) => done.expect("nobody asks any more"),
+        done = tokio::time::timeout(Duration::from_secs(3_600), forgotten) => done.expect("no more requests come"),
     }
     assert_eq!(fixture.registry.memory().held(), quantity::Bytes(0), "its memory is given back");
 }
@@ -680,11 +683,11 @@ async fn the_index_is_followed_until_there_are_no_reviews() {
 async fn an_index_is_made_as_far_as_there_is_memory_for_it() {
     for (memory, expected) in [(1_000, 503), (1 << 20, 201)] {
         let fixture = Fixture::within(memory);
-        let answer = fixture.review(&asking(&on_ssd())).await;
+        let answer = fixture.review(&review_document(&on_ssd())).await;
         assert_eq!(answer.code, expected, "{memory} bytes: {}", answer.body);
         assert_eq!(fixture.server.placement_index().is_built(), expected == 201, "{memory} bytes");
     }
-    let refused = Fixture::within(1_000).review(&asking(&on_ssd())).await.json();
+    let refused = Fixture::within(1_000).review(&review_document(&on_ssd())).await.json();
     assert_eq!(refused["details"]["causes"][0]["reason"], "MemoryLimit", "{refused}");
     let message = refused["message"].as_str().unwrap();
     for part in ["index of nodes, pods and namespaces", "--memory-limit is 1000"] {

@@ -22,7 +22,7 @@ struct Probed {
     address: SocketAddr,
     serving: JoinHandle<()>,
     is_well: Arc<AtomicBool>,
-    asked: Arc<AtomicUsize>,
+    runs: Arc<AtomicUsize>,
 }
 
 impl Drop for Probed {
@@ -32,8 +32,8 @@ impl Drop for Probed {
 }
 
 async fn probed() -> Probed {
-    let (is_well, asked) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
-    let (state, counter) = (is_well.clone(), asked.clone());
+    let (is_well, runs) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
+    let (state, counter) = (is_well.clone(), runs.clone());
     let check = Check::one("store/secrets.v1", false, move || {
         counter.fetch_add(1, Ordering::Relaxed);
         if state.load(Ordering::Relaxed) { Ok(()) } else { Err("not loaded".to_owned()) }
@@ -43,11 +43,11 @@ async fn probed() -> Probed {
     let listener = ProbeListener::bind("127.0.0.1:0".parse().unwrap(), "--health-address").await.unwrap();
     let address = listener.address();
     let serving = tokio::spawn(listener.run(fixture.server.clone(), std::future::pending()));
-    Probed { fixture, address, serving, is_well, asked }
+    Probed { fixture, address, serving, is_well, runs }
 }
 
 /// The code and the body; the server closes the connection after it.
-async fn ask(address: SocketAddr, method: &str, path: &str) -> (u16, String) {
+async fn probe(address: SocketAddr, method: &str, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("{method} {path} HTTP/1.1\r\nHost: 10.0.0.1\r\nUser-Agent: kube-probe/1.36\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -72,30 +72,30 @@ async fn it_has_the_plain_result_and_nothing_else() {
         ("GET", "/apis", 404, "only /livez, /readyz and /healthz are here\n"),
         ("POST", "/readyz", 405, "only GET and HEAD\n"),
     ] {
-        assert_eq!(ask(probed.address, method, path).await, (code, body.to_owned()), "{method} {path}");
+        assert_eq!(probe(probed.address, method, path).await, (code, body.to_owned()), "{method} {path}");
     }
     probed.is_well.store(false, Ordering::Relaxed);
     advance(Duration::from_secs(2)).await;
     for path in ["/readyz", "/readyz?verbose", "/readyz?exclude=store/secrets.v1"] {
-        assert_eq!(ask(probed.address, "GET", path).await, (500, "readyz check failed\n".to_owned()), "{path}");
+        assert_eq!(probe(probed.address, "GET", path).await, (500, "readyz check failed\n".to_owned()), "{path}");
     }
-    assert_eq!(ask(probed.address, "GET", "/livez").await.0, 200, "readiness alone");
+    assert_eq!(probe(probed.address, "GET", "/livez").await.0, 200, "readiness alone");
     probed.is_well.store(true, Ordering::Relaxed);
     advance(Duration::from_secs(2)).await;
-    assert_eq!(ask(probed.address, "GET", "/readyz").await.0, 200);
+    assert_eq!(probe(probed.address, "GET", "/readyz").await.0, 200);
     probed.fixture.server.drain();
     advance(Duration::from_secs(2)).await;
-    assert_eq!(ask(probed.address, "GET", "/readyz").await.0, 500, "the process is shutting down");
+    assert_eq!(probe(probed.address, "GET", "/readyz").await.0, 500, "the process is shutting down");
 }
 
 #[tokio::test(start_paused = true)]
 async fn checks_run_once_a_second_however_many_probes_arrive() {
     let probed = probed().await;
     for _ in 0..50 {
-        assert_eq!(ask(probed.address, "GET", "/readyz").await.0, 200);
+        assert_eq!(probe(probed.address, "GET", "/readyz").await.0, 200);
     }
     // Paused time may have gone on while sockets were waited for, but not by a second for each.
-    assert!(probed.asked.load(Ordering::Relaxed) < 10, "{:?}", probed.asked);
+    assert!(probed.runs.load(Ordering::Relaxed) < 10, "{:?}", probed.runs);
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn it_answers_while_silent_connections_take_every_place() {
         for _ in 0..100 {
             flood.push(TcpStream::connect(probed.address).await.unwrap());
         }
-        let answered = timeout(Duration::from_secs(30), ask(probed.address, "GET", "/livez")).await;
+        let answered = timeout(Duration::from_secs(30), probe(probed.address, "GET", "/livez")).await;
         assert_eq!(answered.expect("an answer").0, 200, "{round}");
     }
 }

@@ -36,7 +36,7 @@ pub(super) const VIEW: &str = "/apis/view.fieldcache.dev/v1alpha1/views/pruned/p
 type Got = (u16, String, Vec<u8>);
 
 pub(super) async fn got(fixture: &Fixture, path: &str, accept: &str) -> Got {
-    let response = fixture.ask(Method::GET, path, &[("accept", accept)]).await;
+    let response = fixture.send(Method::GET, path, &[("accept", accept)]).await;
     let (parts, body) = response.into_parts();
     let media_type = parts.headers.get("content-type").map_or("", |value| value.to_str().unwrap()).to_owned();
     (parts.status.as_u16(), media_type, body.collect().await.unwrap().to_bytes().to_vec())
@@ -242,7 +242,7 @@ pub(super) struct Frames {
 
 impl Frames {
     pub(super) async fn open(fixture: &Fixture, path: &str, accept: &str) -> Frames {
-        let response = fixture.ask(Method::GET, path, &[("accept", accept)]).await;
+        let response = fixture.send(Method::GET, path, &[("accept", accept)]).await;
         assert_eq!(response.status(), 200, "{path}");
         assert_eq!(response.headers()["content-type"], "application/vnd.kubernetes.protobuf;stream=watch");
         Frames { body: response.into_body(), read: Vec::new() }

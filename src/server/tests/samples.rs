@@ -183,18 +183,18 @@ fn overlap(left: &LabelSelector, right: &LabelSelector) -> bool {
 
 #[test]
 fn selectors_overlap_when_one_set_of_labels_satisfies_both() {
-    let of = |key: &str, operator: &str, values: Value| {
+    let term = |key: &str, operator: &str, values: Value| {
         read(&json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]}))
     };
     for (left, right, expected, why) in [
-        (of("a", "In", json!(["x"])), of("a", "In", json!(["y"])), false, "different values"),
-        (of("a", "In", json!(["x", "y"])), of("a", "In", json!(["y"])), true, "a value in common"),
-        (of("a", "In", json!(["x"])), of("b", "In", json!(["x"])), true, "different keys"),
-        (of("a", "In", json!(["x"])), of("a", "NotIn", json!(["x"])), false, "the opposite"),
-        (of("a", "NotIn", json!(["x"])), of("a", "NotIn", json!(["y"])), true, "a third value"),
-        (of("a", "Exists", json!([])), of("a", "DoesNotExist", json!([])), false, "there and not there"),
-        (of("a", "NotIn", json!(["x"])), of("a", "DoesNotExist", json!([])), true, "an absent key"),
-        (LabelSelector::default(), of("a", "In", json!(["x"])), true, "the empty selector"),
+        (term("a", "In", json!(["x"])), term("a", "In", json!(["y"])), false, "different values"),
+        (term("a", "In", json!(["x", "y"])), term("a", "In", json!(["y"])), true, "a value in common"),
+        (term("a", "In", json!(["x"])), term("b", "In", json!(["x"])), true, "different keys"),
+        (term("a", "In", json!(["x"])), term("a", "NotIn", json!(["x"])), false, "the opposite"),
+        (term("a", "NotIn", json!(["x"])), term("a", "NotIn", json!(["y"])), true, "a third value"),
+        (term("a", "Exists", json!([])), term("a", "DoesNotExist", json!([])), false, "there and not there"),
+        (term("a", "NotIn", json!(["x"])), term("a", "DoesNotExist", json!([])), true, "an absent key"),
+        (LabelSelector::default(), term("a", "In", json!(["x"])), true, "the empty selector"),
     ] {
         assert_eq!(overlap(&left, &right), expected, "{why}");
         assert_eq!(overlap(&right, &left), expected, "{why}, the other way round");

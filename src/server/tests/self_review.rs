@@ -91,7 +91,7 @@ async fn review(fixture: &Fixture, user: &str, view: &str, spec: &Value) -> Answ
 /// Whether a request is permitted and served: of an object, also where it is missing.
 async fn is_served(fixture: &Fixture, user: &str, method: Method, path: &str) -> bool {
     let bearer = format!("Bearer {user}");
-    let response = fixture.ask(method, path, &[("authorization", &*bearer)]).await;
+    let response = fixture.send(method, path, &[("authorization", &*bearer)]).await;
     if response.status().as_u16() != 404 {
         return response.status().is_success();
     }

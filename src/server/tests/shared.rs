@@ -73,7 +73,7 @@ fn a_table_watch_takes_little_memory_whatever_the_definition_takes() {
     };
     let first = open(&mut watches);
     let counted = fixture.server.limits().watches().of_busiest();
-    assert!(counted > 150, "who has the columns made is charged for them: {counted}");
+    assert!(counted > 150, "the user for whom columns are made is charged for them: {counted}");
     assert!(first > 600_000, "the first one holds the columns: {first} bytes");
     let second = open(&mut watches);
     assert!(second < 16_384, "{second} bytes");
@@ -91,8 +91,8 @@ fn a_resource_for_one_consumer_takes_little_memory_whatever_the_definition_takes
     let values = vec![(ConsumerClaim::Namespace, "a".to_owned())];
     let consumer = ConsumerContext { values, ..ConsumerContext::default() };
     let mut kept = Vec::new();
-    let held = measure(|| kept.push(resource.of_consumer(&consumer)));
-    assert!(held.bytes_current < 4_096, "{} bytes", held.bytes_current);
+    let allocated = measure(|| kept.push(resource.of_consumer(&consumer)));
+    assert!(allocated.bytes_current < 4_096, "{} bytes", allocated.bytes_current);
 }
 
 #[tokio::test]

@@ -75,7 +75,7 @@ async fn reads_of_a_lagging_store_are_rejected_with_the_cause_until_it_progresse
         assert!(message.contains("at most 90 s are accepted"), "{path}: {message}");
         assert!(message.ends_with(": cluster https://a cannot be reached"), "{path}: {message}");
         assert_eq!(refused.header("retry-after"), "", "clients would repeat it silently");
-        assert_eq!(began.elapsed().as_secs(), 3, "{path}: a proof may be on its way");
+        assert_eq!(began.elapsed().as_secs(), 3, "{path}: a progress notification may be on its way");
     }
     let exact = format!("{SHIRTS}?resourceVersion=101&resourceVersionMatch=Exact");
     assert_eq!(fixture.get(&exact).await.code, 200, "the state at one version is what it is");
@@ -84,7 +84,7 @@ async fn reads_of_a_lagging_store_are_rejected_with_the_cause_until_it_progresse
         live.note_progress(Instant::now());
     };
     let (answer, ()) = tokio::join!(fixture.get(SHIRTS), proof);
-    assert_eq!(answer.code, 200, "the proof came while the request waited");
+    assert_eq!(answer.code, 200, "the progress notification came while the request waited");
 }
 
 #[tokio::test(start_paused = true)]
@@ -101,7 +101,7 @@ async fn a_version_ahead_of_the_store_is_requested_while_a_reader_waits() {
     let (answer, wanted) = tokio::join!(fixture.get(&path), seen);
     assert_eq!(answer.code, StatusCode::GATEWAY_TIMEOUT);
     assert_eq!(wanted, Some(Version::new(150)), "while the request waits");
-    assert_eq!(live.awaited(Version::new(100)), None, "nobody waits any more");
+    assert_eq!(live.awaited(Version::new(100)), None, "no request waits any more");
     assert!(live.want(Version::new(160)) && live.want(Version::new(155)));
     assert_eq!(live.awaited(Version::new(150)), Some(Version::new(160)), "the newest of all wishes");
     assert_eq!(live.awaited(Version::new(160)), None, "reached");
@@ -137,16 +137,16 @@ async fn a_strong_read_is_answered_from_the_store_at_the_sources_version() {
     source.version.store(102, Ordering::Relaxed);
     let path = format!("{ALL_SHIRTS}?fieldSelector=spec.color=blue");
     let server = fixture.server.clone();
-    let asked = tokio::spawn(async move {
+    let reading = tokio::spawn(async move {
         let request = Request::builder().uri(&path).body(Empty::<Bytes>::new()).unwrap();
         let response = server.answer(request).await;
         let read = response.headers()["fieldcache-read"].to_str().unwrap().to_owned();
         (read, String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap())
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(!asked.is_finished(), "the copy is behind");
+    assert!(!reading.is_finished(), "the store is behind");
     fixture.put("default", "b", "blue");
-    let (read, body) = asked.await.unwrap();
+    let (read, body) = reading.await.unwrap();
     assert_eq!(read, "catch-up");
     assert!(body.contains("\"name\":\"b\""), "{body}");
     let initial = format!("{SHIRTS}?watch=1&timeoutSeconds=1");
@@ -155,9 +155,9 @@ async fn a_strong_read_is_answered_from_the_store_at_the_sources_version() {
     fixture.put("default", "c", "blue");
     assert_eq!(watched.lines(3).await.last().unwrap(), "ADDED default/c@103", "a watch's initial events wait as well");
     for (query, why) in [("resourceVersion=0", "any state"), ("resourceVersion=101", "not older than")] {
-        let asked = source.questions.load(Ordering::Relaxed);
+        let questions_before = source.questions.load(Ordering::Relaxed);
         assert_eq!(fixture.get(&format!("{SHIRTS}?{query}")).await.header("fieldcache-read"), "own", "{why}");
-        assert_eq!(source.questions.load(Ordering::Relaxed), asked, "{why}: the source is not asked");
+        assert_eq!(source.questions.load(Ordering::Relaxed), questions_before, "{why}: the source gets no request");
     }
 }
 
@@ -174,7 +174,7 @@ async fn a_request_chooses_its_consistency_and_an_unanswered_question_is_no_stal
     assert_eq!(wrong.code, StatusCode::BAD_REQUEST, "{}", wrong.body);
     source.version.store(200, Ordering::Relaxed);
     let behind = fixture.get(SHIRTS).await;
-    assert_eq!(behind.code, StatusCode::GATEWAY_TIMEOUT, "the copy never got there: {}", behind.body);
+    assert_eq!(behind.code, StatusCode::GATEWAY_TIMEOUT, "the store never got there: {}", behind.body);
 }
 
 #[tokio::test(start_paused = true)]
@@ -201,14 +201,14 @@ async fn reads_after_a_write_that_went_through_show_it() {
     fixture.put("default", "a", "blue");
     fixture.shirts.resource.state.written(Version::new(102));
     let server = fixture.server.clone();
-    let asked = tokio::spawn(async move {
+    let reading = tokio::spawn(async move {
         let response = server.answer(Request::builder().uri(SHIRTS).body(Empty::<Bytes>::new()).unwrap()).await;
         String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(!asked.is_finished());
+    assert!(!reading.is_finished());
     fixture.put("default", "b", "blue");
-    assert!(asked.await.unwrap().contains("\"name\":\"b\""));
+    assert!(reading.await.unwrap().contains("\"name\":\"b\""));
 
     // A restored etcd counts from the start again: what was written before it is nothing to wait for.
     fixture.shirts.resource.state.written(Version::new(5000));
@@ -228,25 +228,25 @@ async fn another_fieldcache_gets_every_progress_notification_and_its_age() {
     advance(Duration::from_secs(2)).await;
     let path = format!("{ALL_SHIRTS}?watch=1&resourceVersion=100&allowWatchBookmarks=1&timeoutSeconds=30");
     let mut plain = fixture.watch(&path).await;
-    let mut told = fixture.watch(&format!("{path}&{PROGRESS_PARAMETER}=0")).await;
+    let mut informed = fixture.watch(&format!("{path}&{PROGRESS_PARAMETER}=0")).await;
     let lag = |event: serde_json::Value| {
         let metadata = &event["object"]["metadata"];
         let lag = metadata["annotations"]["fieldcache.dev/lag-milliseconds"].as_str().unwrap_or("none").to_owned();
         format!("{} {} {lag}", event["type"].as_str().unwrap(), metadata["resourceVersion"].as_str().unwrap())
     };
-    assert_eq!(lag(told.next().await.unwrap()), "BOOKMARK 100 2000", "at once");
+    assert_eq!(lag(informed.next().await.unwrap()), "BOOKMARK 100 2000", "at once");
     fixture.shirts.publish();
-    told.expect_silence().await;
+    informed.expect_silence().await;
     live.note_progress(Instant::now());
     fixture.shirts.store.advance_to(Version::new(105));
     fixture.shirts.publish();
-    assert_eq!(lag(told.next().await.unwrap()), "BOOKMARK 105 0", "a proof without an event");
+    assert_eq!(lag(informed.next().await.unwrap()), "BOOKMARK 105 0", "a progress notification without an event");
     fixture.version = 105;
     live.note_progress(Instant::now());
     fixture.put("default", "a", "blue");
-    assert_eq!(told.line().await, "ADDED default/a@106");
-    told.expect_silence().await;
-    assert_eq!(plain.line().await, "ADDED default/a@106", "who has not asked is told nothing more");
+    assert_eq!(informed.line().await, "ADDED default/a@106");
+    informed.expect_silence().await;
+    assert_eq!(plain.line().await, "ADDED default/a@106", "a client that did not request it gets nothing more");
     plain.expect_silence().await;
 
     let mut wanting = fixture.watch(&format!("{path}&{PROGRESS_PARAMETER}=120")).await;
@@ -272,29 +272,29 @@ async fn versions_far_ahead_cost_one_question_and_no_wait() {
     let source = async {
         loop {
             live.progress_needed(Version::new(100), most).await;
-            let asked = Instant::now();
+            let requested_at = Instant::now();
             questions.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             tokio::time::sleep(Duration::from_millis(10)).await;
-            live.note_source_version(asked, Version::new(120));
+            live.note_source_version(requested_at, Version::new(120));
         }
     };
-    let asked = || questions.load(std::sync::atomic::Ordering::Relaxed);
+    let questions_sent = || questions.load(std::sync::atomic::Ordering::Relaxed);
     let readers = async {
         for version in [1_000_000_000_000_000_000, u64::MAX] {
             let (codes, took) = many(&fixture, version).await;
             assert_eq!(codes, [504; 100]);
-            assert!(took < Duration::from_secs(1), "nobody waits once the source has answered: {took:?}");
+            assert!(took < Duration::from_secs(1), "no request waits once the source has responded: {took:?}");
         }
-        assert_eq!(asked(), 1, "all of them share one question");
-        assert_eq!(live.awaited(Version::new(100)), None, "and nothing is asked for any more");
+        assert_eq!(questions_sent(), 1, "all of them share one question");
+        assert_eq!(live.awaited(Version::new(100)), None, "and no version is requested any more");
         // A version that the cluster may have reached since is requested again.
         let (codes, took) = many(&fixture, 130).await;
         assert!(codes == [504; 100] && took < Duration::from_secs(1), "{codes:?} {took:?}");
-        assert_eq!(asked(), 2);
+        assert_eq!(questions_sent(), 2);
         // The statement does not hold for ever: a cluster may be restored to later versions.
         advance(Duration::from_secs(10)).await;
         assert_eq!(many(&fixture, u64::MAX).await.0, [504; 100]);
-        assert_eq!(asked(), 3);
+        assert_eq!(questions_sent(), 3);
     };
     tokio::select! {
         biased;
@@ -308,13 +308,13 @@ async fn a_version_that_the_source_has_reached_is_still_waited_for() {
     let mut fixture = Fixture::new();
     let server = fixture.server.clone();
     let path = format!("{ALL_SHIRTS}?resourceVersion=101");
-    let asked = tokio::spawn(async move {
+    let reading = tokio::spawn(async move {
         server.answer(Request::builder().uri(path).body(Empty::<Bytes>::new()).unwrap()).await.status()
     });
     tokio::time::sleep(Duration::from_millis(100)).await;
     fixture.shirts.resource.state.freshness().note_source_version(Instant::now(), Version::new(101));
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(!asked.is_finished(), "its events are on their way");
+    assert!(!reading.is_finished(), "its events are on their way");
     fixture.put("default", "a", "blue");
-    assert_eq!(asked.await.unwrap(), 200);
+    assert_eq!(reading.await.unwrap(), 200);
 }

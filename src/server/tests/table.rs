@@ -183,13 +183,13 @@ fn a_row_of_a_built_in_kind_is_what_its_printer_says() {
     let cells = bookmark["rows"][0]["cells"].as_array().unwrap();
     assert_eq!(cells[..3], [json!(""), json!("0/0"), json!("")], "an empty object is printed");
 
-    let of = |group: &str, resource: &str| Resource { gvr: Gvr::new(group, "v1", resource), ..pods() };
+    let of_group = |group: &str, resource: &str| Resource { gvr: Gvr::new(group, "v1", resource), ..pods() };
     let meta = ListMeta { version: Version::new(9), continue_token: String::new(), remaining: None };
-    let foreign = Columns::new(&of("metrics.example.com", "nodes"), "v1", Include::None).envelope(&meta);
+    let foreign = Columns::new(&of_group("metrics.example.com", "nodes"), "v1", Include::None).envelope(&meta);
     let head = String::from_utf8(foreign.head).unwrap();
     assert!(head.contains("\"name\":\"Age\"") && !head.contains("Roles"), "a group of its own, not core: {head}");
 
-    let schemas = of("flowcontrol.apiserver.k8s.io", "flowschemas");
+    let schemas = of_group("flowcontrol.apiserver.k8s.io", "flowschemas");
     let objects = [9, 3, 5].map(|precedence| stored(&schemas, "null", precedence));
     let sorted = Columns::new(&schemas, "v1", Include::None).sorted(&mut objects.into_iter()).unwrap();
     let names: Vec<&str> = sorted.iter().map(|object| object.name()).collect();

@@ -12,7 +12,7 @@ use crate::registry::LoadState;
 use crate::server::Settings;
 use crate::server::request_metrics::{AnswerPath, BOUNDS, Counted, RequestMetrics, RequestOutcome, Verb};
 
-/// `VERB resource code path field label = count`, the parts that are not there as `-`.
+/// `VERB resource code path field label = count`, with `-` for missing parts.
 fn lines(tally: &RequestMetrics) -> Vec<String> {
     tally.counted().iter().map(line).collect()
 }

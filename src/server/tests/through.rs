@@ -84,21 +84,21 @@ async fn before_all_is_known_that_is_to_be_served_nothing_is_said_not_to_be_ther
         ("/api/v1/secrets", true, "a built-in resource"),
         ("/apis/view.fieldcache.dev/v1alpha1/views/red/proxy/api/v1/pods", true, "a View"),
         (&format!("{BLUE}/apis/stable.example.com/v1/socks"), true, "what a View shows depends on what is served"),
-        (&format!("{SHIRTS}/none"), false, "an object of a copy that is there"),
+        (&format!("{SHIRTS}/none"), false, "an object of an existing store"),
         (&format!("{BLUE}/apis/stable.example.com/v1/namespaces/a/shirts/none"), false, "the same in a View"),
     ];
-    let ask = async |path: &str| {
+    let read = async |path: &str| {
         let answer = fixture.get(path).await;
         (answer.code.as_u16(), answer.headers.contains_key("retry-after"), answer.body.contains("not known yet"))
     };
     for (path, is_unknown, what) in rows {
         let expected = if is_unknown { (429, true, true) } else { (404, false, false) };
-        assert_eq!(ask(path).await, expected, "{path}: {what}");
+        assert_eq!(read(path).await, expected, "{path}: {what}");
     }
-    assert_eq!(ask(ALL_SHIRTS).await, (200, false, false), "what is there is answered");
+    assert_eq!(read(ALL_SHIRTS).await, (200, false, false), "what is there is answered");
     known.store(true, Ordering::Relaxed);
     for (path, _, what) in rows {
-        assert_eq!(ask(path).await, (404, false, false), "{path}: {what}");
+        assert_eq!(read(path).await, (404, false, false), "{path}: {what}");
     }
 }
 
@@ -140,7 +140,7 @@ async fn everything_around_speaks_of_the_view_alone() {
     fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Err("spec.x is wrong".to_owned()))]));
     let refused = fixture.get(&format!("{BLUE}{ALL_SHIRTS}")).await;
     let message = "the View blue is not served: kubectl get view blue -o wide says why";
-    assert_eq!((refused.code.as_u16(), &*refused.message()), (503, message), "its problem is not for everybody");
+    assert_eq!((refused.code.as_u16(), &*refused.message()), (503, message), "other users do not see its error");
 }
 
 #[tokio::test]
@@ -280,7 +280,7 @@ async fn what_is_left_out_counts_as_read_and_divides_nothing() {
                 let query = query.replace("resourceVersion=1", &format!("resourceVersion={first}"));
                 let path = format!("{BLUE}{ALL_SHIRTS}?{query}");
                 let headers = [("accept", accept), ("accept-encoding", encoding)];
-                let response = fixture.ask(Method::GET, &path, &headers).await;
+                let response = fixture.send(Method::GET, &path, &headers).await;
                 assert!(!response.headers().contains_key("content-length"), "{query} {accept} {encoding}");
                 let mut body = response.into_body();
                 let (mut of_bytes, mut turns) = (Vec::new(), 0);
@@ -310,7 +310,7 @@ async fn where_a_list_is_divided_does_not_say_what_is_left_out() {
         let mut fixture = Fixture::new();
         with_notes(&mut fixture, 2_000, length);
         serve(&fixture, ViewPart { prune: Prune::new([".spec.note"]).unwrap().into(), ..blue() });
-        let mut body = fixture.ask(Method::GET, &format!("{BLUE}{ALL_SHIRTS}"), &[]).await.into_body();
+        let mut body = fixture.send(Method::GET, &format!("{BLUE}{ALL_SHIRTS}"), &[]).await.into_body();
         let mut of_bytes = Vec::new();
         while let Some(frame) = body.frame().await {
             of_bytes.push(frame.unwrap().into_data().map_or(0, |data| data.len()));
@@ -364,7 +364,7 @@ async fn a_view_for_consumers_shows_each_caller_its_own_part_and_nothing_without
     fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Ok(definition.into()))]));
     for path in [ALL_SHIRTS, "/apis", "/openapi/v3", "/version"] {
         let answer = fixture.get(&format!("{BLUE}{path}")).await;
-        assert_eq!(answer.code, 403, "nobody says who asks: {path}: {}", answer.body);
+        assert_eq!(answer.code, 403, "no caller is known: {path}: {}", answer.body);
     }
     // What is made for a consumer is made of the View's own resource.
     let whole = fixture.registry.catalog();
@@ -381,14 +381,14 @@ async fn a_view_for_consumers_shows_each_caller_its_own_part_and_nothing_without
         let state = crate::query::State::current(snapshot.clone());
         crate::query::Listing::new(state, &selection, None).map(|object| object.key().to_string()).collect()
     };
-    let of = |values: &[(ConsumerClaim, &str)]| {
+    let names_for = |values: &[(ConsumerClaim, &str)]| {
         let values = values.iter().map(|(value, text)| (*value, (*text).to_owned())).collect();
         names(&resource.of_consumer(&ConsumerContext { values, ..ConsumerContext::default() }))
     };
-    assert!(names(resource).is_empty(), "before it is known who asks");
-    assert!(of(&[]).is_empty(), "of who does not have the value");
-    assert!(of(&[(ConsumerClaim::PodName, "blue")]).is_empty(), "of who has another one");
-    assert_eq!(of(&[(ConsumerClaim::NodeName, "blue")]), ["a/x", "a/x.y", "ab/x", "ab/x.y"]);
-    assert!(of(&[(ConsumerClaim::NodeName, "green")]).is_empty(), "the View's own selection holds as well");
-    assert!(of(&[(ConsumerClaim::NodeName, "blue,spec.color!=x")]).is_empty(), "a value is a value");
+    assert!(names(resource).is_empty(), "before the caller is known");
+    assert!(names_for(&[]).is_empty(), "for a caller without the value");
+    assert!(names_for(&[(ConsumerClaim::PodName, "blue")]).is_empty(), "for a caller with another one");
+    assert_eq!(names_for(&[(ConsumerClaim::NodeName, "blue")]), ["a/x", "a/x.y", "ab/x", "ab/x.y"]);
+    assert!(names_for(&[(ConsumerClaim::NodeName, "green")]).is_empty(), "the View's own selection holds as well");
+    assert!(names_for(&[(ConsumerClaim::NodeName, "blue,spec.color!=x")]).is_empty(), "a value is a value");
 }

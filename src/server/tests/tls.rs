@@ -281,7 +281,7 @@ async fn only_the_peer_without_a_handshake_loses_its_connection() {
     let started = Instant::now();
     let mut nothing = Vec::new();
     let ended = tokio::time::timeout(Duration::from_secs(60), silent.read_to_end(&mut nothing)).await;
-    assert!(ended.is_ok() && nothing.is_empty(), "still open after a minute, or told something");
+    assert!(ended.is_ok() && nothing.is_empty(), "still open after a minute, or received something");
     assert!(started.elapsed() >= Duration::from_secs(10), "a slow client has its ten seconds");
 
     let waiting = TcpStream::connect(running.address).await.unwrap();

@@ -33,7 +33,7 @@ async fn what_has_no_message_is_sent_as_json() {
     assert!(metadata.windows(3).any(|text| text == b"new"), "its metadata has a message");
     let error = frames.next().await.unwrap();
     assert!(error.windows(7).any(|text| text == b"Expired"), "{}", error.escape_ascii());
-    assert_eq!(frames.next().await, None, "the watch ends, so that its client asks again");
+    assert_eq!(frames.next().await, None, "the watch ends, so that its client sends another request");
     for path in [PODS, "/api/v1/namespaces/a/pods/new"] {
         let response = fixture.get_with(path, &[("accept", TYPED)]).await;
         assert_eq!((response.code.as_u16(), response.header("content-type")), (200, "application/json"), "{path}");
@@ -97,11 +97,11 @@ async fn what_is_not_shown_decides_nothing() {
         prune: Prune::new(prune.iter().copied()).unwrap().into(),
         ..ViewPart::default()
     };
-    let of = |part| Ok(ViewDefinition { parts: vec![part], ..ViewDefinition::default() }.into());
+    let view_with = |part| Ok(ViewDefinition { parts: vec![part], ..ViewDefinition::default() }.into());
     fixture.registry.replace_views(BTreeMap::from([
-        ("pruned".to_owned(), of(part(&[], &[".spec.inventedLater"]))),
-        ("elsewhere".to_owned(), of(part(&["b"], &[]))),
-        ("all".to_owned(), of(part(&[], &[]))),
+        ("pruned".to_owned(), view_with(part(&[], &[".spec.inventedLater"]))),
+        ("elsewhere".to_owned(), view_with(part(&["b"], &[]))),
+        ("all".to_owned(), view_with(part(&[], &[]))),
     ]));
     let views = VIEW.strip_suffix("pruned/proxy").unwrap();
     put(&mut fixture, "p", &spec());
@@ -153,11 +153,11 @@ async fn what_is_not_shown_decides_nothing() {
 
 /// How often a request is polled until its response begins.
 async fn polls_of(fixture: &Fixture, path: &str) -> usize {
-    let mut asked = pin!(fixture.ask(Method::GET, path, &[("accept", TYPED)]));
+    let mut request = pin!(fixture.send(Method::GET, path, &[("accept", TYPED)]));
     let mut polls = 0;
     let response = poll_fn(|context| {
         polls += 1;
-        asked.as_mut().poll(context)
+        request.as_mut().poll(context)
     });
     assert_eq!(response.await.headers()["content-type"], "application/vnd.kubernetes.protobuf;stream=watch", "{path}");
     polls
@@ -175,7 +175,7 @@ async fn what_fits_again_is_sent_in_protobuf_again() {
         let live = fixture.pods.resource.state.clone();
         assert_eq!(live.unencodable(), ["a/new"]);
         assert_eq!(
-            fixture.ask(Method::GET, &watch, &[("accept", TYPED)]).await.headers()["content-type"],
+            fixture.send(Method::GET, &watch, &[("accept", TYPED)]).await.headers()["content-type"],
             "application/json"
         );
         if is_deleted {
@@ -239,7 +239,7 @@ async fn kinds_without_known_messages_are_sent_as_json_with_a_warning() {
     let list = "/apis/metrics.k8s.io/v1beta1/pods";
     let one = "/apis/metrics.k8s.io/v1beta1/namespaces/a/pods/p";
     for path in [list, one, &format!("{list}?watch=true&timeoutSeconds=1")] {
-        let response = fixture.ask(Method::GET, path, &[("accept", TYPED)]).await;
+        let response = fixture.send(Method::GET, path, &[("accept", TYPED)]).await;
         assert_eq!(response.headers()["content-type"], "application/json", "{path}");
         let warning = response.headers().get("warning").map_or("", |value| value.to_str().unwrap());
         assert!(warning.contains("not sent as application/vnd.kubernetes.protobuf"), "{path}: {warning}");

@@ -32,9 +32,9 @@ async fn starts_follow_the_table() {
         ("".to_owned(), &both[..], "unset"),
         ("allowWatchBookmarks=true".to_owned(), &marked, "unset with bookmarks: defaulted"),
         ("resourceVersion=0&allowWatchBookmarks=true".to_owned(), &marked, "zero likewise"),
-        (format!("{initial}&allowWatchBookmarks=1"), &marked, "asked for"),
+        (format!("{initial}&allowWatchBookmarks=1"), &marked, "requested"),
         (format!("{initial}&resourceVersion=101&allowWatchBookmarks=1"), &marked, "not older than"),
-        (initial.to_owned(), &both, "nobody gets the mark who asked for none"),
+        (initial.to_owned(), &both, "a client that did not request the mark does not get it"),
         ("resourceVersion=101".to_owned(), &["ADDED default/a@102"], "after a version"),
         ("resourceVersion=102&allowWatchBookmarks=true".to_owned(), &[], "after the newest"),
         ("resourceVersion=105".to_owned(), &[], "the future is silent"),
@@ -183,8 +183,8 @@ async fn bookmarks_come_each_minute_and_before_the_end() {
     assert_eq!(started.elapsed().as_secs(), 98);
     assert_eq!(watched.line().await, "end");
     assert_eq!(started.elapsed().as_secs(), 100);
-    let mut unasked = fixture.watch(&watch("resourceVersion=100&timeoutSeconds=100")).await;
-    assert_eq!(unasked.line().await, "end", "without being asked for there is none");
+    let mut without_bookmarks = fixture.watch(&watch("resourceVersion=100&timeoutSeconds=100")).await;
+    assert_eq!(without_bookmarks.line().await, "end", "without the parameter there is none");
 }
 
 #[tokio::test(start_paused = true)]
@@ -258,7 +258,7 @@ async fn batches_are_bounded_however_much_there_is() {
     }
     fixture.shirts.publish();
     for query in ["resourceVersion=100", "resourceVersion=0"] {
-        let mut body = fixture.ask(Method::GET, &watch(query), &[]).await.into_body();
+        let mut body = fixture.send(Method::GET, &watch(query), &[]).await.into_body();
         let (mut lines, mut frames) = (0, 0);
         while lines < 2000 {
             let bytes = body.frame().await.unwrap().unwrap().into_data().unwrap();
@@ -306,7 +306,7 @@ async fn what_ends_a_resource_ends_its_watches_and_no_others() {
 #[tokio::test(start_paused = true)]
 async fn a_resource_that_the_source_does_not_serve_any_more_ends_after_its_last_event() {
     // More than a mailbox keeps, so that some are read from history after the end.
-    for (departure, changes, told) in [
+    for (departure, changes, reported_version) in [
         (Departure::ObjectsDeleted(Version::new(900)), 300, None),
         (Departure::VersionEnded, 1, Some("is in a version that is no longer served")),
         (Departure::NotOffered, 1, Some("is no longer offered by the API server")),
@@ -333,9 +333,9 @@ async fn a_resource_that_the_source_does_not_serve_any_more_ends_after_its_last_
             }
         }
         for watched in [&mut busy, &mut idle] {
-            if let Some(told) = told {
+            if let Some(reported_version) = reported_version {
                 let status = &watched.next().await.unwrap()["object"];
-                let message = format!("too old resource version: shirts.v1.stable.example.com {told}");
+                let message = format!("too old resource version: shirts.v1.stable.example.com {reported_version}");
                 assert_eq!((status["code"].as_u64(), status["message"].as_str()), (Some(410), Some(&*message)));
             }
         }
@@ -383,8 +383,8 @@ async fn a_bookmark_leads_out_of_what_a_relist_jumped_over() {
     let mut fixture = Fixture::new();
     fixture.put("default", "a", "blue");
     fixture.put("default", "b", "blue");
-    let mut asked = fixture.watch(&watch("resourceVersion=102&allowWatchBookmarks=true")).await;
-    let mut unasked = fixture.watch(&watch("resourceVersion=102")).await;
+    let mut with_bookmarks = fixture.watch(&watch("resourceVersion=102&allowWatchBookmarks=true")).await;
+    let mut without_bookmarks = fixture.watch(&watch("resourceVersion=102")).await;
     let mut other =
         fixture.watch(&watch("resourceVersion=102&allowWatchBookmarks=true&labelSelector=tone%3Dred")).await;
     let started = Instant::now();
@@ -397,15 +397,15 @@ async fn a_bookmark_leads_out_of_what_a_relist_jumped_over() {
     let records = [record("default/a", "101", "105"), record("default/b", "102", "102")];
     fixture.shirts.store.replace(&records, Version::new(110));
     fixture.shirts.publish();
-    assert_eq!(asked.line().await, "MODIFIED default/a@105");
-    assert_eq!(asked.line().await, "BOOKMARK @110");
-    assert_eq!(unasked.line().await, "MODIFIED default/a@105");
+    assert_eq!(with_bookmarks.line().await, "MODIFIED default/a@105");
+    assert_eq!(with_bookmarks.line().await, "BOOKMARK @110");
+    assert_eq!(without_bookmarks.line().await, "MODIFIED default/a@105");
     assert_eq!(started.elapsed(), Duration::ZERO, "it comes with the changes");
     let mut resumed = fixture.watch(&watch("resourceVersion=105")).await;
     assert_eq!(resumed.next().await.unwrap()["object"]["code"], 410, "which is what it spares the client");
     fixture.version = 110;
     let version = fixture.put("default", "c", "blue");
-    for watched in [&mut asked, &mut unasked] {
+    for watched in [&mut with_bookmarks, &mut without_bookmarks] {
         assert_eq!(watched.line().await, format!("ADDED default/c@{version}"), "once is enough");
         watched.expect_silence_for(Duration::from_secs(1)).await;
     }
@@ -453,22 +453,22 @@ async fn an_invalidated_store_ends_watches_with_410_and_rejects_versions_already
     fixture.shirts.store.begin_list();
     fixture.shirts.store.commit_list(Version::new(110), RelistMode::Invalidate);
     fixture.shirts.publish();
-    for (watched, told) in [(&mut quiet, 101), (&mut behind, 101), (&mut ahead, 150)] {
+    for (watched, reported_version) in [(&mut quiet, 101), (&mut behind, 101), (&mut ahead, 150)] {
         let expired = json!({"type": "ERROR", "object": {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": format!("too old resource version: {told} (110)"), "reason": "Expired", "code": 410,
+            "message": format!("too old resource version: {reported_version} (110)"), "reason": "Expired", "code": 410,
         }});
-        assert_eq!(watched.next().await, Some(expired), "{told}");
-        watched.expect_end("it is told nothing else").await;
+        assert_eq!(watched.next().await, Some(expired), "{reported_version}");
+        watched.expect_end("it receives nothing else").await;
     }
     let mut resumed = fixture.watch(&watch("resourceVersion=102")).await;
-    assert_eq!(resumed.next().await.unwrap()["object"]["code"], 410, "what was told at 102 may not have been so");
+    assert_eq!(resumed.next().await.unwrap()["object"]["code"], 410, "events up to 102 may have been wrong");
     resumed.expect_end("refused").await;
     assert_eq!(fixture.get(SHIRTS).await.names().len(), 0);
-    let mut anew = fixture.watch(&watch("resourceVersion=110")).await;
+    let mut relisted = fixture.watch(&watch("resourceVersion=110")).await;
     fixture.version = 110;
     fixture.put("default", "z", "blue");
-    assert_eq!(anew.line().await, "ADDED default/z@111", "who has listed anew watches on");
+    assert_eq!(relisted.line().await, "ADDED default/z@111", "a client that has relisted continues to watch");
 }
 
 #[tokio::test(start_paused = true)]
@@ -563,7 +563,7 @@ async fn partial_metadata_and_tables_are_watched() {
     assert_eq!(added["object"]["columnDefinitions"].as_array().unwrap().len(), 4);
     assert_eq!(added["object"]["rows"], json!([{"cells": ["x", "blue", 7, "10m"], "object": null}]));
     let mark = rows.next().await.unwrap();
-    assert_eq!(mark["object"]["columnDefinitions"], json!(null), "told with the first event only");
+    assert_eq!(mark["object"]["columnDefinitions"], json!(null), "sent with the first event only");
     assert_eq!(mark["object"]["rows"][0]["cells"], json!(["", null, null, null]));
     let annotations = &mark["object"]["rows"][0]["object"]["metadata"]["annotations"];
     assert_eq!(annotations["k8s.io/initial-events-end"], "true");

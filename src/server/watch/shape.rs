@@ -64,7 +64,7 @@ impl WatchEventType {
 pub(super) struct Mark {
     pub(super) at: Version,
     pub(super) ends_initial_events: bool,
-    /// For another fieldcache: how old the proof is.
+    /// For another fieldcache: the age of the progress notification.
     pub(super) lag: Option<Duration>,
 }
 

@@ -18,7 +18,7 @@ fn delays_double_to_a_bound_and_start_again_after_quiet() {
             base = (base * 2).min(30_000);
         }
         let delay = backoff.after_failure(Duration::from_secs(120)).as_millis();
-        assert!((800..=1600).contains(&delay), "seed {seed}: quiet for two minutes starts anew, got {delay} ms");
+        assert!((800..=1600).contains(&delay), "seed {seed}: quiet for two minutes starts again, got {delay} ms");
     }
 }
 

@@ -63,7 +63,7 @@ fn definitions_add_nothing_to_a_version_that_a_server_has_itself() {
     };
     assert!(!can_offer(&discovery, "v1"), "the server has it itself");
     assert!(can_offer(&discovery, "v2"), "all that it has is custom");
-    assert!(can_offer(&discovery, "v3"), "an older document does not tell");
+    assert!(can_offer(&discovery, "v3"), "an older document does not say");
     assert!(can_offer(&discovery, "v4"), "discovery may be behind");
 
     let mut stale = group(&[("v1", "Stale", &[])]);

@@ -169,11 +169,11 @@ fn changes_before_the_end_of_a_list_belong_to_it() {
         feed.take(SourceEvent::Commit(Version::new(version + 9)));
         feed.publish();
         let LoadState::Ready(snapshot) = resource.state.load_state() else { panic!("a committed list is ready") };
-        let held: Vec<(&str, u64)> = snapshot
+        let events: Vec<(&str, u64)> = snapshot
             .range(std::ops::Bound::Unbounded)
             .map(|(_, object)| (object.key(), object.version().number()))
             .collect();
-        assert_eq!(held, [("a/changed", version + 5), ("a/created", version + 7), ("a/kept", version)], "{version}");
+        assert_eq!(events, [("a/changed", version + 5), ("a/created", version + 7), ("a/kept", version)], "{version}");
         assert_eq!((snapshot.version().number(), snapshot.epoch()), (version + 9, 0), "history goes on");
     }
 }
@@ -225,7 +225,7 @@ fn a_list_that_breaks_off_is_let_go_at_once() {
         assert_eq!(names(&resource), names_after, "and nothing is shown");
         assert!(feed.unreadable().is_empty() && feed.needs_list(), "the next list is still needed");
     }
-    // Changes are taken again as before: the copy is what it was.
+    // Changes are taken again as before: the store is what it was.
     feed.take(SourceEvent::Upsert(object("x", 21)));
     feed.publish();
     assert_eq!(names(&resource), Some(vec!["a/x".to_owned(), "a/y".to_owned()]));
@@ -247,7 +247,7 @@ fn an_invalidation_lasts_until_a_list_and_ends_its_watches() {
     assert!(!first.is_invalidated(first.epoch()));
     assert!(!resource.state.is_relisting());
     feed.invalidate();
-    assert!(resource.state.is_relisting(), "what is known to be wrong is not checked again");
+    assert!(resource.state.is_relisting(), "what is known to be invalid is not checked again");
     // A lesser begin_new_epoch does not take it back, and neither does a list that breaks off.
     feed.begin_new_epoch();
     feed.take(SourceEvent::Begin);
@@ -261,8 +261,8 @@ fn an_invalidation_lasts_until_a_list_and_ends_its_watches() {
     }
     feed.begin_new_epoch();
     let third = list(&mut feed, "x", 14);
-    assert!(third.is_invalidated(first.epoch()), "a watch that slept through both is told");
-    assert!(!third.is_invalidated(second.epoch()), "what was told since was so");
+    assert!(third.is_invalidated(first.epoch()), "a watch that slept through both is invalidated");
+    assert!(!third.is_invalidated(second.epoch()), "later events were correct");
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn what_is_left_of_a_deleted_resource_is_removed_with_an_event_for_each_object()
         begin_new_epoch(&mut feed);
         // The definition may have been deleted before the last event that was sent.
         feed.remove_all(Version::new(8));
-        let LoadState::Ready(snapshot) = resource.state.load_state() else { panic!("the copy is empty, and there") };
+        let LoadState::Ready(snapshot) = resource.state.load_state() else { panic!("the store is empty, and exists") };
         assert_eq!((snapshot.version(), snapshot.epoch()), (Version::new(9), before.epoch()));
         let removed: Vec<String> = snapshot
             .changes(before.end())
@@ -378,7 +378,7 @@ fn what_a_store_holds_is_counted_from_its_first_list_to_its_end() {
         _ => 0,
     };
     list(&mut feed, 3_000);
-    assert_eq!(memory.held().0, stored(&resource), "all that metrics tell of a store that has not been trained");
+    assert_eq!(memory.held().0, stored(&resource), "all that metrics report of a store that has not been trained");
     let before = memory.held();
     for number in 0..500 {
         feed.take(SourceEvent::Upsert(object(&format!("object-{number}"), 10_000 + number)));

@@ -28,8 +28,8 @@ fn shirts() -> Crd {
 
 fn judged(name: &str, spec: Value) -> (StoreOptions, Vec<String>) {
     let document = json!({"apiVersion": "fieldcache.dev/v1alpha1", "kind": "FieldCache", "metadata": {"name": name}, "spec": spec});
-    let held = BTreeMap::from([(Key::new("", name), Bytes::from(document.to_string()))]);
-    let (extra, problems) = read(&held, &[&shirts()]);
+    let documents = BTreeMap::from([(Key::new("", name), Bytes::from(document.to_string()))]);
+    let (extra, problems) = read(&documents, &[&shirts()]);
     (extra, problems.into_iter().map(|(key, message)| format!("{}: {message}", key.name())).collect())
 }
 

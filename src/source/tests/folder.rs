@@ -187,7 +187,7 @@ fn conversion_by_renaming_serves_every_served_version() {
     let webhook = DEFINITION.replace("  scope:", "  conversion: {strategy: Webhook}\n  scope:");
     folder.write("a.yaml", &webhook);
     let delta = folder.update();
-    assert_eq!(shown(&delta, &gvr("v2")), ["-default/x@4"], "a webhook cannot be asked: only the file's own version");
+    assert_eq!(shown(&delta, &gvr("v2")), ["-default/x@4"], "a webhook cannot be called: only the file's own version");
     assert_eq!(shown(&delta, &gvr("v1")), ["+default/x@4"], "v1 has the same version");
 }
 
@@ -268,7 +268,7 @@ fn a_definition_may_spell_its_kind_with_escapes() {
 }
 
 #[test]
-fn a_refused_definition_does_not_hide_a_right_one_of_its_name() {
+fn a_rejected_definition_does_not_hide_a_valid_one_of_its_name() {
     let refused = DEFINITION.replace("scope: Namespaced", "scope: Global");
     let delta = Folder::new(&[("a.yaml", &refused), ("b.yaml", DEFINITION), ("c.yaml", &shirt("x", "blue"))]).update();
     assert_eq!(delta.definitions.as_ref().map(Vec::len), Some(1), "{:?}", delta.problems);
@@ -286,7 +286,7 @@ fn creation_times_are_the_files_unless_the_object_names_one() {
     assert_eq!(created(&delta, "default/w"), "2020-01-02T03:04:05Z");
     let later = File { bytes: shirt("x", "red").as_bytes().into(), modified: MODIFIED + 60 };
     folder.files.insert("b.yaml".to_owned(), later);
-    assert_eq!(created(&folder.update(), "default/x"), "2023-11-14T22:13:20Z", "an edit does not create it anew");
+    assert_eq!(created(&folder.update(), "default/x"), "2023-11-14T22:13:20Z", "an edit does not recreate it");
     folder.write("c.yaml", &shirt("w", "red").replace("{name: w}", "{name: w, creationTimestamp: soon}"));
     let delta = folder.update();
     assert!(problems(&delta)[0].contains("metadata.creationTimestamp"), "{:?}", delta.problems);
@@ -518,7 +518,8 @@ fn plain_maps_of_services_and_replication_controllers_know_equality_only() {
             let files = Folder::new(&[("a.yaml", &text)]).files;
             FolderState::new(START).update(&files, &known, &no_judge)
         };
-        let of = |spec: &str| read(format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: x}}\nspec: {{{spec}}}\n"));
+        let delta_of =
+            |spec: &str| read(format!("apiVersion: v1\nkind: {kind}\nmetadata: {{name: x}}\nspec: {{{spec}}}\n"));
         let gvr = Gvr::new("", "v1", plural);
         let served = |delta: &FolderDelta| object_of(delta, &gvr, "default/x")["spec"].get("selector").cloned();
         for (spec, expected) in [
@@ -528,7 +529,7 @@ fn plain_maps_of_services_and_replication_controllers_know_equality_only() {
             ("selector: null", None),
             ("", None),
         ] {
-            let delta = of(spec);
+            let delta = delta_of(spec);
             assert_eq!((served(&delta), problems(&delta)), (expected, vec![]), "{kind}: {spec}");
         }
         let json =
@@ -539,7 +540,7 @@ fn plain_maps_of_services_and_replication_controllers_know_equality_only() {
             "selector: {matchLabels: {component: redis}}",
             "selector: {matchExpressions: [{key: component, operator: Exists}]}",
         ] {
-            let delta = of(spec);
+            let delta = delta_of(spec);
             assert_eq!(shown(&delta, &gvr), Vec::<String>::new(), "{kind}: {spec}");
             let [problem] = &problems(&delta)[..] else { panic!("{kind}: {spec}: {:?}", delta.problems) };
             assert!(problem.contains("is refused: spec.selector."), "{problem}");

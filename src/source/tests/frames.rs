@@ -16,7 +16,7 @@ fn bytes(text: &str) -> Bytes {
 
 #[test]
 fn watch_lines_are_split_without_touching_the_object() {
-    for (line, told, object) in [
+    for (line, event_type, object) in [
         (r#"{"type":"ADDED","object":{"a":1}}"#, EventType::Added, r#"{"a":1}"#),
         (r#"{"object":{"a":"}\"{"},"type":"DELETED"}"#, EventType::Deleted, r#"{"a":"}\"{"}"#),
         (
@@ -26,7 +26,7 @@ fn watch_lines_are_split_without_touching_the_object() {
         ),
     ] {
         let split = watch_line(&bytes(line)).unwrap();
-        assert_eq!((split.event_type, &*split.object), (told, object.as_bytes()), "{line}");
+        assert_eq!((split.event_type, &*split.object), (event_type, object.as_bytes()), "{line}");
     }
     for line in [
         "",
@@ -279,12 +279,12 @@ proptest! {
         let page = bytes(&format!("{{{metadata},\"items\":[{object},{object}]}}"));
         let line = bytes(&format!("{{\"type\":\"ADDED\",\"object\":{object}}}"));
         let item = bytes(&object);
-        let ((items, told, found), read) = on_worker_stack(|| {
+        let ((items, result, found), read) = on_worker_stack(|| {
             bytes_read(|| (list_page(&page).map(|page| page.items), any_watch_line(&line), entry(&item)))
         });
         prop_assert!(items.unwrap().iter().all(|item| **item == *object.as_bytes()));
         prop_assert_eq!(found.unwrap().0, Key::new("", "x"));
-        prop_assert!(told.is_ok() && watch_line(&line).is_ok());
+        prop_assert!(result.is_ok() && watch_line(&line).is_ok());
         prop_assert!(read <= 4 * page.len() + 2 * line.len(), "{} of {} and {}", read, page.len(), line.len());
         for whole in [&page, &line] {
             let mut broken = whole.to_vec();

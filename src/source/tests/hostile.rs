@@ -206,8 +206,8 @@ async fn answering(answer: impl Fn(&str, bool) -> String + Send + 'static) -> (C
     let serving = tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let asked = request(&mut stream).await;
-            let answer = answer(asked.split(' ').nth(1).unwrap(), asked.contains("apidiscovery"));
+            let line = request(&mut stream).await;
+            let answer = answer(line.split(' ').nth(1).unwrap(), line.contains("apidiscovery"));
             let closing = OK.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n");
             // A server that has read enough closes the connection.
             let _ = stream.write_all(format!("{closing}{answer}").as_bytes()).await;
@@ -326,8 +326,8 @@ async fn older_documents_are_requested_two_at_a_time() {
             let (mut stream, _) = listener.accept().await.unwrap();
             let (now, most, pairs) = counts.clone();
             tokio::spawn(async move {
-                let asked = request(&mut stream).await;
-                let path = asked.split(' ').nth(1).unwrap().to_owned();
+                let line = request(&mut stream).await;
+                let path = line.split(' ').nth(1).unwrap().to_owned();
                 let row = json!({"resource": "a", "responseKind": {"kind": "A"}, "scope": "Cluster", "verbs": ["get", "list", "watch"]});
                 let versions: Vec<_> =
                     (0..8).map(|number| json!({"version": format!("v{number}"), "resources": [row]})).collect();
@@ -381,8 +381,8 @@ async fn one_long_group_hides_no_other() {
     let serving = tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let asked = request(&mut stream).await;
-            let (path, is_aggregated) = (asked.split(' ').nth(1).unwrap(), asked.contains("apidiscovery"));
+            let line = request(&mut stream).await;
+            let (path, is_aggregated) = (line.split(' ').nth(1).unwrap(), line.contains("apidiscovery"));
             let version = |group: &str| json!({"groupVersion": format!("{group}/v1"), "version": "v1"});
             let group = |name: &str| json!({"name": name, "versions": [version(name)]});
             let verbs = ["get", "list", "watch"];

@@ -69,7 +69,7 @@ fn a_user_is_carried_over_whole_with_absolute_file_names() {
         (
             json!({ "exec": { "apiVersion": "client.authentication.k8s.io/v1", "command": "./login", "args": ["-x"], "env": [{ "name": "A", "value": "b" }], "interactiveMode": "Never", "provideClusterInfo": true, "installHint": "hint" } }),
             json!({ "exec": { "apiVersion": "client.authentication.k8s.io/v1", "command": here("./login"), "args": ["-x"], "env": [{ "name": "A", "value": "b" }], "interactiveMode": "Never", "provideClusterInfo": true, "installHint": "hint" } }),
-            "a program beside it, with all that it is told",
+            "a program beside it, with all its arguments",
         ),
         (
             json!({ "exec": { "apiVersion": "client.authentication.k8s.io/v1", "command": "aws", "interactiveMode": "IfAvailable", "provideClusterInfo": false } }),

@@ -62,7 +62,7 @@ async fn a_list_that_breaks_off_is_dropped_before_the_next_one() {
 async fn an_unanswered_watch_is_repeated_on_another_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = Some(format!("http://{}", listener.local_addr().unwrap()));
-    let (ask, asked) = oneshot::channel::<()>();
+    let (trigger, triggered) = oneshot::channel::<()>();
     // When the connections came whose peer says nothing.
     let server_task = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
@@ -70,7 +70,7 @@ async fn an_unanswered_watch_is_repeated_on_another_connection() {
         let end = r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"3","annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
         stream.write_all(format!("{head}{:x}\r\n{end}\n\r\n", end.len() + 1).as_bytes()).await.unwrap();
-        asked.await.unwrap();
+        triggered.await.unwrap();
         let mut silent = Vec::new();
         let mut came = Vec::new();
         while came.len() < 6 {
@@ -91,7 +91,7 @@ async fn an_unanswered_watch_is_repeated_on_another_connection() {
         // From here on the server does not respond, and hours pass in no time.
         pause();
         assert!(resource.state.freshness().want(Version::new(9)));
-        ask.send(()).unwrap();
+        trigger.send(()).unwrap();
         server_task.await.unwrap()
     };
     let came = tokio::select! {
@@ -118,11 +118,11 @@ async fn a_watch_for_progress_is_repeated_when_its_connection_is_lost() {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut room = vec![0; 4096];
             let length = stream.read(&mut room).await.unwrap();
-            let asked = String::from_utf8_lossy(&room[..length]).into_owned();
-            let answer = if asked.contains("limit=1") {
+            let request = String::from_utf8_lossy(&room[..length]).into_owned();
+            let answer = if request.contains("limit=1") {
                 let list = r#"{"metadata":{"resourceVersion":"9"},"items":[]}"#;
                 format!("{head}connection: close\r\ncontent-length: {}\r\n\r\n{list}", list.len())
-            } else if asked.contains("sendInitialEvents") {
+            } else if request.contains("sendInitialEvents") {
                 let chunk = format!("{:x}\r\n{end}\n\r\n", end.len() + 1);
                 format!("{head}transfer-encoding: chunked\r\n\r\n{chunk}")
             } else {
@@ -194,8 +194,8 @@ async fn a_stalled_list_is_repeated_on_another_connection() {
             }
             pause();
             let stopped = Instant::now();
-            let (last, asked_again) = server_task.await.unwrap();
-            (asked_again - last, asked_again - stopped)
+            let (last, requested_again) = server_task.await.unwrap();
+            (requested_again - last, requested_again - stopped)
         };
         let (given, waited) = tokio::select! {
             biased;

@@ -27,23 +27,23 @@ struct Api {
     /// v3 documents: the hash in the index, and the document; `None` is answered with 503.
     v3: Mutex<BTreeMap<&'static str, (u32, Option<Value>)>>,
     v2: Mutex<Value>,
-    asked: Mutex<Vec<String>>,
+    requests: Mutex<Vec<String>>,
     /// A place is needed for each answer.
     places: Semaphore,
 }
 
 impl Api {
     /// The requests since the last time, in alphabetical order.
-    fn asked(&self) -> Vec<String> {
-        let mut asked = std::mem::take(&mut *self.asked.lock().unwrap());
-        asked.sort();
-        asked
+    fn requests(&self) -> Vec<String> {
+        let mut requests = std::mem::take(&mut *self.requests.lock().unwrap());
+        requests.sort();
+        requests
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let path = request.uri().path().to_owned();
         let known = request.headers().get("if-none-match").map(|tag| tag.to_str().unwrap().to_owned());
-        self.asked.lock().unwrap().push(format!("{path}{}", known.as_deref().unwrap_or_default()));
+        self.requests.lock().unwrap().push(format!("{path}{}", known.as_deref().unwrap_or_default()));
         self.places.acquire().await.unwrap().forget();
         self.places.add_permits(1);
         let found = match &*path {
@@ -83,7 +83,7 @@ async fn start() -> (Arc<Api>, Arc<ClusterDocuments>) {
             ("apis/metrics.k8s.io/v1", (1, Some(document("metrics")))),
         ])),
         v2: Mutex::new(document("first")),
-        asked: Mutex::default(),
+        requests: Mutex::default(),
         places: Semaphore::new(1),
     });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -108,7 +108,7 @@ fn source(documents: &ClusterDocuments) -> &dyn DocumentSource {
 }
 
 /// Forgets how long answers are believed, as a new catalog does.
-async fn ask_anew(documents: &ClusterDocuments) {
+async fn request_again(documents: &ClusterDocuments) {
     documents.serve(BTreeMap::new(), BTreeMap::new(), BTreeSet::new()).await;
 }
 
@@ -127,35 +127,35 @@ async fn a_broken_document_takes_no_other_down() {
     api.v3.lock().unwrap().insert(metrics, (1, None));
     assert_eq!(show().await, [None, Some(json!("core"))], "left out while nothing is known of it");
     api.v3.lock().unwrap().insert(metrics, (1, Some(document("metrics"))));
-    ask_anew(&documents).await;
+    request_again(&documents).await;
     assert_eq!(show().await, [Some(json!("metrics")), Some(json!("core"))], "it is back");
     api.v3.lock().unwrap().insert(metrics, (2, None));
-    ask_anew(&documents).await;
+    request_again(&documents).await;
     assert_eq!(show().await, [Some(json!("metrics")), Some(json!("core"))], "its last state");
     api.v3.lock().unwrap().remove(metrics);
-    ask_anew(&documents).await;
+    request_again(&documents).await;
     assert_eq!(show().await, [None, Some(json!("core"))], "gone from the index");
 }
 
 #[tokio::test]
-async fn the_v2_document_is_asked_for_only_when_it_is_wanted_and_sent_only_when_it_changed() {
+async fn the_v2_document_is_requested_only_when_it_is_needed_and_sent_only_when_it_changed() {
     let (api, documents) = start().await;
     source(&documents).v3().await.unwrap();
     let v3 = ["/openapi/v3", "/openapi/v3/api/v1", "/openapi/v3/apis/metrics.k8s.io/v1"];
-    assert_eq!(api.asked(), v3);
+    assert_eq!(api.requests(), v3);
     let first = source(&documents).v2().await.unwrap();
-    assert_eq!(api.asked(), ["/openapi/v2"]);
+    assert_eq!(api.requests(), ["/openapi/v2"]);
     source(&documents).v2().await.unwrap();
     source(&documents).v3().await.unwrap();
-    assert_eq!(api.asked(), Vec::<String>::new(), "believed for a moment");
-    ask_anew(&documents).await;
+    assert_eq!(api.requests(), Vec::<String>::new(), "believed for a moment");
+    request_again(&documents).await;
     let second = source(&documents).v2().await.unwrap();
-    assert_eq!(api.asked(), ["/openapi/v2\"first\""]);
+    assert_eq!(api.requests(), ["/openapi/v2\"first\""]);
     assert!(Arc::ptr_eq(&first, &second), "not built again");
     source(&documents).v3().await.unwrap();
-    assert_eq!(api.asked(), ["/openapi/v3"], "documents with the same hash are kept");
+    assert_eq!(api.requests(), ["/openapi/v3"], "documents with the same hash are kept");
     *api.v2.lock().unwrap() = document("second");
-    ask_anew(&documents).await;
+    request_again(&documents).await;
     let third = source(&documents).v2().await.unwrap();
     assert_eq!(version_of(&third.document().json), "second");
 }
@@ -183,14 +183,14 @@ async fn documents_without_number_and_end_are_bounded_together() {
         ["api/v1", "apis/metrics.k8s.io/v1", aggregated[0], aggregated[1]],
         "one of the longest is left out"
     );
-    api.asked();
-    ask_anew(&documents).await;
+    api.requests();
+    request_again(&documents).await;
     assert_eq!(show().await, shown);
-    assert_eq!(api.asked(), ["/openapi/v3"], "it is not asked for again");
+    assert_eq!(api.requests(), ["/openapi/v3"], "it is not requested again");
     api.v3.lock().unwrap().remove(aggregated[0]);
-    ask_anew(&documents).await;
+    request_again(&documents).await;
     show().await;
-    ask_anew(&documents).await;
+    request_again(&documents).await;
     assert_eq!(show().await.last().map(|key| &**key), Some(aggregated[2]), "there is room again");
 }
 
@@ -210,7 +210,7 @@ async fn documents_whose_values_would_take_much_memory_are_not_made() {
     assert!(source(&documents).v2().await.is_ok());
     api.v3.lock().unwrap().insert("apis/a.example.com/v1", (2, Some(dense(400))));
     *api.v2.lock().unwrap() = dense(800);
-    ask_anew(&documents).await;
+    request_again(&documents).await;
     let set = source(&documents).v3().await.unwrap();
     assert!(set.v3("api/v1").is_some() && set.v3("apis/a.example.com/v1").is_none());
     let rejected = source(&documents).v2().await.map(|_| ()).unwrap_err();
@@ -254,7 +254,7 @@ async fn one_nested_definition_takes_no_document_away() {
         let definitions = json!({"Deep": schema, "Other": {"type": "string"}});
         *api.v2.lock().unwrap() =
             json!({"info": {"version": depth.to_string()}, "paths": {}, "definitions": definitions});
-        ask_anew(&documents).await;
+        request_again(&documents).await;
         let forms = source(&documents).v2().await.unwrap();
         let json = forms.document().json.clone();
         let found = crate::json::tree::value(&json, 1_100).unwrap();
@@ -268,11 +268,11 @@ async fn one_nested_definition_takes_no_document_away() {
 async fn a_catalog_is_published_while_the_cluster_is_slow_and_the_answer_is_for_the_new_one() {
     let (api, documents) = start().await;
     let place = api.places.acquire().await.unwrap();
-    let asking = tokio::spawn({
+    let set_request = tokio::spawn({
         let documents = documents.clone();
         async move { source(&documents).v3().await.unwrap() }
     });
-    while api.asked.lock().unwrap().is_empty() {
+    while api.requests.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
     let gone = BTreeSet::from(["api/v1".to_owned()]);
@@ -280,7 +280,7 @@ async fn a_catalog_is_published_while_the_cluster_is_slow_and_the_answer_is_for_
         tokio::time::timeout(Duration::from_secs(5), documents.serve(BTreeMap::new(), BTreeMap::new(), gone)).await;
     assert!(served.is_ok(), "publishing does not wait for the cluster");
     drop(place);
-    let set = asking.await.unwrap();
+    let set = set_request.await.unwrap();
     assert!(set.v3("api/v1").is_none() && set.v3("apis/metrics.k8s.io/v1").is_some(), "what went meanwhile is gone");
 }
 
@@ -301,9 +301,10 @@ async fn requests_of_other_threads_have_connections_of_their_own() {
     });
     let connection = Connection::open(&ClusterOptions { server, ..ClusterOptions::default() }).await.unwrap();
     let apart = connection.apart();
-    for (asked, connections) in [(&connection, 1), (&connection.clone(), 1), (&apart, 2), (&apart, 2), (&connection, 2)]
+    for (connection_used, connections) in
+        [(&connection, 1), (&connection.clone(), 1), (&apart, 2), (&apart, 2), (&connection, 2)]
     {
-        asked.json("/openapi/v3", "application/json").await.unwrap();
+        connection_used.json("/openapi/v3", "application/json").await.unwrap();
         assert_eq!(*accepted.lock().unwrap(), connections);
     }
 }

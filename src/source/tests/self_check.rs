@@ -34,14 +34,14 @@ pub(super) struct Listed {
     /// The version that lists say they show.
     version: u64,
     is_in_order: bool,
-    pub(super) asked: Mutex<Vec<String>>,
+    pub(super) requested: Mutex<Vec<String>>,
     begun: AtomicU64,
 }
 
 impl Listed {
     pub(super) fn new(lists: impl IntoIterator<Item = Objects>) -> Listed {
         let lists = lists.into_iter().collect();
-        Listed { lists, page: 2, version: 50, is_in_order: true, asked: Mutex::default(), begun: AtomicU64::new(0) }
+        Listed { lists, page: 2, version: 50, is_in_order: true, requested: Mutex::default(), begun: AtomicU64::new(0) }
     }
 }
 
@@ -54,7 +54,7 @@ impl Listed {
 
 impl Pages for Listed {
     async fn page(&self, path: &str) -> Result<MetadataPage, RequestError> {
-        self.asked.lock().unwrap().push(path.to_owned());
+        self.requested.lock().unwrap().push(path.to_owned());
         let from: usize = path.split_once("continue=").map_or(0, |(_, from)| from.parse().unwrap());
         if from == 0 {
             self.begun.fetch_add(1, Ordering::Relaxed);
@@ -162,12 +162,12 @@ async fn the_list_is_of_metadata_at_the_version_of_the_store_in_pages() {
     let (resource, _feed) = holding(&stored);
     let pages = Listed::new([stored]);
     assert!(matches!(check(&pages, "/api/v1/configmaps", "", &resource.state).await, CheckResult::Same));
-    let asked = pages.asked.into_inner().unwrap();
+    let requested = pages.requested.into_inner().unwrap();
     let expected = [
         "/api/v1/configmaps?limit=500&resourceVersion=50&resourceVersionMatch=Exact",
         "/api/v1/configmaps?limit=500&continue=2",
     ];
-    assert_eq!(asked, expected);
+    assert_eq!(requested, expected);
 }
 
 #[tokio::test]
@@ -187,7 +187,7 @@ async fn a_list_in_another_order_is_the_same_list() {
     assert!(matches!(check(&pages, "/x", "", &resource.state).await, CheckResult::Same));
     let pages = Listed { is_in_order: false, ..Listed::new([objects(&[("a/b", 3), ("a/d", 4)])]) };
     let found = difference(check(&pages, "/x", "", &resource.state).await).unwrap();
-    assert_eq!((found.listed, found.stored, found.first), (2, 3, None), "the first one cannot be told");
+    assert_eq!((found.listed, found.stored, found.first), (2, 3, None), "the first one cannot be named");
 }
 
 #[tokio::test]
@@ -275,11 +275,11 @@ async fn what_cannot_be_compared_is_skipped_and_what_is_refused_has_failed() {
     assert_eq!(pages.begun.load(Ordering::Relaxed), 0, "and is not disturbed");
     feed.take(SourceEvent::Abort);
     assert_eq!(check(&pages, "/x", "", &resource.state).await.outcome(), CheckOutcome::Ok, "it broke off");
-    resource.state.publish(LoadState::Loading("anew".to_owned()));
+    resource.state.publish(LoadState::Loading("again".to_owned()));
     assert_eq!(check(&pages, "/x", "", &resource.state).await.outcome(), CheckOutcome::Skipped, "nothing is loaded");
 }
 
-/// A source whose copy is replaced while it lists.
+/// A source whose store is replaced while it lists.
 struct Replacing(Listed, Mutex<Feed>);
 
 impl Pages for Replacing {
@@ -396,18 +396,18 @@ proptest! {
         let readable = |side: &Objects| -> Objects {
             side.iter().filter(|(key, _)| !unreadable.contains(*key)).map(|(key, version)| (key.clone(), *version)).collect()
         };
-        let (plain_held, plain_listed) = (readable(&stored), readable(&listed));
-        let keys: BTreeSet<&String> = plain_held.keys().chain(plain_listed.keys()).collect();
-        let first = keys.into_iter().find(|key| plain_held.get(*key) != plain_listed.get(*key));
+        let (plain_stored, plain_listed) = (readable(&stored), readable(&listed));
+        let keys: BTreeSet<&String> = plain_stored.keys().chain(plain_listed.keys()).collect();
+        let first = keys.into_iter().find(|key| plain_stored.get(*key) != plain_listed.get(*key));
         let pages = Listed { version: feed.version().number(), ..Listed::new([listed]) };
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let found = difference(runtime.block_on(check(&pages, "/x", "", &resource.state)));
-        prop_assert_eq!(found.is_some(), plain_held != plain_listed);
+        prop_assert_eq!(found.is_some(), plain_stored != plain_listed);
         let found = found.and_then(|found| found.first);
         prop_assert_eq!(found.as_ref().map(|first| &first.key), first);
         if let Some(found) = found {
-            let of = |side: &Objects| side.get(&found.key).copied().map(Version::new);
-            prop_assert_eq!((found.stored, found.listed), (of(&plain_held), of(&plain_listed)));
+            let version_of = |side: &Objects| side.get(&found.key).copied().map(Version::new);
+            prop_assert_eq!((found.stored, found.listed), (version_of(&plain_stored), version_of(&plain_listed)));
         }
     }
 }

@@ -34,9 +34,9 @@ async fn the_old_store_is_served_until_the_new_one_is_complete() {
 
     first.state.publish(ready());
     let served = successors.choose(Some(&first), generation(2), &mut fresh);
-    assert!(Arc::ptr_eq(&served, &first), "the old copy, while the new one is read");
+    assert!(Arc::ptr_eq(&served, &first), "the old store, while the new one is read");
     assert_eq!(fresh.len(), 2, "the new one is to be read");
-    assert_eq!(*fresh[1].state.load_requests().borrow(), 1, "though nobody has asked for it");
+    assert_eq!(*fresh[1].state.load_requests().borrow(), 1, "although no request came for it");
     assert!(!settles(&successors).await);
 
     let again = successors.choose(Some(&first), generation(2), &mut fresh);
@@ -49,7 +49,7 @@ async fn the_old_store_is_served_until_the_new_one_is_complete() {
     fresh[2].state.publish(ready());
     assert!(settles(&successors).await);
     let promoted = successors.choose(Some(&first), generation(3), &mut fresh);
-    assert!(Arc::ptr_eq(&promoted, &fresh[2]) && fresh.len() == 3, "the new copy takes its place");
+    assert!(Arc::ptr_eq(&promoted, &fresh[2]) && fresh.len() == 3, "the new store takes its place");
     assert!(!settles(&successors).await, "nothing is awaited any more");
 }
 

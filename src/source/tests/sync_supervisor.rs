@@ -26,7 +26,7 @@ async fn one_that_panics_is_counted_and_waits_longer_each_time() {
         let bounds = Duration::from_millis(base)..=Duration::from_millis(2 * base);
         assert!(bounds.contains(&panicked.delay), "{times}: {:?}", panicked.delay);
         assert_eq!(broken.state.panics(), times as u64 + 1);
-        assert!(matches!(broken.state.load_state(), LoadState::Loading(_)), "its readers wait for the new copy");
+        assert!(matches!(broken.state.load_state(), LoadState::Loading(_)), "its readers wait for the new store");
         supervisor.replace(panicked, panics(Duration::from_secs(1)));
     }
     let panicked = supervisor.next_ended().await.unwrap().unwrap();

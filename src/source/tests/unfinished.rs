@@ -9,7 +9,7 @@ use crate::source::unfinished::{ALWAYS, MOST, UnfinishedBudget, UnfinishedShare}
 use crate::source::watch_decoder::Lines;
 
 #[test]
-fn long_parts_share_one_room_and_short_ones_need_none() {
+fn long_parts_share_one_budget_and_short_ones_need_none() {
     let room = Arc::<UnfinishedBudget>::default();
     let mut readers: Vec<UnfinishedShare> = (0..3).map(|_| UnfinishedShare::new(&room)).collect();
     assert!(readers[0].hold(ALWAYS + MOST - 10));

@@ -189,7 +189,7 @@ impl<Io> Heads<Io> {
         true
     }
 
-    /// Bounds an incomplete head.
+    /// Rejects an incomplete head that is too long, and counts a long one against its connection's share.
     fn bound(&mut self) -> Result<(), HeadError> {
         if self.held.len() > MOST_HEAD {
             return Err(too_long());

@@ -27,7 +27,7 @@ pub(super) const SLOT_HEADER: &str = "fieldcache-head";
 pub(crate) struct LongQuery(pub(super) Arc<str>);
 
 impl LongQuery {
-    /// The length in bytes.
+    /// The length of the query in bytes.
     pub(crate) fn length(&self) -> usize {
         self.0.len()
     }
@@ -59,7 +59,7 @@ pub(super) struct StoredParts {
 }
 
 impl StoredParts {
-    /// A request that is rejected.
+    /// A request that is rejected with this error.
     pub(super) fn rejected(failure: HeadError) -> StoredParts {
         StoredParts { rejection: Some(failure), ..StoredParts::default() }
     }

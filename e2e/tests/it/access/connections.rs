@@ -122,13 +122,13 @@ async fn probes_are_answered_without_a_file_descriptor_left() -> Result<()> {
     is_answered(&reader.client()).await?;
     let process = operator.process().id().to_string();
     // No number below the limit is free: numbers are given from the lowest.
-    let held = std::fs::read_dir(format!("/proc/{process}/fd"))?.count();
+    let open_files = std::fs::read_dir(format!("/proc/{process}/fd"))?.count();
     let limit = async |soft: String| {
         let done = Command::new("prlimit").args(["--pid", &process, &format!("--nofile={soft}:")]).status().await?;
         ensure!(done.success(), "prlimit --nofile={soft}: {done}");
         anyhow::Ok(())
     };
-    limit(held.to_string()).await?;
+    limit(open_files.to_string()).await?;
     let mut waiting = Vec::new();
     eventually("the process cannot accept a connection any more", SOON, async || {
         waiting.extend(silent(operator.endpoint()).await);

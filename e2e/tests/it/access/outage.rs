@@ -38,7 +38,7 @@ async fn requests_are_rejected_during_an_outage_of_the_api_server() -> Result<()
 }
 
 #[tokio::test]
-async fn before_it_has_read_whom_the_cluster_trusts_no_certificate_is_called_wrong() -> Result<()> {
+async fn before_the_client_authorities_are_loaded_no_certificate_is_rejected_as_invalid() -> Result<()> {
     let mut stage = Box::pin(Stage::set()).await?;
     let [_, erin] = stage.sides(Some(&stage.user("erin", Some("team"))?))?;
     let [_, nobody] = stage.sides(None)?;
@@ -56,12 +56,12 @@ async fn before_it_has_read_whom_the_cluster_trusts_no_certificate_is_called_wro
     .await?;
     stage.fieldcache.start_again().await?;
     let refused = erin.client().get("/api").await?;
-    ensure!(refused.status == 503 && refused.text().contains("could not be judged"), "{}", refused.text());
+    ensure!(refused.status == 503 && refused.text().contains("cannot be validated yet"), "{}", refused.text());
     ensure!(refused.header("retry-after") == Some("1"), "{:?}", refused.headers);
     let ready = erin.client().get("/readyz?verbose").await?;
     // As long as no certificate is validated, erin is unauthenticated and gets no details.
     ensure!(ready.status == 500 && ready.text() == "readyz check failed\n", "{}", ready.text());
-    reader.client().get("/api").await?.success().context("tokens are judged by the API server")?;
+    reader.client().get("/api").await?.success().context("the API server reviews tokens")?;
     grant_trust(&administrator).await?;
     eventually("it is known", SOON, async || erin.client().get("/api").await?.success().map(|_| ())).await?;
     stage.fieldcache.process().ensure_running()
@@ -89,7 +89,7 @@ async fn before_it_is_known_what_is_served_nothing_is_said_not_to_be_there() -> 
     stage.fieldcache.stop().await?;
     let role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/fieldcache";
     let mut rules = administrator.get_json(role).await?["rules"].clone();
-    let held = rules.clone();
+    let current_rules = rules.clone();
     rules.as_array_mut().context("rules are a list")?.retain(|rule| rule["resources"] != json!(["views"]));
     objects::merge(&administrator, role, &json!({ "rules": rules })).await?;
     let (own, _) = stage.control_plane.as_user("fieldcache", None)?;
@@ -106,7 +106,7 @@ async fn before_it_is_known_what_is_served_nothing_is_said_not_to_be_there() -> 
     all_say(429, "it is not known yet what is to be served").await?;
     let ready = asker.client().get("/readyz?verbose").await?;
     ensure!(ready.status == 500 && ready.text().contains("[-]views failed"), "{}", ready.text());
-    objects::merge(&administrator, role, &json!({ "rules": held })).await?;
+    objects::merge(&administrator, role, &json!({ "rules": current_rules })).await?;
     eventually("what is missing is missing again", SOON, async || all_say(404, "not").await).await?;
     stage.fieldcache.process().ensure_running()
 }

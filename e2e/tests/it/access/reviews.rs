@@ -62,10 +62,10 @@ impl Webhook {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = format!("http://{}", listener.local_addr()?);
         let reviews: Arc<Mutex<Vec<Value>>> = Arc::default();
-        let held = reviews.clone();
+        let received = reviews.clone();
         let serving = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let reviews = held.clone();
+                let reviews = received.clone();
                 let service = service_fn(move |request| {
                     let reviews = reviews.clone();
                     async move { Ok::<_, Infallible>(answer(request, reviews).await) }
@@ -145,7 +145,7 @@ const ROWS: &[(&str, &str)] = &[
     ("GET", "/readyz/rN"),
 ];
 
-async fn ask(client: &Client, method: &str, path: &str) -> Result<Answer> {
+async fn send_request(client: &Client, method: &str, path: &str) -> Result<Answer> {
     client.send(Request::new(method.parse::<Method>()?, path)).await
 }
 
@@ -203,9 +203,11 @@ async fn reviews_of_requests_are_what_kube_apiserver_sends_to_its_webhook() -> R
     for (index, (method, path)) in ROWS.iter().enumerate() {
         for (user, sides) in [("asker", [&upstream, &own]), ("proxied", [&proxied[0], &proxied[1]])] {
             let path = path.replace('N', &index.to_string());
-            ask(sides[0], method, &path).await.with_context(|| format!("{method} {path} of kube-apiserver"))?;
+            send_request(sides[0], method, &path)
+                .await
+                .with_context(|| format!("{method} {path} of kube-apiserver"))?;
             let upstream = webhook.take(user);
-            let answer = ask(sides[1], method, &path).await;
+            let answer = send_request(sides[1], method, &path).await;
             let answer = answer.with_context(|| format!("{method} {path} of fieldcache"))?;
             let own = webhook.take(user);
             if upstream.len() != 1 || upstream != own {
@@ -282,7 +284,7 @@ async fn requests_that_kube_apiserver_does_not_have_are_reviewed_in_their_own_te
         (format!("{}/api/v1/namespaces/a/pods", view("right")), 200, vec![using.clone()]),
         (format!("{}/apis", view("right")), 200, vec![]),
         (format!("{}/api/v1/pods?labelSelector=x", view("right")), 200, vec![]),
-        // A View with the caller's own rights: the request itself, in each namespace that is shown.
+        // A View with the caller's own permissions: the request itself, in each namespace that is shown.
         (
             format!("{}/api/v1/pods", view("own")),
             200,

@@ -1,5 +1,5 @@
-//! A control plane that trusts users' certificates, ServiceAccount tokens and a front proxy, and an operator that has only the rights its
-//! help names.
+//! A control plane that trusts users' certificates, ServiceAccount tokens and a front proxy, and an operator that has
+//! only the permissions that its help names.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! One CustomResourceDefinition to be judged by both, and what both may answer.
+//! One CustomResourceDefinition that both validate, and what both may answer.
 
 use e2e::fixtures;
 use serde_json::{Value, json};

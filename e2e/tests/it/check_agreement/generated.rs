@@ -55,14 +55,14 @@ fn case(random: &mut Random, index: usize) -> Case {
             let schemas = [schema(random, "v1"), Value::Null];
             let mut second = schemas[0].clone();
             second["description"] = "another".into();
-            let fields = right_list(random, &schemas[0], 1);
+            let fields = valid_list(random, &schemas[0], 1);
             let versions =
                 [version("v1", true, Some(&schemas[0]), &fields), version("v2", false, Some(&second), &fields)];
             Case::new("equal fields", definition(index, &versions), Expectation::Defect(Defect::EqualFields))
         }
         79..86 => {
             let schema = schema(random, "v1");
-            let fields = right_list(random, &schema, 2);
+            let fields = valid_list(random, &schema, 2);
             let mut others = fields.clone();
             match random.below(3) {
                 0 => others.reverse(),
@@ -98,8 +98,8 @@ fn different_versions(random: &mut Random, index: usize) -> Case {
         let mut fields = match random.below(3) {
             0 => list(random, &schema),
             1 => faulty_list(random, &schema),
-            _ if number == 0 => right_list(random, &schema, 1),
-            _ => right_list(random, &schema, 0),
+            _ if number == 0 => valid_list(random, &schema, 1),
+            _ => valid_list(random, &schema, 0),
         };
         // All versions with no fields, or the same ones, are other shapes.
         if number == 1 && as_decoded(&fields) == as_decoded(list_of(&versions[0])) {
@@ -117,7 +117,7 @@ fn different_versions(random: &mut Random, index: usize) -> Case {
 /// A version without a schema, which v1 refuses on its own account too.
 fn without_schema(random: &mut Random, index: usize) -> Case {
     let schema = schema(random, "v2");
-    let fields = right_list(random, &schema, 1);
+    let fields = valid_list(random, &schema, 1);
     if random.one_in(2) {
         let mut versions = vec![version("v1", true, None, &fields)];
         if random.one_in(2) {
@@ -140,7 +140,7 @@ fn run_time(random: &mut Random, index: usize) -> Case {
     let mut schema = schema(random, "v1");
     schema["properties"]["spec"]["properties"][&name] = json!({ "type": "string" });
     let path = field(&format!(".spec.{name}"));
-    let mut fields = right_list(random, &schema, 0);
+    let mut fields = valid_list(random, &schema, 0);
     fields.retain(|other| *other != path);
     fields.truncate(7);
     fields.push(path);
@@ -159,7 +159,7 @@ fn as_decoded(fields: &[Value]) -> Vec<&str> {
 
 // Schemas.
 
-/// Names that everybody takes literally, odd ones included.
+/// Names that all parsers take literally, odd ones included.
 const NAMES: [&str; 26] = [
     "color", "size", "quantity", "branded", "replicas", "host", "port", "Phase", "nodeName", "a-b", "a_b", "a/b", "3",
     "é", "名前", "it's", "\"x\"", "'quoted'", "x;y", "q?r", "(z)", "a#b", "ﬁ", "𝒳", "-", "100%",
@@ -236,7 +236,7 @@ fn scalar(random: &mut Random) -> Value {
 // Lists of paths.
 
 /// All right paths of a schema of ours.
-fn right_paths(schema: &Value) -> Vec<String> {
+fn valid_paths(schema: &Value) -> Vec<String> {
     let mut paths = Vec::new();
     collect(schema, "", &mut paths);
     paths.retain(|path| !path.starts_with(".metadata"));
@@ -259,13 +259,13 @@ fn collect(node: &Value, prefix: &str, paths: &mut Vec<String>) {
 
 fn list(random: &mut Random, schema: &Value) -> Vec<Value> {
     // Rather more than half of all definitions are to be refused, and some shapes never are.
-    if random.below(100) < 24 { right_list(random, schema, 0) } else { faulty_list(random, schema) }
+    if random.below(100) < 24 { valid_list(random, schema, 0) } else { faulty_list(random, schema) }
 }
 
 /// `least` to 8 different right paths.
-fn right_list(random: &mut Random, schema: &Value, least: usize) -> Vec<Value> {
+fn valid_list(random: &mut Random, schema: &Value, least: usize) -> Vec<Value> {
     let count = least + random.below(9 - least);
-    let mut paths = right_paths(schema);
+    let mut paths = valid_paths(schema);
     shuffle(random, &mut paths);
     paths.truncate(count);
     paths.iter().map(|path| field(path)).collect()
@@ -278,8 +278,8 @@ fn shuffle<Item>(random: &mut Random, items: &mut [Item]) {
 }
 
 fn faulty_list(random: &mut Random, schema: &Value) -> Vec<Value> {
-    let right = right_paths(schema);
-    let mut entries = right_list(random, schema, 0);
+    let right = valid_paths(schema);
+    let mut entries = valid_list(random, schema, 0);
     if random.one_in(5) {
         // Too many, some of which break another rule and count nevertheless.
         let mut paths = right;
@@ -297,7 +297,7 @@ fn faulty_list(random: &mut Random, schema: &Value) -> Vec<Value> {
 }
 
 fn fault(random: &mut Random, schema: &Value, entries: &[Value]) -> Value {
-    let right = right_paths(schema);
+    let right = valid_paths(schema);
     let path = random.pick(&right).clone();
     let (parent, last) = path.rsplit_once('.').expect("a right path has a dot");
     match random.below(10) {

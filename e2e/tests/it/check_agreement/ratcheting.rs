@@ -26,7 +26,7 @@ struct Row {
     title: &'static str,
     stored: Vec<Vec<String>>,
     new: Vec<Vec<String>>,
-    /// The schemas of the versions differ, so that lists are judged each on its own.
+    /// The schemas of the versions differ, so that each list is validated on its own.
     own_schemas: bool,
     /// The server refuses what it means to tolerate.
     upstream_forgets: bool,
@@ -36,7 +36,7 @@ struct Row {
 }
 
 #[tokio::test]
-async fn updates_are_judged_as_kube_apiserver_does() -> Result<()> {
+async fn updates_are_validated_as_by_kube_apiserver() -> Result<()> {
     let control_plane = ControlPlane::shared().await?;
     let client = control_plane.client();
     let etcd = control_plane.etcd_endpoint()?.client();
@@ -138,7 +138,7 @@ async fn judged_alike(client: &Client, etcd: &Client, row: &Row) -> Result<()> {
         .map(|cause| json!({ "reason": cause.reason, "field": cause.field, "message": cause.message }));
     let ours: Value = ours.collect();
     // findTooManySelectableFieldsAllowed intends to permit a list at the top level as well, and upstream's unit test of
-    // the function permits it. A real server rejects it all the same. It is judged here as it is meant.
+    // the function permits it. A real server rejects it all the same. It is validated here as it is meant.
     let too_many_at_the_top =
         |cause: &Value| cause["reason"] == "FieldValueTooMany" && cause["field"] == "spec.selectableFields";
     if is_older()? {
@@ -165,7 +165,7 @@ async fn judged_alike(client: &Client, etcd: &Client, row: &Row) -> Result<()> {
 async fn write_stored(client: &Client, etcd: &Client, path: &str, definition: &Value) -> Result<()> {
     let name = definition["metadata"]["name"].as_str().context("a definition has a name")?;
     let key = BASE64_STANDARD.encode(format!("/registry/apiextensions.k8s.io/customresourcedefinitions/{name}"));
-    let ask = async |call: &str, body: &Value| -> Result<Value> {
+    let call_etcd = async |call: &str, body: &Value| -> Result<Value> {
         etcd.send(Request::new(Method::POST, format!("/v3/kv/{call}")).json(body)).await?.success()?.json()
     };
     // The server writes conditions to a new definition; what it writes after us would undo ours, so both is repeated.
@@ -174,11 +174,11 @@ async fn write_stored(client: &Client, etcd: &Client, path: &str, definition: &V
         if current["spec"]["versions"] == definition["spec"]["versions"] {
             return Ok(());
         }
-        let found = ask("range", &json!({ "key": key })).await?;
+        let found = call_etcd("range", &json!({ "key": key })).await?;
         let value = BASE64_STANDARD.decode(found["kvs"][0]["value"].as_str().context("no such key")?)?;
         let mut stored: Value = serde_json::from_slice(&value).context("etcd holds no JSON")?;
         stored["spec"]["versions"] = definition["spec"]["versions"].clone();
-        ask("put", &json!({ "key": key, "value": BASE64_STANDARD.encode(stored.to_string()) })).await?;
+        call_etcd("put", &json!({ "key": key, "value": BASE64_STANDARD.encode(stored.to_string()) })).await?;
         anyhow::bail!("not yet")
     });
     seen.await

@@ -51,7 +51,7 @@ pub(crate) fn contenders() -> Vec<Contender> {
     let gadgets = || Resource::gadgets(GROUP);
     let all = Selection::everything;
     let go = |arguments, environment| Program::Process { toolkit: Toolkit::Go, arguments, environment };
-    let of = |name, program, resource, selection| Contender {
+    let with_selection = |name, program, resource, selection| Contender {
         name,
         program,
         resource,
@@ -62,69 +62,69 @@ pub(crate) fn contenders() -> Vec<Contender> {
     let resuming = |contender| Contender { resumes: true, ..contender };
     let without_bookmarks = |contender| Contender { bookmarks: false, ..contender };
     vec![
-        of("raw-gadgets", Program::Raw, gadgets(), all()),
-        of("raw-pods", Program::Raw, Resource::pods(), all()),
-        of(
+        with_selection("raw-gadgets", Program::Raw, gadgets(), all()),
+        with_selection("raw-pods", Program::Raw, Resource::pods(), all()),
+        with_selection(
             "client-go-dynamic-watch-list",
             go(&["-client=dynamic"], WATCH_LIST),
             gadgets(),
             all().field("spec.color", "blue"),
         ),
-        resuming(of(
+        resuming(with_selection(
             "client-go-dynamic-list",
             go(&["-client=dynamic", "-timeout-seconds=4"], NO_WATCH_LIST),
             gadgets(),
             all().within(left).field("spec.size", "L").label_is_not("tier", "b"),
         )),
-        resuming(of(
+        resuming(with_selection(
             "client-go-typed-watch-list",
             go(&["-client=typed", "-timeout-seconds=4"], WATCH_LIST),
             Resource::pods(),
             all().within(right).field("status.phase", "Running"),
         )),
-        of(
+        with_selection(
             "client-go-typed-list",
             go(&["-client=typed"], NO_WATCH_LIST),
             Resource::pods(),
             all().label("tier", "a").field_is_not("status.phase", "Failed"),
         ),
-        resuming(of(
+        resuming(with_selection(
             "client-go-metadata-watch-list",
             go(&["-client=metadata", "-timeout-seconds=5"], WATCH_LIST),
             gadgets(),
             all().label("color", "blue").field_is_not("spec.size", "S"),
         )),
-        of(
+        with_selection(
             "client-go-metadata-list",
             go(&["-client=metadata"], NO_WATCH_LIST),
             Resource::pods(),
             all().within(left).field("status.phase", "Running").label_is_not("tier", "c"),
         ),
-        of(
+        with_selection(
             "controller-runtime",
             go(&["-client=manager"], &[]),
             gadgets(),
             all().label("tier", "a").field("spec.color", "blue"),
         ),
-        resuming(of(
+        resuming(with_selection(
             "kube-rs-list-watch",
             Program::KubeRs(Strategy::ListWatch),
             gadgets(),
             all().within(right).label_is_not("color", "red").field("spec.size", "L"),
         )),
-        resuming(of(
+        resuming(with_selection(
             "kube-rs-streaming-list",
             Program::KubeRs(Strategy::StreamingList),
             Resource::pods(),
             all().label("tier", "a").field("status.phase", "Running"),
         )),
-        resuming(of(
+        resuming(with_selection(
             "python",
             Program::Process { toolkit: Toolkit::Python, arguments: &["-timeout-seconds=4"], environment: &[] },
             Resource::pods(),
             all().label("color", "blue").field_is_not("status.phase", "Pending"),
         )),
-        without_bookmarks(resuming(of(
+        without_bookmarks(resuming(with_selection(
             "javascript",
             Program::Process { toolkit: Toolkit::JavaScript, arguments: &["-timeout-seconds=4"], environment: &[] },
             gadgets(),

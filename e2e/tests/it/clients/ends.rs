@@ -55,7 +55,7 @@ fn informers(group: &str) -> Vec<Contender> {
         ("python", short(Toolkit::Python)),
         ("javascript", short(Toolkit::JavaScript)),
     ];
-    let of = |(name, program)| Contender {
+    let to_contender = |(name, program)| Contender {
         name,
         program,
         resource: Resource::gadgets(group),
@@ -63,7 +63,7 @@ fn informers(group: &str) -> Vec<Contender> {
         resumes: false,
         bookmarks: true,
     };
-    programs.into_iter().map(of).collect()
+    programs.into_iter().map(to_contender).collect()
 }
 
 /// The definition, with another version in which objects are stored.
@@ -90,10 +90,11 @@ async fn end(client: &Client, group: &str, ending: Ending) -> Result<()> {
 }
 
 /// Whether a client received these objects, in lines that begin like this.
-fn tells(text: &str, kind: &str, keys: &[String], beginnings: &[&str]) -> Result<()> {
+fn received(text: &str, kind: &str, keys: &[String], beginnings: &[&str]) -> Result<()> {
     let lines: Vec<&str> = text.lines().filter(|line| beginnings.iter().any(|begin| line.starts_with(begin))).collect();
-    let is_told = |key: &String| lines.iter().any(|line| line.contains(kind) && line.contains(&format!("\"{key}\"")));
-    let missing: Vec<&String> = keys.iter().filter(|key| !is_told(key)).collect();
+    let is_received =
+        |key: &String| lines.iter().any(|line| line.contains(kind) && line.contains(&format!("\"{key}\"")));
+    let missing: Vec<&String> = keys.iter().filter(|key| !is_received(key)).collect();
     ensure!(missing.is_empty(), "of {} objects it did not receive {kind}: {missing:?}", missing.len());
     Ok(())
 }
@@ -154,7 +155,7 @@ async fn run(ending: Ending) -> Result<()> {
     for (contender, informer) in &running {
         eventually(&format!("{} has listed", contender.name), PATIENCE, async || {
             informer.ensure_running()?;
-            tells(&informer.text()?, "", &keys, &[LIST, EVENT])
+            received(&informer.text()?, "", &keys, &[LIST, EVENT])
         })
         .await?;
     }
@@ -183,7 +184,7 @@ async fn run(ending: Ending) -> Result<()> {
         let name = contender.name;
         eventually(&format!("{name} learns that nothing is left"), PATIENCE, async || {
             informer.ensure_running()?;
-            tells(&informer.text()?, "\"DELETED\"", &keys, &[EVENT, HANDLER])
+            received(&informer.text()?, "\"DELETED\"", &keys, &[EVENT, HANDLER])
         })
         .await?;
         let log = Log::read(&informer.end(&contender).await?)?;

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_created_anew_is_one_with_its_removal() {
+    fn a_recreated_object_is_one_with_its_removal() {
         let history = history(&[
             ("a", true),
             ("b", true),
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn gaps_found_explain_what_was_reported() {
         for seed in 0..2_000 {
-            let mut random = Random::of(seed, 0);
+            let mut random = Random::from_seed(seed, 0);
             let mut exists = [true; 5];
             let mut rows = vec![("a", true), ("b", true), ("c", true), ("d", true), ("e", true)];
             for _ in 0..40 {

@@ -114,13 +114,15 @@ fn change(steps: &mut [Step], index: usize, fault: fn(&mut Event)) {
 }
 
 /// What handlers of that client receive.
-fn right_handled() -> Vec<Event> {
+fn valid_handled() -> Vec<Event> {
     let all = transitions();
-    let of = |kind, key: &str, version| Event { kind, key: key.to_owned(), version, uid: String::new() };
-    let mut handled =
-        vec![of(ClientEventType::Kind(Kind::Added), "b", 12), of(ClientEventType::Kind(Kind::Added), "a", 10)];
+    let make_event = |kind, key: &str, version| Event { kind, key: key.to_owned(), version, uid: String::new() };
+    let mut handled = vec![
+        make_event(ClientEventType::Kind(Kind::Added), "b", 12),
+        make_event(ClientEventType::Kind(Kind::Added), "a", 10),
+    ];
     handled.extend(all[2..4].iter().map(event));
-    handled.push(of(ClientEventType::Kind(Kind::Added), "c", 18));
+    handled.push(make_event(ClientEventType::Kind(Kind::Added), "c", 18));
     handled.extend(all[6..8].iter().map(event));
     handled
 }
@@ -128,8 +130,8 @@ fn right_handled() -> Vec<Event> {
 #[test]
 fn handlers_receive_what_lists_change_and_then_events() -> Result<()> {
     let starts = follow(&right(), &transitions())?;
-    follow_handlers(&right_handled(), &starts, &transitions())?;
-    let mut repeated = right_handled();
+    follow_handlers(&valid_handled(), &starts, &transitions())?;
+    let mut repeated = valid_handled();
     repeated.insert(4, Event { kind: ClientEventType::Kind(Kind::Modified), ..repeated[2].clone() });
     follow_handlers(&repeated, &starts, &transitions()).context("an unchanged object may be reported again")?;
     type Fault = fn(&mut Vec<Event>);
@@ -142,7 +144,7 @@ fn handlers_receive_what_lists_change_and_then_events() -> Result<()> {
         ("a change by a list has another version", |handled| handled[4].version = 17),
     ];
     for (message, fault) in rows {
-        let mut handled = right_handled();
+        let mut handled = valid_handled();
         fault(&mut handled);
         assert!(follow_handlers(&handled, &starts, &transitions()).is_err(), "{message}");
     }

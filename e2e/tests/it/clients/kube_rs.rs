@@ -91,7 +91,7 @@ where
 {
     let writer = reflector::store::Writer::<Object>::new(kind);
     let reader = writer.as_reader();
-    let held =
+    let contents =
         move || reader.state().iter().map(|object| (key(object.as_ref()), json!(object.resource_version()))).collect();
     let task = spawn_local(async move {
         let mut reported = std::pin::pin!(watcher(api, settings).default_backoff().reflect(writer));
@@ -110,7 +110,7 @@ where
         }
         Ok(())
     });
-    (task, Box::new(held))
+    (task, Box::new(contents))
 }
 
 fn key<Object: KubeResource>(object: &Object) -> String {

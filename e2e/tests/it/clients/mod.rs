@@ -19,7 +19,8 @@
 //! - [`run`]: the run; [`contenders`]: the clients
 //! - [`gap`]: finds the part of which fieldcache knew only the outcome
 //! - `e2e::workload`: what is written; `e2e::history`: what truly happened (from etcd)
-//! - `e2e::clients::judge`: checks whether a client received it [`ends`] is what they hold when a resource has ended.
+//! - `e2e::clients::judge`: checks whether a client received it
+//! - [`ends`]: what clients hold when a resource has ended
 
 mod contenders;
 mod ends;
@@ -80,9 +81,13 @@ fn judged(name: &str) -> Result<()> {
     let last = state(&transitions);
     ensure!(last == finished.truth, "etcd and kube-apiserver differ: {}", difference(&last, &finished.truth));
     ensure!(log.store.is_some() || contender.program == Program::Raw, "it did not say what it holds");
-    for (what, held) in [("store", &log.store), ("reconciler", &log.reconciled)] {
-        if let Some(held) = held {
-            ensure!(*held == finished.truth, "its {what} is not the truth: {}", difference(held, &finished.truth));
+    for (what, objects) in [("store", &log.store), ("reconciler", &log.reconciled)] {
+        if let Some(objects) = objects {
+            ensure!(
+                *objects == finished.truth,
+                "its {what} is not the truth: {}",
+                difference(objects, &finished.truth)
+            );
         }
     }
 

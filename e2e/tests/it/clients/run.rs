@@ -346,7 +346,7 @@ async fn served_versions(client: &Client) -> Result<BTreeMap<&'static str, u64>>
     Ok(versions)
 }
 
-/// How far fieldcache's copy reaches.
+/// The version that fieldcache's store has reached.
 async fn served_version(client: &Client, resource: &Resource) -> Result<u64> {
     let list = client.get_json(&format!("{}?labelSelector=none%3Dsuch&resourceVersion=0", resource.path(""))).await?;
     Ok(list["metadata"]["resourceVersion"].as_str().context("a list has a version")?.parse()?)

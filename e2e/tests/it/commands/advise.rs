@@ -76,7 +76,7 @@ async fn advice_comes_from_kube_apiservers_own_counters() -> Result<()> {
         .collect();
     ensure!(pasted.len() == 2, "{refused}");
     administrator.succeed(&pasted.join(" && ")).await?;
-    let granted = eventually("the right is known", SOON, async || {
+    let granted = eventually("the permission is known", SOON, async || {
         let finished = alice.run("kubectl fieldcache advise").await?;
         ensure!(finished.exit_code == 0, "{finished:?}");
         Ok(finished)

@@ -221,7 +221,7 @@ async fn built_in_types_select_as_in_kube_apiserver() -> Result<()> {
         })
         .await?;
         let outcomes: Vec<Result<Outcome>> =
-            stream::iter(LABELS).map(|label| ask(&writer, &client, collection, label)).buffered(8).collect().await;
+            stream::iter(LABELS).map(|label| select(&writer, &client, collection, label)).buffered(8).collect().await;
         for (label, outcome) in LABELS.into_iter().zip(outcomes) {
             match outcome {
                 Ok(Outcome::Refused) => refused += 1,
@@ -283,7 +283,7 @@ enum Outcome {
 }
 
 /// Every value with `=` and `!=` on both sides; a refusal is the same for all values.
-async fn ask(writer: &Client, client: &Client, collection: &str, label: &str) -> Result<Outcome> {
+async fn select(writer: &Client, client: &Client, collection: &str, label: &str) -> Result<Outcome> {
     let (mut selections, mut selects) = (0, false);
     for value in VALUES {
         for operator in ["=", "!="] {

@@ -192,7 +192,7 @@ async fn over_http(backend: &Backend) -> Result<usize> {
     ensure!(moved.status.as_u16() == 301, "HEAD {}", moved.status);
 
     // Another test's definition may come in between.
-    eventually("one ETag for both forms, and no answer to who has it", SOON, async || {
+    eventually("one ETag for both forms, and 304 for a client that has it", SOON, async || {
         let v2 = client.get("/openapi/v2").await?;
         let etag = v2.header("etag").context("an ETag of v2")?.to_owned();
         let as_protobuf = client.send(Request::get("/openapi/v2").header("accept", V2_PROTOBUF)).await?;

@@ -84,7 +84,7 @@ impl Teller {
 }
 
 fn record(seed: u64) -> Recording {
-    let mut random = Random::of(seed, 0);
+    let mut random = Random::from_seed(seed, 0);
     let changes = history(&mut random);
     let version = |index: usize| changes[index].version;
     let (start, resumed, gap, last) =
@@ -173,7 +173,7 @@ fn honest_recordings_are_taken_as_honest() {
 #[test]
 fn the_end_of_a_version_is_taken_as_honest_if_it_is_complete() {
     let ends = |seed: u64, left_out: usize, end: &[ClientEvent]| {
-        let mut random = Random::of(seed, 0);
+        let mut random = Random::from_seed(seed, 0);
         let changes = history(&mut random);
         let (start, ended, last) = (changes[20].version, changes[40].version, changes[119].version);
         let truth = Truth::new(&changes);
@@ -193,7 +193,7 @@ fn the_end_of_a_version_is_taken_as_honest_if_it_is_complete() {
         check(&changes, &[start, last], &[informer.story]).complaints
     };
     for seed in 0..SEEDS {
-        let of_the_version = |seed: u64| history(&mut Random::of(seed, 0))[40].version;
+        let of_the_version = |seed: u64| history(&mut Random::from_seed(seed, 0))[40].version;
         let resumed =
             || ClientEvent::Watching { after: Some(of_the_version(seed)), not_older_than: 0, is_forwarded: false };
         let bookmark = || ClientEvent::Bookmark { version: of_the_version(seed), ends_initial: false };

@@ -1,5 +1,5 @@
-//! fieldcache through faults: what can go wrong around it goes wrong, and a checker that knows the true history judges what clients
-//! received.
+//! fieldcache through faults: what can go wrong around it goes wrong, and a checker that knows the true history checks
+//! what clients received.
 
 mod checker;
 mod history;

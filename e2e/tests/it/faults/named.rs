@@ -59,7 +59,7 @@ fn lines(side: Side) -> Vec<(LineFault, u64, With)> {
         (LineFault::Refuse(What::Everything, 503, Some(1)), 1_500, Cut),
         (LineFault::Refuse(What::Everything, 500, None), 1_500, Cut),
         (LineFault::Slow(What::Everything, Duration::from_millis(1_500)), 2_000, Cut),
-        // Longer than anybody waits for the answer to a watch.
+        // Longer than any client waits for the response to a watch.
         (LineFault::Slow(What::Watches, Duration::from_secs(9)), 4_000, Cut),
     ];
     // fieldcache does not request gzip from a source on the loopback interface. Another test covers what it forwards.
@@ -70,7 +70,7 @@ fn lines(side: Side) -> Vec<(LineFault, u64, With)> {
 }
 
 fn schedule(seed: u64, fault: Fault, lasts: u64, with: With) -> Schedule {
-    let mut schedule = Schedule::of(seed, fault, Duration::from_millis(lasts));
+    let mut schedule = Schedule::from_seed(seed, fault, Duration::from_millis(lasts));
     let besides = match (fault, with) {
         (Fault::Line(side, _), With::Cut) => Some((Fault::Line(side, LineFault::Cut), Duration::ZERO)),
         (_, With::Restart) => Some((Fault::System(SystemFault::KillFieldcache), Duration::from_millis(100))),
@@ -163,7 +163,7 @@ fn cut_after(blind: &Timed) -> Timed {
 fn missed_changes_are_reported_by_their_outcome() -> Result<()> {
     let rows = [LineFault::Refuse(What::Everything, 429, Some(1)), LineFault::Refuse(What::Everything, 503, None)];
     let blind = |(number, line): (usize, LineFault)| {
-        let mut schedule = Schedule::of(number as u64, Fault::Line(Side::Source, line), Duration::from_secs(14));
+        let mut schedule = Schedule::from_seed(number as u64, Fault::Line(Side::Source, line), Duration::from_secs(14));
         // Something has to be missed before it: its watch cache begins again with what there is then.
         let (at, lasts) = (Duration::from_secs(6), Duration::from_millis(500));
         schedule.faults.push(cut_after(&schedule.faults[0]));
@@ -183,7 +183,7 @@ fn gzip_of_several_members_is_handed_on_as_it_is() -> Result<()> {
     alone(async {
         let mut stage = Stage::set(Plane::shared().await?, &["--pass-through", "read"]).await?;
         stage.begin(Fault::Line(Side::Source, fault)).await?;
-        // Of what fieldcache holds no copy of.
+        // Resources that fieldcache does not cache.
         let path = "/api/v1/namespaces/kube-system";
         let request = Request::get(path).header("accept-encoding", "gzip");
         let answer = stage.fieldcache().client().send(request).await?.success()?;

@@ -41,7 +41,7 @@ async fn a_version_from_elsewhere_is_caught_up_with() -> Result<()> {
         reader.read(&path).await.with_context(|| what.to_owned())?;
         let version = write_elsewhere(&writer, &namespace).await?;
         let initial = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
-        // A copy that has not come so far in time says so, as it does to a list.
+        // A store that has not come so far in time says so, as it does to a list.
         let (added, mark) = eventually("initial events", SOON, async || {
             let mut watch = reader.watch(&format!("{}?{initial}&resourceVersion={version}", shirts.collection)).await?;
             let added = watch.event(SOON).await?;
@@ -54,7 +54,7 @@ async fn a_version_from_elsewhere_is_caught_up_with() -> Result<()> {
     }
     let future = format!("{}?resourceVersion={}", shirts.collection, u64::from(u32::MAX));
     let refused = fieldcache.client().get(&future).await?;
-    ensure!(refused.status == 504, "what nobody has is still refused: {}", refused.text());
+    ensure!(refused.status == 504, "a version that no server has is still rejected: {}", refused.text());
     let metrics = fieldcache.client().get(&shirts.collection).await?;
     ensure!(metrics.status == 200, "and nothing else stops working");
     Ok(())

@@ -1,5 +1,5 @@
-//! How fresh answers are, beside a real kube-apiserver: versions ahead of the copy, Strong reads, lag, chains, and informers that
-//! move between servers.
+//! How fresh responses are, beside a real kube-apiserver: versions ahead of the store, Strong reads, lag, and cascaded
+//! servers. Informers also move between servers.
 
 mod aggregated;
 mod lag;

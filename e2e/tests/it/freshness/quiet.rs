@@ -1,4 +1,4 @@
-//! A quiet cluster: copies are proven in time, whether the watches of the source send bookmarks or not.
+//! A quiet cluster: progress notifications come in time, whether the watches of the source send bookmarks or not.
 
 use std::time::Duration;
 

@@ -20,7 +20,7 @@ use super::{Shirts, write_elsewhere};
 
 /// Writes to the resource that is read, each followed by one read of every kind.
 const WRITES: usize = 600;
-/// Writes to another resource: each read waits up to 1.4 s for a proof.
+/// Writes to another resource: each read waits up to 1.4 s for a progress notification.
 const ELSEWHERE: usize = 8;
 
 /// What each step may take before the first read.
@@ -209,6 +209,6 @@ async fn strong_reads_by_fields_that_only_fieldcache_has_are_never_stale() -> Re
         ensure!(left.is_empty(), "write {number}: {left:?} is found where it was before");
     }
     say("by fields that only fieldcache has", &answered);
-    ensure!(!answered.contains_key("forwarded"), "nobody but fieldcache can answer");
+    ensure!(!answered.contains_key("forwarded"), "only fieldcache can respond");
     operator.process().ensure_running()
 }

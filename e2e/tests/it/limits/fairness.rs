@@ -25,12 +25,12 @@ async fn a_flood_of_lists_of_one_user_leaves_another_users_watch_and_list_their_
     stage.fill().await?;
     let quiet = User::at("127.0.0.2", stage.host()?).await?;
     let path = format!("{}?watch=1&resourceVersion=0&fieldSelector=spec.color%3Dblue", stage.collection);
-    let mut watch = Watch::of(quiet.open(&path).await?);
+    let mut watch = Watch::from_response(quiet.open(&path).await?);
 
     // Two lists that are never read hold both places for as long as the test lasts; all others come behind them.
     let flooding = User::at("127.0.0.1", stage.host()?).await?;
-    let held = [flooding.open(&stage.collection).await?, flooding.open(&stage.collection).await?];
-    ensure!(held.iter().all(|response| response.status() == 200), "both places are taken");
+    let responses = [flooding.open(&stage.collection).await?, flooding.open(&stage.collection).await?];
+    ensure!(responses.iter().all(|response| response.status() == 200), "both places are taken");
     let (refused, served) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let mut flood = JoinSet::new();
     for _ in 0..CONNECTIONS {
@@ -66,7 +66,7 @@ async fn a_flood_of_lists_of_one_user_leaves_another_users_watch_and_list_their_
     let (code, _, body) = timeout(SOON, quiet.get(&stage.collection)).await.context("his list waits")??;
     ensure!(code == 200 && body.len() > 4 << 20, "{code}: {} bytes", body.len());
     ensure!(served.load(Ordering::Relaxed) == 0, "none of the flood was answered before it but with a refusal");
-    drop(held);
+    drop(responses);
     drop(flood);
     stage.fieldcache.process().ensure_running()
 }

@@ -21,8 +21,8 @@ async fn an_excess_connection_is_rejected_and_open_ones_continue() -> Result<()>
     let mut other = second.watch(&format!("{}?watch=1", stage.collection)).await?;
 
     // A rejected client that sends nothing for two seconds receives nothing.
-    let asking = async || stage.fieldcache.client().send(Request::get("/version")).await;
-    let refused = eventually("a connection too many gets the message", SOON, asking).await?;
+    let request = async || stage.fieldcache.client().send(Request::get("/version")).await;
+    let refused = eventually("a connection too many gets the message", SOON, request).await?;
     ensure!(refused.status == 429, "{}: {}", refused.status, refused.text());
     ensure!(refused.header("retry-after") == Some("1"), "{:?}", refused.headers);
     is_limit_status(
@@ -124,8 +124,8 @@ async fn large_lists_wait_for_their_turn_and_are_refused_behind_a_bounded_queue(
         .await?;
         let user = User::at("127.0.0.1", stage.host()?).await?;
         // Not read, so it stays under way.
-        let held = user.open(&stage.collection).await?;
-        ensure!(held.status() == 200, "{}", held.status());
+        let open_watch = user.open(&stage.collection).await?;
+        ensure!(open_watch.status() == 200, "{}", open_watch.status());
         ensure!(stage.figure("used", "lists").await? == 1.0, "one is under way");
         ensure!(stage.figure("used", "list-bytes").await? > f64::from(4 << 20), "it is a large one");
         let (code, headers, body) = user.get(&stage.collection).await?;
@@ -139,7 +139,7 @@ async fn large_lists_wait_for_their_turn_and_are_refused_behind_a_bounded_queue(
             ensure!(code == 200, "{path} passes by: {code}");
         }
         ensure!(user.open(&format!("{}?watch=1", stage.collection)).await?.status() == 200, "so does a watch");
-        drop(held);
+        drop(open_watch);
         let (code, _, body) = user.get(&stage.collection).await?;
         ensure!(code == 200 && body.len() > 4 << 20, "{code}: {} bytes", body.len());
         let name = if reason == "ListLimit" { "lists" } else { "list-bytes" };

@@ -54,7 +54,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Of an open answer.
-    pub(crate) fn of(response: http::Response<Incoming>) -> Watch {
+    pub(crate) fn from_response(response: http::Response<Incoming>) -> Watch {
         Watch { body: response.into_body(), received: Vec::new() }
     }
 

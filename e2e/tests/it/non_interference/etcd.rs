@@ -21,24 +21,24 @@ impl Etcd {
         Etcd { client }
     }
 
-    async fn ask(&self, path: &str, body: &Value) -> Result<Value> {
+    async fn call(&self, path: &str, body: &Value) -> Result<Value> {
         self.client.send(Request::new(Method::POST, path).json(body)).await?.success()?.json()
     }
 
     /// Writes, and answers the revision: the object's resourceVersion.
     pub(crate) async fn put(&self, key: &str, value: &[u8]) -> Result<u64> {
         let body = json!({ "key": BASE64_STANDARD.encode(key), "value": BASE64_STANDARD.encode(value) });
-        revision(&self.ask("/v3/kv/put", &body).await?)
+        revision(&self.call("/v3/kv/put", &body).await?)
     }
 
     pub(crate) async fn delete(&self, key: &str) -> Result<u64> {
-        let answer = self.ask("/v3/kv/deleterange", &json!({ "key": BASE64_STANDARD.encode(key) })).await?;
+        let answer = self.call("/v3/kv/deleterange", &json!({ "key": BASE64_STANDARD.encode(key) })).await?;
         ensure!(answer["deleted"] == "1", "{key}: {answer}");
         revision(&answer)
     }
 
     pub(crate) async fn get(&self, key: &str) -> Result<Vec<u8>> {
-        let answer = self.ask("/v3/kv/range", &json!({ "key": BASE64_STANDARD.encode(key) })).await?;
+        let answer = self.call("/v3/kv/range", &json!({ "key": BASE64_STANDARD.encode(key) })).await?;
         let value = answer["kvs"][0]["value"].as_str().with_context(|| format!("{key} is not there"))?;
         Ok(BASE64_STANDARD.decode(value)?)
     }
@@ -57,7 +57,7 @@ fn revision(answer: &Value) -> Result<u64> {
 /// Replaces every occurrence of some bytes by as many others.
 ///
 /// # Errors
-/// When they differ in length, which would break a protobuf, or are not there.
+/// When they differ in length, which would break a protobuf, or are missing.
 pub(crate) fn exchange(bytes: &mut [u8], from: &[u8], to: &[u8]) -> Result<()> {
     ensure!(from.len() == to.len() && !from.is_empty(), "{} bytes cannot take the place of {}", to.len(), from.len());
     let mut found = 0;

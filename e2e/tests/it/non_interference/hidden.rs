@@ -19,7 +19,7 @@ pub(crate) struct Secrets {
     pub(crate) allowed: &'static [&'static str],
     /// Which pruned field is selectable, and has a column and a field of the FieldCache.
     pub(crate) selectable: &'static str,
-    /// The first revision that anybody sees: with as many digits in both, so that lengths are the same.
+    /// The first revision that any client sees: with as many digits in both, so that lengths are the same.
     pub(crate) first_revision: u64,
     /// Whether a hidden object has more values of a field than are kept.
     pub(crate) overflows: bool,
@@ -52,7 +52,7 @@ pub(crate) const OTHER: Secrets = Secrets {
 impl Secrets {
     /// A value that is left out of visible objects.
     pub(crate) fn value(&self, seed: u64) -> String {
-        let mut random = Random::of(seed, self.count as u64);
+        let mut random = Random::from_seed(seed, self.count as u64);
         let length = usize::try_from(random.between(1, 40)).unwrap_or(1);
         format!("{}-{}", self.word, random.suffix(length))
     }

@@ -21,7 +21,7 @@ pub(crate) fn wider() -> Vec<(&'static str, Value)> {
         if let Some(Value::Array(paths)) =
             view["spec"]["resources"].get_mut(resource).and_then(|shown| shown.get_mut("prune"))
         {
-            paths.retain(|held| held != path);
+            paths.retain(|known_path| known_path != path);
         }
         view
     };
@@ -217,7 +217,7 @@ const ALTERED_WATCHES: [(&str, AlterLines); 5] = [
         lines.insert(place, r#"{"type":"ADDED","object":{"metadata":{"name":"omega-1"}}}"#.to_owned());
         true
     }),
-    ("a watch that tells of a change of a hidden part once more", |lines| {
+    ("a watch that reports a change of a hidden part once more", |lines| {
         let Some(line) = lines.iter().find(|line| line.starts_with(r#"{"type":"MODIFIED""#)).cloned() else {
             return false;
         };

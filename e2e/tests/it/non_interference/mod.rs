@@ -59,12 +59,12 @@ impl Worlds {
     /// Where two answers to one request part; the second was queried through another View perhaps.
     pub(crate) fn parting(&self, one: &Answer, other: &Answer, view: &str) -> Option<String> {
         let [first, second] = &self.0;
-        let one = outcome::of(one, (&first.versions(), first.host()), WINDOW);
-        parting(&one, &outcome::of(other, (&second.versions(), second.host()), view))
+        let one = outcome::normalized(one, (&first.versions(), first.host()), WINDOW);
+        parting(&one, &outcome::normalized(other, (&second.versions(), second.host()), view))
     }
 
     /// Sends the request to both. For all pages of a list, the second may go through another View.
-    async fn ask(&self, clients: &[Client; 2], probe: &ViewProbe, view: &str) -> Result<Vec<Exchange>> {
+    async fn exchange(&self, clients: &[Client; 2], probe: &ViewProbe, view: &str) -> Result<Vec<Exchange>> {
         let [one, other] = &self.0;
         let mut next =
             Some([probe.request(&prefix(WINDOW), &one.versions()), probe.request(&prefix(view), &other.versions())]);
@@ -73,7 +73,7 @@ impl Worlds {
             let (answer, other_answer) =
                 try_join(clients[0].send(first.clone()), clients[1].send(second.clone())).await?;
             let pages = (script::next_page(&first, &answer), script::next_page(&second, &other_answer));
-            // A chain is as long as the list, or somebody is sent in circles.
+            // A list has as many pages as it needs, or a client would be sent in circles.
             if let (Some(one), Some(other)) = pages
                 && exchanges.len() < 60
             {
@@ -103,15 +103,15 @@ impl Worlds {
             }
             Ok(())
         };
-        let asking = async {
-            let exchanges = stream::iter(script.iter().map(|probe| self.ask(&clients, probe, view)))
+        let exchanging = async {
+            let exchanges = stream::iter(script.iter().map(|probe| self.exchange(&clients, probe, view)))
                 .buffered(AT_ONCE)
                 .try_collect::<Vec<_>>()
                 .await;
             done.store(true, Ordering::Relaxed);
             Ok::<_, anyhow::Error>(exchanges?.into_iter().flatten().collect())
         };
-        Ok(try_join(churning, asking).await?.1)
+        Ok(try_join(churning, exchanging).await?.1)
     }
 }
 
@@ -124,8 +124,8 @@ fn changed_documents(exchanges: &[Exchange], world: usize) -> Vec<String> {
         let Some(time) = answer.header("last-modified") else { continue };
         // The index has no tag; its body is one.
         let tag = answer.header("etag").map_or_else(|| answer.text(), str::to_owned);
-        let held = since.entry((probe.path.clone(), tag)).or_insert_with(|| time.to_owned());
-        if held != time {
+        let first_time = since.entry((probe.path.clone(), tag)).or_insert_with(|| time.to_owned());
+        if first_time != time {
             changed.push(probe.path.clone());
         }
     }

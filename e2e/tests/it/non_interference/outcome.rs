@@ -23,7 +23,7 @@ pub(crate) const WINDOW: &str = "window";
 const HOST: &str = "HOST";
 
 /// An answer of a server at `host` as text.
-pub(crate) fn of(answer: &Answer, (versions, host): (&Versions, &str), view: &str) -> String {
+pub(crate) fn normalized(answer: &Answer, (versions, host): (&Versions, &str), view: &str) -> String {
     let mut body = answer.body.to_vec();
     let is_compressed = answer.headers.get(CONTENT_ENCODING).is_some_and(|encoding| encoding == "gzip");
     if is_compressed {

@@ -62,8 +62,8 @@ fn probe(random: &mut Random, changes: usize) -> ViewProbe {
             random.choose(&["tier%3Dweb", "tier!%3Dweb", "tier", "!tier", "tier%20in%20(web,db)", "omega", "!alpha"]);
         query.push(format!("labelSelector={term}"));
     }
-    for (of, text) in [(4, "limit=1"), (4, "limit=3"), (12, "pretty=true"), (3, "watch=1&timeoutSeconds=1")] {
-        if random.below(of) == 0 {
+    for (count, text) in [(4, "limit=1"), (4, "limit=3"), (12, "pretty=true"), (3, "watch=1&timeoutSeconds=1")] {
+        if random.below(count) == 0 {
             query.push(text.to_owned());
         }
     }
@@ -80,7 +80,7 @@ fn probe(random: &mut Random, changes: usize) -> ViewProbe {
 }
 
 /// Sends the request to both clusters, and reads all pages of a list.
-async fn ask(worlds: &Worlds, clients: &[Client; 2], probe: &ViewProbe) -> Result<Vec<Exchange>> {
+async fn exchange_both(worlds: &Worlds, clients: &[Client; 2], probe: &ViewProbe) -> Result<Vec<Exchange>> {
     let [one, other] = &worlds.0;
     let mut next = Some([probe.request("", &one.versions()), probe.request("", &other.versions())]);
     let mut exchanges = Vec::new();
@@ -102,11 +102,13 @@ async fn ask(worlds: &Worlds, clients: &[Client; 2], probe: &ViewProbe) -> Resul
 
 /// Sends every request; returns the number of responses.
 pub(crate) async fn check(worlds: &Worlds, seed: u64, changes: usize) -> Result<String> {
-    let mut random = Random::of(seed, 11);
+    let mut random = Random::from_seed(seed, 11);
     let script: Vec<ViewProbe> = (0..REQUESTS).map(|_| probe(&mut random, changes)).collect();
     let tenants = [worlds.0[0].tenant()?.client(), worlds.0[1].tenant()?.client()];
-    let exchanges: Vec<Vec<Exchange>> =
-        stream::iter(script.iter().map(|probe| ask(worlds, &tenants, probe))).buffered(AT_ONCE).try_collect().await?;
+    let exchanges: Vec<Vec<Exchange>> = stream::iter(script.iter().map(|probe| exchange_both(worlds, &tenants, probe)))
+        .buffered(AT_ONCE)
+        .try_collect()
+        .await?;
     let exchanges: Vec<Exchange> = exchanges.into_iter().flatten().collect();
     let mut found = Vec::new();
     for Exchange { probe, answers: [one, other] } in &exchanges {
@@ -115,9 +117,9 @@ pub(crate) async fn check(worlds: &Worlds, seed: u64, changes: usize) -> Result<
         }
     }
     ensure!(found.is_empty(), "at the root: {}\n{}", report(&found), worlds.0[1].tail());
-    let of = |wanted: fn(&Exchange) -> bool| exchanges.iter().filter(|exchange| wanted(exchange)).count();
-    let read = of(|exchange| exchange.answers[0].status == 200);
-    let explained = of(|exchange| exchange.answers[0].header("fieldcache-explain").is_some());
+    let count = |wanted: fn(&Exchange) -> bool| exchanges.iter().filter(|exchange| wanted(exchange)).count();
+    let read = count(|exchange| exchange.answers[0].status == 200);
+    let explained = count(|exchange| exchange.answers[0].header("fieldcache-explain").is_some());
     ensure!(read > REQUESTS / 2 && explained > REQUESTS / 4, "{read} read and {explained} explained");
 
     // The comparison finds counts: an administrator gets them.

@@ -27,7 +27,7 @@ impl ViewProbe {
         let mut path = self.path.clone();
         while let Some((before, rest)) = path.split_once("{version:") {
             let (number, after) = rest.split_once('}').unwrap_or((rest, ""));
-            let version = number.parse().ok().and_then(|number| versions.of(number)).unwrap_or_default();
+            let version = number.parse().ok().and_then(|number| versions.number_at(number)).unwrap_or_default();
             path = format!("{before}{version}{after}");
         }
         let mut request = Request::new(self.method.clone(), format!("{prefix}{path}"));
@@ -219,7 +219,7 @@ fn parameters(random: &mut Random, changes: usize) -> Vec<String> {
             0 => "0".to_owned(),
             1 => "1".to_owned(),
             2 => (*random.choose(&["999999999", "x", "-1", "", "0"])).to_owned(),
-            // What the copies saw when they began.
+            // The state of the stores when they began.
             _ => format!("{{version:{}}}", changes - 1),
         };
         query.push(format!("resourceVersion={version}"));
@@ -312,7 +312,7 @@ fn joined(path: &str, query: &[String]) -> String {
 /// So many requests; `changes` is how many changes there have been.
 pub(crate) fn requests(seed: u64, count: usize, changes: usize) -> Vec<ViewProbe> {
     let documents = documents();
-    let mut random = Random::of(seed, 6);
+    let mut random = Random::from_seed(seed, 6);
     let mut all = Vec::with_capacity(count);
     while all.len() < count {
         let mut headers = Vec::new();

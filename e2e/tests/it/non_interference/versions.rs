@@ -52,7 +52,7 @@ impl Versions {
     }
 
     /// Of the change of this number.
-    pub(crate) fn of(&self, number: usize) -> Option<u64> {
+    pub(crate) fn number_at(&self, number: usize) -> Option<u64> {
         self.0.get(number).copied()
     }
 
@@ -99,7 +99,7 @@ impl Versions {
     fn number(&self, text: &str) -> String {
         match text.parse::<u64>() {
             Ok(version) if (1..=LARGEST).contains(&version) && text.len() > 2 => {
-                format!("<{}>", self.0.partition_point(|held| *held <= version))
+                format!("<{}>", self.0.partition_point(|change| *change <= version))
             }
             _ => text.to_owned(),
         }
@@ -126,12 +126,14 @@ enum What {
 
 /// Where versions and tokens begin, in order.
 fn places(text: &str) -> Vec<(usize, What)> {
-    let of = |marks: &'static [&'static str], what: What| {
+    let places_after = |marks: &'static [&'static str], what: What| {
         marks.iter().flat_map(move |mark| text.match_indices(mark).map(move |(place, _)| (place + mark.len(), what)))
     };
     let tokens = text.match_indices(TOKEN).map(|(place, _)| (place, What::Token));
-    let versions = of(&BEFORE_VERSION, What::Version).chain(of(&BEFORE_IN_PROTOBUF, What::InProtobuf));
-    let mut places: Vec<(usize, What)> = versions.chain(of(&BEFORE_TOKEN, What::Token)).chain(tokens).collect();
+    let versions =
+        places_after(&BEFORE_VERSION, What::Version).chain(places_after(&BEFORE_IN_PROTOBUF, What::InProtobuf));
+    let mut places: Vec<(usize, What)> =
+        versions.chain(places_after(&BEFORE_TOKEN, What::Token)).chain(tokens).collect();
     places.sort_unstable();
     places
 }

@@ -98,7 +98,7 @@ pub(crate) fn hat_names() -> impl Iterator<Item = String> {
 
 /// A shirt that has parts which the View leaves out; those are of the cluster's own.
 pub(crate) fn shirt(secrets: &Secrets, namespace: &str, name: &str, seed: u64, color: &str) -> Value {
-    let mut random = Random::of(seed, 1);
+    let mut random = Random::from_seed(seed, 1);
     let tags: Vec<String> = (0..random.below(4)).map(|_| format!("tag-{}", random.below(5))).collect();
     let tier = random.choose(&["web", "db", "batch"]);
     let value = |number: u64| secrets.value(seed.wrapping_add(number));
@@ -135,7 +135,7 @@ pub(crate) fn shirt(secrets: &Secrets, namespace: &str, name: &str, seed: u64, c
     json!({
         "apiVersion": format!("{GROUP}/v1"), "kind": "Shirt",
         "metadata": {
-            "name": name, "namespace": namespace, "uid": Random::of(1, hash(name)).uid(), "creationTimestamp": "2020-01-02T03:04:05Z",
+            "name": name, "namespace": namespace, "uid": Random::from_seed(1, hash(name)).uid(), "creationTimestamp": "2020-01-02T03:04:05Z",
             "generation": 1, "labels": { "app": "shop", "tier": tier }, "annotations": annotations,
             "managedFields": [{
                 "manager": "tailor", "operation": "Update", "apiVersion": format!("{GROUP}/v1"), "time": "2020-01-02T03:04:05Z",
@@ -149,11 +149,11 @@ pub(crate) fn shirt(secrets: &Secrets, namespace: &str, name: &str, seed: u64, c
 
 /// A hat, of which nothing is left out.
 pub(crate) fn hat(name: &str, seed: u64) -> Value {
-    let mut random = Random::of(seed, 2);
+    let mut random = Random::from_seed(seed, 2);
     json!({
         "apiVersion": format!("{GROUP}/v1"), "kind": "Hat",
         "metadata": {
-            "name": name, "uid": Random::of(2, hash(name)).uid(), "creationTimestamp": "2020-01-02T03:04:05Z", "generation": 1,
+            "name": name, "uid": Random::from_seed(2, hash(name)).uid(), "creationTimestamp": "2020-01-02T03:04:05Z", "generation": 1,
             "labels": { "show": "yes" },
             "managedFields": [{ "manager": "milliner", "operation": "Update", "apiVersion": format!("{GROUP}/v1"), "time": "2020-01-02T03:04:05Z", "fieldsType": "FieldsV1", "fieldsV1": { "f:spec": {} } }],
         },
@@ -163,12 +163,12 @@ pub(crate) fn hat(name: &str, seed: u64) -> Value {
 
 /// A cap, of which nothing is left out.
 pub(crate) fn cap(name: &str, seed: u64) -> Value {
-    let mut random = Random::of(seed, 12);
+    let mut random = Random::from_seed(seed, 12);
     let tags: Vec<String> = (0..random.below(4)).map(|_| format!("tag-{}", random.below(5))).collect();
     json!({
         "apiVersion": format!("{GROUP}/v1"), "kind": "Cap",
         "metadata": {
-            "name": name, "namespace": SAME, "uid": Random::of(3, hash(name)).uid(), "creationTimestamp": "2020-01-02T03:04:05Z",
+            "name": name, "namespace": SAME, "uid": Random::from_seed(3, hash(name)).uid(), "creationTimestamp": "2020-01-02T03:04:05Z",
             "generation": 1, "labels": { "tier": random.choose(&["web", "db"]) },
         },
         "spec": { "brim": random.choose(&["wide", "thin", "none"]), "tags": tags },
@@ -191,7 +191,7 @@ fn hash(text: &str) -> u64 {
     text.bytes().fold(14_695_981_039_346_656_037, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(1_099_511_628_211))
 }
 
-/// What is there when anybody looks for the first time.
+/// The objects at the first read.
 pub(crate) fn first_changes() -> Vec<Change> {
     let colors = ["blue", "cyan"];
     let shirts = shirt_names().zip(0..).filter(|(_, number)| number % 7 != 6).map(|((namespace, name), number)| {
@@ -204,9 +204,9 @@ pub(crate) fn first_changes() -> Vec<Change> {
     caps.chain(shirts).chain(hats).chain(pods).collect()
 }
 
-/// Changes that are seen while somebody watches; objects are only deleted while they are there.
+/// Changes that watches see; objects are only deleted while they exist.
 pub(crate) fn later_changes(seed: u64, count: usize) -> Vec<Change> {
-    let mut random = Random::of(seed, 3);
+    let mut random = Random::from_seed(seed, 3);
     let mut gone: Vec<bool> = (0..28).map(|number| number % 7 == 6).collect();
     let mut changes = Vec::new();
     while changes.len() < count {

@@ -45,7 +45,7 @@ impl Sent {
 
 /// So many watches, from now on or from changes that have been.
 pub(crate) fn watches(seed: u64, count: usize, changes: usize) -> Vec<ViewProbe> {
-    let mut random = Random::of(seed, 7);
+    let mut random = Random::from_seed(seed, 7);
     let random = &mut random;
     (0..count)
         .map(|_| {
@@ -171,7 +171,7 @@ pub(crate) async fn silent(one: &Watched, other: &Watched) {
 /// What a watch sent, to be compared.
 pub(crate) fn comparable(lines: &[String], world: &World) -> String {
     let versions = world.versions();
-    let is_told = |line: &&String| !line.starts_with(r#"{"type":"BOOKMARK""#) || line.contains("initial-events-end");
-    let lines = lines.iter().filter(is_told).map(|line| outcome::line(line, &versions, WINDOW));
+    let is_change = |line: &&String| !line.starts_with(r#"{"type":"BOOKMARK""#) || line.contains("initial-events-end");
+    let lines = lines.iter().filter(is_change).map(|line| outcome::line(line, &versions, WINDOW));
     lines.collect::<Vec<_>>().join("\n")
 }

@@ -77,7 +77,7 @@ impl World {
             let mut bytes = etcd.get(&format!("/registry/pods/default/{name}")).await?;
             // What kube-apiserver makes of its own, as long as it was.
             let uid = created["metadata"]["uid"].as_str().context("a uid")?;
-            exchange(&mut bytes, uid.as_bytes(), Random::of(4, number as u64).uid().as_bytes())?;
+            exchange(&mut bytes, uid.as_bytes(), Random::from_seed(4, number as u64).uid().as_bytes())?;
             let time: jiff_seconds::Seconds =
                 created["metadata"]["creationTimestamp"].as_str().context("a time")?.try_into()?;
             exchange(&mut bytes, &varint(time.0), &varint(LONG_AGO))?;
@@ -86,7 +86,8 @@ impl World {
         etcd.advance_to(secrets.first_revision).await?;
         let own = ["--namespace", "default"].map(str::to_owned);
         let operator = Box::pin(Fieldcache::operator(control_plane.kubeconfig(), folder.path(), own)).await?;
-        let written = Written { hidden: Random::of(secrets.count as u64, 5), versions: Versions::default(), pods };
+        let written =
+            Written { hidden: Random::from_seed(secrets.count as u64, 5), versions: Versions::default(), pods };
         let world = World { secrets, control_plane, operator, etcd, folder, written: Mutex::new(written) };
         for _ in 0..secrets.count * 2 {
             world.hide().await?;
@@ -103,12 +104,12 @@ impl World {
         for view in views {
             objects::create(&client, VIEWS, view).await?;
         }
-        let asking = self.endpoint()?.client();
+        let user_client = self.endpoint()?.client();
         for view in views {
             let name = view["metadata"]["name"].as_str().context("a name")?;
             for path in ["/apis/stable.example.com/v1/shirts", "/api/v1/pods", "/apis/stable.example.com/v1/hats"] {
                 eventually("the View is served", SOON, async || {
-                    let answer = asking.get(&format!("{}{path}", prefix(name))).await?;
+                    let answer = user_client.get(&format!("{}{path}", prefix(name))).await?;
                     ensure!(answer.status == 200, "{name}: {answer:?}");
                     Ok(())
                 })
@@ -119,10 +120,10 @@ impl World {
         let tenant = self.tenant()?.client();
         let caps = format!("/apis/{}/v1/namespaces/{SAME}/caps", visible::GROUP);
         eventually("the caps are served", SOON, async || tenant.get_json(&caps).await.map(drop)).await?;
-        let asking = self.administrator()?.client();
+        let user_client = self.administrator()?.client();
         // The schemas are published when the control plane gets to it; until then both would have none.
         eventually("the schemas are published", SOON, async || {
-            let document = asking.get_json("/openapi/v3/apis/stable.example.com/v1").await?;
+            let document = user_client.get_json("/openapi/v3/apis/stable.example.com/v1").await?;
             ensure!(document.to_string().contains("x-kubernetes-selectable-fields"), "not yet");
             Ok(())
         })
@@ -133,9 +134,9 @@ impl World {
     /// Adds a kind that no client sees, and waits until the operator has heard of it.
     pub(crate) async fn add_hidden_kind(&self) -> Result<()> {
         objects::create_definition(&self.control_plane.client(), &Secrets::late_definition()).await?;
-        let asking = self.endpoint_of("somebody", Some("system:masters"))?.client();
+        let user_client = self.endpoint_of("somebody", Some("system:masters"))?.client();
         eventually("the schema is published", SOON, async || {
-            let documents = asking.get_json("/openapi/v3/apis/stable.example.com/v1").await?;
+            let documents = user_client.get_json("/openapi/v3/apis/stable.example.com/v1").await?;
             ensure!(documents.to_string().contains("Sock"), "not yet");
             Ok(())
         })

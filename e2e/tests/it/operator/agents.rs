@@ -168,7 +168,7 @@ async fn five_hundred_agents_each_see_their_own_node() -> Result<()> {
     one_more("with five hundred agents it still is one watch").await?;
 
     // Pods come, change and go; one that goes comes back elsewhere.
-    let mut random = Random::of(SEED, 0);
+    let mut random = Random::from_seed(SEED, 0);
     let mut living: Vec<String> = Vec::new();
     for change in 0..CHANGES {
         match random.below(3) {

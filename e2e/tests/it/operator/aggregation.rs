@@ -79,7 +79,7 @@ async fn people_reach_views_through_kube_apiserver() -> Result<()> {
     let done = stage.kubectl.succeed(&["wait", "--for=condition=Ready", "--timeout=180s", "view", "--all"]).await;
     done.with_context(|| operator.process().tail())?;
 
-    // What the aggregator has taken of us: our own group and version, and nothing that is somebody else's.
+    // What the aggregator has taken from us: our own group and version, and nothing of others.
     let kube = stage.control_plane.client();
     let list = kube.get_json("/apis/view.fieldcache.dev/v1alpha1").await?;
     ensure!(list["resources"][0]["name"] == "views/proxy", "{list}");
@@ -109,7 +109,7 @@ async fn people_reach_views_through_kube_apiserver() -> Result<()> {
     })
     .await?;
 
-    // A person, with the kubeconfig that everybody has, but for its server's path.
+    // A person, with the usual kubeconfig except for its server's path.
     let (endpoint, document) = stage.control_plane.as_user("alice", None)?;
     let mut document = document;
     document["clusters"][0]["cluster"]["server"] = format!("{}{}", endpoint.base(), proxy("blue")).into();
@@ -218,7 +218,7 @@ async fn people_reach_views_through_kube_apiserver() -> Result<()> {
     let version = alice.get_json(&raw).await?["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
     let mut watch = alice.watch(&format!("{raw}?watch=true&resourceVersion={version}")).await?;
     let longer = REQUEST_TIMEOUT + Duration::from_secs(8);
-    ensure!(matches!(watch.next(longer).await?, Next::Nothing), "open, and nothing to tell");
+    ensure!(matches!(watch.next(longer).await?, Next::Nothing), "open, without events");
     let patch = r#"{"spec":{"color":"blue"}}"#;
     stage.kubectl.succeed(&["patch", "shirt", "example3", "-n", "team-a", "--type=merge", "-p", patch]).await?;
     let event = watch.event(SOON).await?;

@@ -65,7 +65,7 @@ pub(super) async fn bound_token_for(
     answer["status"]["token"].as_str().map(str::to_owned).context("a token")
 }
 
-/// The rights of a reader of pods, for the operator itself.
+/// The permissions of a reader of Pods, for the operator itself.
 pub(super) async fn let_it_read(stage: &Stage, resources: &[&str]) -> Result<()> {
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
@@ -103,7 +103,7 @@ fn takes(fields: &[(&str, &str)]) -> Value {
 
 /// Waits until the list has these objects; what it may not have must never be in it.
 ///
-/// A reader comes when the Pods have just been created, which the copy may have yet to hear of.
+/// A reader comes when the Pods have just been created, before the store may have them.
 async fn come(client: &Client, path: &str, expected: &[&str]) -> Result<Value> {
     eventually(&format!("{path} lists {expected:?}"), SOON, async || {
         let list = client.get_json(path).await?;
@@ -193,7 +193,7 @@ async fn what_a_token_is_bound_to_is_what_its_bearer_sees() -> Result<()> {
     }
     let administrator = stage.administrator(&operator)?;
     let answer = administrator.get(&format!("{}{PODS}", proxy("account"))).await?;
-    ensure!(answer.status == 403 && answer.text().contains("ask with a ServiceAccount's token"), "{answer:?}");
+    ensure!(answer.status == 403 && answer.text().contains("use a ServiceAccount's token"), "{answer:?}");
     Ok(())
 }
 
@@ -249,7 +249,7 @@ async fn the_labels_of_ones_own_pod_select_until_they_change() -> Result<()> {
     stage.kubectl.succeed(&["delete", "pod", "me", "-n", "team-a", "--force", "--grace-period=0"]).await?;
     let event = watch.event(SOON).await?;
     ensure!(event["type"] == "ERROR" && event["object"]["code"] == 410, "{event}");
-    eventually("nobody's token any more", SOON, async || {
+    eventually("the token is no longer valid", SOON, async || {
         let answer = client.get(&path).await?;
         ensure!(answer.status == 401 || answer.status == 403, "{answer:?}");
         Ok(())

@@ -67,9 +67,9 @@ async fn watches_end_with_the_token_that_opened_them() -> Result<()> {
     done.with_context(|| operator.process().tail())?;
 
     // A deleted ServiceAccount: its watch ends without an event, and the next request is rejected.
-    let of =
+    let user =
         async |name: &str| with_token(&stage, &operator, &stage.token("team-a", name, Some("fieldcache.dev")).await?);
-    let (brief, lasting) = (of("brief").await?, of("lasting").await?);
+    let (brief, lasting) = (user("brief").await?, user("lasting").await?);
     let (mut ending, mut going_on) = (watch(&brief, SHIRTS).await?, watch(&lasting, SHIRTS).await?);
     stage.kubectl.succeed(&["delete", "serviceaccount", "brief", "-n", "team-a"]).await?;
     let events = events_to_the_end(&mut ending).await.with_context(|| operator.process().tail())?;

@@ -31,13 +31,13 @@ struct Expected<'a> {
 async fn followed(stage: &Stage, client: &Client, expected: &Expected<'_>) -> Result<()> {
     let changed = Instant::now();
     eventually(expected.what, DEADLINE, async || {
-        let held = stage.control_plane.client().get(SELECTABLE).await?;
+        let response = stage.control_plane.client().get(SELECTABLE).await?;
         let Some(versions) = expected.versions else {
-            ensure!(held.status == 404, "there is a SelectableResource: {held:?}");
+            ensure!(response.status == 404, "there is a SelectableResource: {response:?}");
             return Ok(());
         };
-        let held = held.success()?.json()?;
-        let found: Vec<(String, Vec<String>)> = held["status"]["versions"]
+        let response = response.success()?.json()?;
+        let found: Vec<(String, Vec<String>)> = response["status"]["versions"]
             .as_array()
             .context("versions")?
             .iter()
@@ -205,7 +205,7 @@ async fn every_change_of_a_definition_is_followed_without_a_gap_for_readers() ->
     .await
     .with_context(tail)?;
 
-    eventually("the FieldCache tells that an older version is kept", DEADLINE, async || {
+    eventually("the FieldCache reports that an older version is cached", DEADLINE, async || {
         let condition = stage.condition("fieldcache/shirts.stable.example.com", "PreferredVersionOnly").await?;
         ensure!(condition["status"] == "False" && condition["reason"] == "PreferredVersionChanged", "{condition}");
         let events = upstream.get_json("/api/v1/events?fieldSelector=reason=PreferredVersionChanged").await?;

@@ -1,4 +1,4 @@
-//! What a watch reports when what it reads is not there any more: the View, the FieldCache, or the definition.
+//! What a watch reports when what it reads is removed: the View, the FieldCache, or the definition.
 
 use std::time::Duration;
 

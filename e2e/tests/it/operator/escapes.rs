@@ -187,7 +187,7 @@ async fn paths(prison: &Prison, tried: &mut Tried) -> Result<()> {
         tried.judge(&path, &prison.agent.get(&path).await?, expected);
     }
     let known = prison.agent.get(&format!("{own}/api/v1/namespaces/team-b/pods/hidden-pod")).await?;
-    // The name is the asker's own; it is returned as for any other that is not there.
+    // The name is the caller's own; the response is that for any other missing one.
     ensure!(known.status == 404, "{known:?}");
     for path in ["", "/api", "/apis", "/api/v1", "/openapi/v3", "/openapi/v2"] {
         let answer = prison.agent.get(&format!("{own}{path}")).await?;
@@ -301,7 +301,7 @@ async fn objects_of(prison: &Prison, resource: &str, namespace: &str) -> Result<
     Ok(items.iter().filter_map(|item| item["metadata"]["name"].as_str().map(str::to_owned)).collect())
 }
 
-/// To be somebody else by a header.
+/// Impersonation by a header.
 async fn headers(prison: &Prison, tried: &mut Tried) -> Result<()> {
     let own = format!("{}{PODS}", proxy("own"));
     let blue = format!("{}{SHIRTS}", proxy("blue"));
@@ -466,7 +466,7 @@ async fn writers(prison: &Prison, folder: &RunDirectory, tried: &mut Tried) -> R
     Ok(())
 }
 
-/// Tokens that are wrong, of somebody else, or of what is not there any more. Last: these end the agent.
+/// Tokens that are invalid, of another user, or of an account that no longer exists. Last: these end the agent.
 async fn tokens(prison: &Prison, tried: &mut Tried) -> Result<()> {
     let stage = &prison.stage;
     let parts: Vec<&str> = prison.token.split('.').collect();

@@ -52,8 +52,8 @@ async fn a_missing_permission_is_stated_once_and_its_remedy_works_as_printed() -
     ensure!(verbose.status == 200, "other stores are served: {}", verbose.text());
     ensure!(verbose.text().contains("[!]store/configmaps.v1 unavailable"), "{}", verbose.text());
     eventually("one Event has the same message", SOON, async || {
-        let of = "involvedObject.kind=FieldCache,involvedObject.name=configmaps,type=Warning";
-        let found = stage.kubectl.succeed(&["get", "events", "-A", "--field-selector", of, "-o", "json"]).await?;
+        let selector = "involvedObject.kind=FieldCache,involvedObject.name=configmaps,type=Warning";
+        let found = stage.kubectl.succeed(&["get", "events", "-A", "--field-selector", selector, "-o", "json"]).await?;
         let found: Value = serde_json::from_str(&found)?;
         let events = found["items"].as_array().context("items")?;
         ensure!(events.len() == 1 && events[0]["message"] == *message, "{found}");
@@ -124,8 +124,8 @@ async fn a_field_cache_without_most_of_its_fields_is_not_simply_ready() -> Resul
     ensure!(rows[0] == ["NAME", "READY", "ACCEPTED", "OBJECTS", "REASON", "AGE"], "{table}");
     ensure!(rows[1][1..3] == ["True", "False"] && rows[1][4] == "PartlyAccepted", "{table}");
     eventually("a Warning names the fields", SOON, async || {
-        let of = "involvedObject.kind=FieldCache,type=Warning";
-        let found = stage.kubectl.succeed(&["get", "events", "-A", "--field-selector", of, "-o", "json"]).await?;
+        let selector = "involvedObject.kind=FieldCache,type=Warning";
+        let found = stage.kubectl.succeed(&["get", "events", "-A", "--field-selector", selector, "-o", "json"]).await?;
         let found: Value = serde_json::from_str(&found)?;
         let event = &found["items"][0];
         ensure!(event["reason"] == "PathNotFound", "{found}");
@@ -136,8 +136,8 @@ async fn a_field_cache_without_most_of_its_fields_is_not_simply_ready() -> Resul
 
     // The columns of what came of it fit a terminal.
     eventually("the fields are shown", SOON, async || {
-        let held = stage.control_plane.client().get_json(SELECTABLE).await?;
-        ensure!(held["status"]["fieldSummary"] == "spec.color,spec.size,+3", "{held}");
+        let resource = stage.control_plane.client().get_json(SELECTABLE).await?;
+        ensure!(resource["status"]["fieldSummary"] == "spec.color,spec.size,+3", "{resource}");
         let table = stage.kubectl.succeed(&["get", "selectableresources", "shirts.stable.example.com"]).await?;
         ensure!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
         Ok(())

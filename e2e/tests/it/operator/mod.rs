@@ -122,10 +122,10 @@ impl Stage {
 
     /// A condition of an object, by what kubectl calls it.
     async fn condition(&self, object: &str, kind: &str) -> Result<Value> {
-        let held: Value = serde_json::from_str(&self.kubectl.succeed(&["get", object, "-o", "json"]).await?)?;
-        let conditions = held["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let stored: Value = serde_json::from_str(&self.kubectl.succeed(&["get", object, "-o", "json"]).await?)?;
+        let conditions = stored["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let found = conditions.into_iter().find(|condition| condition["type"] == kind);
-        found.with_context(|| format!("{object} has no condition {kind}: {}", held["status"]))
+        found.with_context(|| format!("{object} has no condition {kind}: {}", stored["status"]))
     }
 }
 

@@ -1,5 +1,5 @@
-//! `placementreviews` of the operator, queried with kubectl by people with different rights, and `fieldcache place` against the same
-//! cluster. The Pod that is reviewed is one that kube-apiserver has admitted.
+//! `placementreviews` of the operator, queried with kubectl by people with different permissions, and
+//! `fieldcache place` against the same cluster. The Pod that is reviewed is one that kube-apiserver has admitted.
 
 use anyhow::{Context, Result, ensure};
 use e2e::eventually::eventually;
@@ -67,7 +67,7 @@ fn containers() -> Value {
     json!([{ "name": "main", "image": "registry.example.com/main" }])
 }
 
-async fn wait_for_copies(stage: &Stage) -> Result<()> {
+async fn wait_for_stores(stage: &Stage) -> Result<()> {
     let caches = ["fieldcache/nodes", "fieldcache/pods", "fieldcache/namespaces"];
     let wait = [&["wait", "--for=condition=Ready", "--timeout=180s"][..], &caches].concat();
     stage.kubectl.succeed(&wait).await?;
@@ -95,7 +95,7 @@ async fn users_that_may_list_nodes_and_pods_get_a_placement_and_others_the_text_
     let missing = "nodes are not cached here: create a FieldCache named nodes";
     shell.fail(&format!("{root} pod/pending"), 2, &[refused, missing]).await?;
     stage.apply("placement/field-caches.yaml").await?;
-    wait_for_copies(&stage).await?;
+    wait_for_stores(&stage).await?;
 
     let role = "create clusterrole lists --verb=list --resource=nodes,pods";
     let binding = "create clusterrolebinding lists --clusterrole=lists --user=alice";
@@ -237,7 +237,7 @@ async fn misspelt(stage: &Stage, alice: &Kubectl, administrator: &Client) -> Res
         }
     }
     let ran = create(stage, alice, &spec).await?;
-    ensure!(ran.exit_code == 1 && ran.stderr.contains(unknown), "strict is what kubectl asks for: {ran:?}");
+    ensure!(ran.exit_code == 1 && ran.stderr.contains(unknown), "kubectl requests strict validation: {ran:?}");
     let none = json!({ "pod": { "spec": { "contaners": containers() } } });
     let ran = create_with(stage, alice, &none, &["--validate=warn"]).await?;
     let reported = ["Warning: unknown field \"spec.pod.spec.contaners\"", "spec.pod.spec.containers: Required value"];

@@ -155,7 +155,7 @@ async fn a_replica_takes_over_and_clients_go_on_without_a_list() -> Result<()> {
     ensure!(event["object"]["spec"]["color"] == "last", "its client goes on with the other: {event}");
 
     // A replica that is stopped releases the Lease, even where it is written at that moment. A renewal in progress is
-    // such a write. Here somebody else writes it all the time.
+    // such a write. Here another client writes it all the time.
     let (is_over, written) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let (client, over, turns) = (stage.control_plane.client(), is_over.clone(), written.clone());
     let writing = tokio::spawn(async move {

@@ -62,7 +62,7 @@ fn parse(all: &[u8]) -> Result<Response> {
     let head = std::str::from_utf8(&all[..end])?;
     let header = |name: &str| {
         let lines = head.split("\r\n").filter_map(|line| line.split_once(": "));
-        lines.filter(|(held, _)| held.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).next()
+        lines.filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).next()
     };
     let mut rest = &all[end + 4..];
     let body = if header("transfer-encoding").is_some() {
@@ -138,9 +138,9 @@ async fn requests_that_gos_server_accepts_are_answered_alike() -> Result<()> {
     let kubeconfig = ["--kubeconfig".to_owned(), stage.control_plane.kubeconfig().display().to_string()];
     let serve = Box::pin(Fieldcache::serve(kubeconfig)).await?;
     let servers = [
-        ("kube-apiserver", Dialer::of(stage.control_plane.endpoint())?, true),
-        ("operator", Dialer::of(&endpoint)?, true),
-        ("serve", Dialer::of(serve.endpoint())?, false),
+        ("kube-apiserver", Dialer::for_endpoint(stage.control_plane.endpoint())?, true),
+        ("operator", Dialer::for_endpoint(&endpoint)?, true),
+        ("serve", Dialer::for_endpoint(serve.endpoint())?, false),
     ];
 
     let many: String = (0..500).map(|number| format!("x-{number}: {number}\r\n")).collect();

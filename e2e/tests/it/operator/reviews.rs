@@ -24,7 +24,7 @@ struct Scene {
     tailor: String,
     /// May read shirts in team-a.
     reader: String,
-    /// May do nothing but what everybody may.
+    /// May do nothing but what every user may.
     stranger: String,
 }
 
@@ -56,7 +56,7 @@ impl Scene {
         let token = async |name: &str| stage.token("team-a", name, Some("fieldcache.dev")).await;
         let (tailor, reader, stranger) = (token("tailor").await?, token("reader").await?, token("stranger").await?);
         let scene = Scene { stage, operator, tailor, reader, stranger };
-        // Rights that have just been given may not be known yet.
+        // New permissions may not be known yet.
         for (token, path) in [
             (&scene.tailor, format!("{}{SHIRTS}", proxy("own"))),
             (&scene.reader, format!("{}/apis/stable.example.com/v1/namespaces/team-a/shirts", proxy("callers"))),
@@ -71,7 +71,7 @@ impl Scene {
         with_token(&self.stage, &self.operator, token)
     }
 
-    /// kubectl of somebody whose server is a View.
+    /// kubectl of a user whose server is a View.
     fn kubectl(&self, token: &str, view: &str) -> Result<Kubectl> {
         let authority = self.stage.folder.path().join("ca.crt");
         let kubeconfig = json!({

@@ -96,7 +96,7 @@ async fn the_permission_to_use_a_view_suffices_while_the_policy_is_in_force() ->
     ensure!(reported.contains(expected), "{reported}");
     grant(&stage, "uses-blue", may_use("blue"), account("team-a", "tailor")).await?;
     let blue = ["team-a/example1", "team-a/example2", "team-b/example4"];
-    eventually("a right that was given counts after ten seconds at most", SOON, async || {
+    eventually("a granted permission counts after ten seconds at most", SOON, async || {
         let answer = tailor.get(&list).await?;
         ensure!(answer.status == 200 && names(&answer.json()?)? == blue, "{answer:?}");
         Ok(())
@@ -116,7 +116,7 @@ async fn the_permission_to_use_a_view_suffices_while_the_policy_is_in_force() ->
     }
     let collection = format!("{PROXY}/apis/stable.example.com/v1/namespaces/team-a/shirts");
     let answer = tailor.send(e2e::http::Request::new(http::Method::DELETE, collection)).await?;
-    ensure!(answer.status == 405, "the right to use it is no right to write: {answer:?}");
+    ensure!(answer.status == 405, "the permission to use it is no permission to write: {answer:?}");
 
     // The policy is gone, is another one, does not deny, or holds for others only.
     let version = tailor.get_json(&list).await?["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
@@ -149,9 +149,12 @@ async fn the_permission_to_use_a_view_suffices_while_the_policy_is_in_force() ->
     for (index, (what, arguments)) in rows.into_iter().enumerate() {
         stage.kubectl.succeed(arguments).await?;
         eventually(what, SOON, async || {
-            let held = stage.condition("view/blue", "Ready").await?;
-            ensure!(held["status"] == "False" && held["reason"] == "AdmissionPolicyMissing", "{held}");
-            ensure!(held["message"].as_str().is_some_and(|text| text.contains("manifests/view-policy.yaml")), "{held}");
+            let condition = stage.condition("view/blue", "Ready").await?;
+            ensure!(condition["status"] == "False" && condition["reason"] == "AdmissionPolicyMissing", "{condition}");
+            ensure!(
+                condition["message"].as_str().is_some_and(|text| text.contains("manifests/view-policy.yaml")),
+                "{condition}"
+            );
             let answer = tailor.get(&list).await?;
             ensure!(answer.status == 503, "{answer:?}");
             Ok(())
@@ -162,7 +165,7 @@ async fn the_permission_to_use_a_view_suffices_while_the_policy_is_in_force() ->
             let event = watch.event(SOON).await?;
             ensure!(event["type"] == "ERROR" && event["object"]["code"] == 410, "its watches end: {event}");
             let accepted = stage.condition("view/blue", "Accepted").await?;
-            ensure!(accepted["status"] == "True", "nothing is wrong with the View itself: {accepted}");
+            ensure!(accepted["status"] == "True", "the View itself is valid: {accepted}");
         }
         stage.kubectl.succeed(&["apply", "--server-side", "--force-conflicts", "-f", &manifest]).await?;
         // A member that is not in the manifest stays where others have put it.
@@ -180,8 +183,8 @@ async fn the_permission_to_use_a_view_suffices_while_the_policy_is_in_force() ->
 
     // The policy may not be read any more, so it is unknown.
     let role = stage.kubectl.succeed(&["get", "clusterrole", "fieldcache", "-o", "json"]).await?;
-    let held: Value = serde_json::from_str(&role)?;
-    let rules = held["rules"].as_array().context("rules")?;
+    let cluster_role: Value = serde_json::from_str(&role)?;
+    let rules = cluster_role["rules"].as_array().context("rules")?;
     let rules: Vec<&Value> =
         rules.iter().filter(|rule| rule["apiGroups"] != json!(["admissionregistration.k8s.io"])).collect();
     let fewer = json!({ "rules": rules }).to_string();
@@ -197,7 +200,7 @@ async fn the_permission_to_use_a_view_suffices_while_the_policy_is_in_force() ->
     })
     .await
     .with_context(|| operator.process().tail())?;
-    let all = json!({ "rules": held["rules"] }).to_string();
+    let all = json!({ "rules": cluster_role["rules"] }).to_string();
     stage.kubectl.succeed(&["patch", "clusterrole", "fieldcache", "--type=merge", "-p", &all]).await?;
     eventually("and is again once it may", LATE, async || {
         let answer = tailor.get(&list).await?;
@@ -208,7 +211,7 @@ async fn the_permission_to_use_a_view_suffices_while_the_policy_is_in_force() ->
 
     // The right is taken away.
     stage.kubectl.succeed(&["delete", "clusterrolebinding", "uses-blue"]).await?;
-    eventually("a right that was taken away ends after ten seconds at most", SOON, async || {
+    eventually("a removed permission ends after ten seconds at most", SOON, async || {
         let answer = tailor.get(&list).await?;
         ensure!(answer.status == 403, "{answer:?}");
         Ok(())
@@ -305,7 +308,7 @@ async fn only_users_that_may_read_a_resource_may_write_a_view_with_authorization
             }
         }
     }
-    // By an update neither: of one's own View, of somebody else's, by patch, apply, replace and edit of a list's end.
+    // By an update neither: of one's own View, of another user's, by patch, apply, replace and edit of a list's end.
     let own = stage.folder.write("own.json", view("v0", "View", &[shirts]).to_string())?.display().to_string();
     let right = r#"{"spec":{"authorization":"View"}}"#;
     let more = r#"[{"op":"add","path":"/spec/resources/-","value":{"group":"","resource":"secrets"}}]"#;
@@ -406,10 +409,10 @@ async fn only_users_who_may_read_a_resource_may_write_its_field_cache() -> Resul
             denied(name, arguments, expected).await?;
         }
     }
-    let held = stage.kubectl.succeed(&["get", CACHE, "-o", "json"]).await?;
-    let held: Value = serde_json::from_str(&held)?;
-    ensure!(held["spec"] == field_cache(shirts, "$.spec.color", true)["spec"], "{held}");
-    ensure!(held["metadata"]["deletionTimestamp"].is_null() && held["metadata"]["annotations"].is_null(), "{held}");
+    let cache = stage.kubectl.succeed(&["get", CACHE, "-o", "json"]).await?;
+    let cache: Value = serde_json::from_str(&cache)?;
+    ensure!(cache["spec"] == field_cache(shirts, "$.spec.color", true)["spec"], "{cache}");
+    ensure!(cache["metadata"]["deletionTimestamp"].is_null() && cache["metadata"]["annotations"].is_null(), "{cache}");
 
     allowed("reads", &["replace", "-f", &redefined]).await?;
     allowed("reads", &["patch", CACHE, "--type=merge", "-p", field]).await?;

@@ -1,4 +1,4 @@
-//! Views: what they show, to whom, through which clients, and what is reported of them.
+//! Views: what they show, to which users, through which clients, and what is reported of them.
 
 use std::time::Duration;
 
@@ -50,11 +50,11 @@ async fn a_view_shows_its_selection_to_permitted_users_with_any_client() -> Resu
     let decoded = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, bundle.trim())?;
     ensure!(String::from_utf8_lossy(&decoded).trim() == authority.trim(), "the bundle is the server's authority");
 
-    // A program with the audience of this server, and rights in two namespaces.
+    // A program with the audience of this server, and permissions in two namespaces.
     let token = stage.token("team-a", "tailor", Some("fieldcache.dev")).await?;
     let tailor = Endpoint::secure(operator.address(), &authority, None)?.with_token(&token)?.client();
     let blue = ["team-a/example1", "team-a/example2", "team-b/example4"];
-    // Rights that have just been given may not be known yet, and that they are not is remembered for ten seconds.
+    // New permissions may not be known yet, and a denial is cached for ten seconds.
     let shown = eventually("the program may", SOON, async || tailor.get_json(&format!("{PROXY}{SHIRTS}")).await);
     let list = shown.await?;
     ensure!(names(&list)? == blue, "{list}");
@@ -69,7 +69,7 @@ async fn a_view_shows_its_selection_to_permitted_users_with_any_client() -> Resu
     let root = tailor.get(SHIRTS).await?;
     ensure!(root.status == 403, "outside of the View it may not list all namespaces: {root:?}");
     let elsewhere = tailor.get(&format!("{PROXY}/apis/stable.example.com/v1/namespaces/default/shirts")).await?;
-    ensure!(elsewhere.status == 403, "nor in a namespace without a right: {elsewhere:?}");
+    ensure!(elsewhere.status == 403, "nor in a namespace without permission: {elsewhere:?}");
     let stranger = stage.token("team-b", "default", Some("fieldcache.dev")).await?;
     let stranger = Endpoint::secure(operator.address(), &authority, None)?.with_token(&stranger)?.client();
     let refused = stranger.get(&format!("{PROXY}{SHIRTS}")).await?;

@@ -43,7 +43,7 @@ async fn an_operator_with_the_permissions_of_the_manifests_caches_reports_and_se
     let tagged: Vec<&str> = labelled
         .iter()
         .filter(|item| {
-            item["metadata"]["labels"].as_object().is_some_and(|labels| labels.values().any(|held| held == tag))
+            item["metadata"]["labels"].as_object().is_some_and(|labels| labels.values().any(|value| value == tag))
         })
         .filter_map(|item| item["metadata"]["name"].as_str())
         .collect();
@@ -54,9 +54,9 @@ async fn an_operator_with_the_permissions_of_the_manifests_caches_reports_and_se
     })
     .await
     .with_context(|| operator.process().tail())?;
-    eventually("what is wrong is reported, where and why", SOON, async || {
-        let held: Value = serde_json::from_str(&kubectl.succeed(&["get", cache, "-o", "json"]).await?)?;
-        let conditions = held["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    eventually("errors are reported, with place and reason", SOON, async || {
+        let cache_document: Value = serde_json::from_str(&kubectl.succeed(&["get", cache, "-o", "json"]).await?)?;
+        let conditions = cache_document["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let accepted = conditions.iter().find(|condition| condition["type"] == "Accepted").context("Accepted")?;
         let message = accepted["message"].as_str().unwrap_or_default();
         ensure!(accepted["status"] == "False" && accepted["reason"] == "PathNotFound", "{accepted}");
@@ -69,10 +69,10 @@ async fn an_operator_with_the_permissions_of_the_manifests_caches_reports_and_se
 
     // What users and documents show.
     eventually("the SelectableResource has all fields", SOON, async || {
-        let held = control_plane.client().get_json(SELECTABLE).await?;
+        let resource = control_plane.client().get_json(SELECTABLE).await?;
         let paths = json!(["spec.color", "spec.size", "spec.quantity", "spec.branded", "tag"]);
-        ensure!(held["status"]["fieldPaths"] == paths && held["status"]["cached"] == true, "{held}");
-        ensure!(held["metadata"]["ownerReferences"][0]["name"] == "shirts.stable.example.com", "{held}");
+        ensure!(resource["status"]["fieldPaths"] == paths && resource["status"]["cached"] == true, "{resource}");
+        ensure!(resource["metadata"]["ownerReferences"][0]["name"] == "shirts.stable.example.com", "{resource}");
         Ok(())
     })
     .await

@@ -87,7 +87,7 @@ impl Case {
     }
 
     /// What a side answers, as a document to compare. A failure of the connection is an outcome too.
-    pub(crate) async fn ask(&self, side: &Side, variables: &Variables) -> Result<Value> {
+    pub(crate) async fn outcome(&self, side: &Side, variables: &Variables) -> Result<Value> {
         let path = variables.fill(&self.path).with_context(|| self.name.clone())?;
         Ok(match self.read(side, &path).await {
             Ok(outcome) => outcome,

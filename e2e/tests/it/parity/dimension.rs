@@ -117,7 +117,7 @@ impl Dimension {
     }
 
     /// Other choices.
-    pub(crate) fn of(name: &'static str, choices: Vec<Choice>) -> Dimension {
+    pub(crate) fn new(name: &'static str, choices: Vec<Choice>) -> Dimension {
         Dimension { name, choices }
     }
 }

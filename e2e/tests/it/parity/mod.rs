@@ -6,9 +6,11 @@
 //! - [`case`] and [`script`]: send and compare one of them
 //! - [`outcome`]: the part of a response that is compared; [`allowed`]: the intended differences
 //! - [`other_versions`]: the differences of older and newer servers
-//! - [`stage`] and [`fixtures`]: the cluster and its objects Everything is requested and played once ([`run`]).
-//!   [`defects`] are faults put before our own server: each must turn the suite red. kube-apiserver is also compared
-//!   with itself, which shows what is not determined at all and so must not be compared.
+//! - [`stage`] and [`fixtures`]: the cluster and its objects
+//!
+//! Everything is requested and played once ([`run`]).
+//! [`defects`] are faults put before our own server: each must turn the suite red. kube-apiserver is also compared
+//! with itself, which shows what is not determined at all and so must not be compared.
 
 mod allowed;
 mod case;

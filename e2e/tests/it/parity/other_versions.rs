@@ -1,8 +1,9 @@
 //! What older and newer servers do otherwise than the usual one, each with its reason.
 //!
-//! fieldcache answers as the usual version does, whatever its source is, unless it hands on what the source says. So the differences
-//! between versions show as differences from fieldcache. What it does as newer servers do is otherwise beside the usual one too. Each entry must be needed beside every version that it names: a run
-//! beside one of them fails when it is not.
+//! fieldcache responds as the usual version does, whatever its source is, unless it forwards what the source says. So
+//! the differences between versions show as differences from fieldcache. What it does as newer servers do is otherwise
+//! beside the usual one too. Each entry must be needed beside every version that it names: a run beside one of them
+//! fails when it is not.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -122,7 +123,7 @@ static OTHERWISE: [Otherwise; 16] = [
                 &["other headers: gzip", "compressed watches: *"],
                 &[".headers.content-encoding", ".headers.vary"],
             ),
-            "Watches that begin with a list are compressed since 1.37 when a client asks for it; fieldcache compresses them beside every version.",
+            "Watches that begin with a list are compressed since 1.37 when a client requests it; fieldcache compresses them beside every version.",
         )
     },
     otherwise(

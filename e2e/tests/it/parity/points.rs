@@ -1,4 +1,4 @@
-//! What the suite proves, point by point of the wire, and how many cases each point has.
+//! What the suite tests, point by point of the wire, and how many cases each point has.
 //!
 //! The subject of a request case, which precedes the slash of its name, determines its point. For a watch it is the
 //! beginning of its script's name, the longest that fits. What is proven elsewhere says where.
@@ -17,7 +17,7 @@ struct Point {
     subjects: &'static [&'static str],
     /// How the names of its watch scripts begin; the empty text is how all do.
     scripts: &'static [&'static str],
-    /// The test module that proves it, where that is not this suite.
+    /// The test module that tests it, where that is not this suite.
     elsewhere: Option<&'static str>,
 }
 
@@ -92,7 +92,7 @@ const POINTS: [Point; 18] = [
     ),
     point(
         13,
-        "PartialObjectMetadata: forms, versions, the clients that ask for it",
+        "PartialObjectMetadata: forms, versions, the clients that request it",
         &["metadata", "metadata list", "metadata client", "metadata path"],
         &["metadata", "errors of metadata", "deleted as metadata"],
     ),

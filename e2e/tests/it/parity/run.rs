@@ -1,4 +1,5 @@
-//! Everything requested and played once, on all sides, and kept: both what must be green and what must be red are judged from this.
+//! Everything requested and played once, on all sides, and kept. Both what must be green and what must be red are
+//! derived from this.
 //!
 //! The request cases come first, then the scripts, which make objects that some of the cases would see.
 
@@ -92,7 +93,7 @@ const CONSISTENCY: &str = "fieldcache-consistency";
 /// The others, with connections of their own.
 pub(crate) fn sides(stage: &Stage) -> Vec<Side> {
     let endpoint = stage.fieldcache.endpoint().clone();
-    // One object without a version is forwarded, unless the client says that the copy will do, as one side does here.
+    // One object without a version is forwarded, unless the client accepts the store, as one side does here.
     let copy = endpoint.clone().with_header(CONSISTENCY, "Eventual");
     let chained = stage.chained.endpoint().clone().with_header(CONSISTENCY, "Eventual");
     vec![
@@ -108,18 +109,18 @@ fn side(name: &'static str, client: Client, is_reference: bool) -> Side {
 }
 
 async fn make(stage: &Stage) -> Result<Run> {
-    let (asked_reference, asked_sides) = (&reference(stage), &sides(stage));
-    let asking = cases::all().into_iter().map(|case| async move {
-        let mut sides = asked_sides.clone();
+    let (reference_side, compared_sides) = (&reference(stage), &sides(stage));
+    let runs = cases::all().into_iter().map(|case| async move {
+        let mut sides = compared_sides.clone();
         let tape = Tape::default();
         sides[FIELDCACHE].tape = Some(tape.clone());
-        let answers = join_all(sides.iter().map(|side| case.ask(side, &stage.variables)));
-        let (expected, answers) = join(case.ask(asked_reference, &stage.variables), answers).await;
+        let answers = join_all(sides.iter().map(|side| case.outcome(side, &stage.variables)));
+        let (expected, answers) = join(case.outcome(reference_side, &stage.variables), answers).await;
         let expected = expected?;
         ensure!(expected["no answer"].is_null(), "{}: kube-apiserver itself: {}", case.name, expected["no answer"]);
         Ok(CaseResult { answers: answers.into_iter().collect::<Result<_>>()?, case, expected, tape })
     });
-    let cases: Vec<Result<CaseResult>> = stream::iter(asking).buffered(3 * AT_ONCE).collect().await;
+    let cases: Vec<Result<CaseResult>> = stream::iter(runs).buffered(3 * AT_ONCE).collect().await;
     let seed = scripts::random::seed();
     let scripts = scripts::all(seed);
     let playing = scripts.iter().enumerate().map(|(number, script)| play(stage, number, script));

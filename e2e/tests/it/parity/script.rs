@@ -3,7 +3,7 @@
 //! There is no waiting for luck. A watch is read until it has seen a change of its own, or the script's last change.
 //! Every script makes that visible in each of its open watches. It also ends when the server ends it, or after as many
 //! lines as the script says. What should not have come would have come before. What was sent is kept, so that it can be
-//! judged again ([`Played`]).
+//! compared again ([`Played`]).
 
 use std::sync::OnceLock;
 
@@ -48,7 +48,7 @@ pub(crate) enum Step {
     Delete(String),
     /// Remembers the version of the last change under a name.
     Note(String),
-    /// Waits until both servers' copies of a collection have everything written so far.
+    /// Waits until both servers' stores of a collection have everything written so far.
     Settle(String),
     /// Opens a watch on every side.
     Watch(Watch),
@@ -103,7 +103,7 @@ pub(crate) struct Played {
 
 impl Played {
     /// What the side of this name sent.
-    pub(crate) fn of(&self, name: &str) -> Option<&Recorded> {
+    pub(crate) fn by(&self, name: &str) -> Option<&Recorded> {
         self.sides.iter().find(|(side, _)| *side == name).map(|(_, recorded)| recorded)
     }
 
@@ -124,7 +124,7 @@ impl Played {
         let expected = self.expected.get_or_init(|| self.outcome(&self.reference));
         let mut actual = self.outcome(recording);
         without_events_never_sent(expected, &mut actual);
-        // kube-apiserver drops a bookmark now and then, which it may: its silence proves nothing.
+        // kube-apiserver drops a bookmark now and then, which it may: its silence shows nothing.
         let mut found = if side.is_reference || expected["other bookmarks"] == json!([]) {
             let mut expected = expected.clone();
             for outcome in [&mut expected, &mut actual].into_iter().filter_map(Value::as_object_mut) {

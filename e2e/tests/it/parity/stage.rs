@@ -173,13 +173,14 @@ impl Stage {
     }
 }
 
-/// Waits until all servers' copies of a collection, or of a selected part of it, are as what was written to it before this call.
+/// Waits until all servers' stores of a collection, or of a selected part of it, have what was written to it before
+/// this call.
 ///
-/// kube-apiserver answers from a copy of its own when it is requested version 0, and that copy can lag too. No other
+/// kube-apiserver answers from a cache of its own when it is requested version 0, and that cache can lag too. No other
 /// client may write to it meanwhile.
 ///
 /// # Errors
-/// When a copy does not follow in time.
+/// When a store does not follow in time.
 pub(crate) async fn follow(apiserver: &Client, copies: &[Client], collection: &str) -> Result<()> {
     let wanted = versions(&apiserver.get_json(collection).await?);
     let of_copy = format!("{collection}{}resourceVersion=0", if collection.contains('?') { '&' } else { '?' });

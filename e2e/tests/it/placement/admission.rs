@@ -164,7 +164,7 @@ async fn pods_are_refused_warned_of_and_completed_as_by_kube_apiserver() -> Resu
 }
 
 #[tokio::test]
-async fn pod_templates_are_judged_unmerged_as_by_kube_apiserver() -> Result<()> {
+async fn pod_templates_are_validated_unmerged_as_by_kube_apiserver() -> Result<()> {
     if !Kubernetes::under_test()?.is_usual() {
         return Ok(());
     }

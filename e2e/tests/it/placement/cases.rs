@@ -251,7 +251,7 @@ fn shares(dice: &mut Dice, reviewed: usize) -> Question {
             "spec": {"nodeName": format!("n{index}")}, "status": {"phase": "Running"},
         })
     };
-    let mut ask = || {
+    let mut pod_to_review = || {
         let [part, whole] = [[29, 100], [57, 100], [58, 100], [29, 50], [dice.weight(), 100]][dice.0.below(5) as usize];
         let term = |index: usize, weight: u64| {
             let selector = json!({"matchLabels": {"app": format!("a{index}")}});
@@ -260,7 +260,7 @@ fn shares(dice: &mut Dice, reviewed: usize) -> Question {
         let preferred = json!({"preferredDuringSchedulingIgnoredDuringExecution": [term(1, part), term(2, whole)]});
         json!({"metadata": {"namespace": "one"}, "spec": {"affinity": {"podAffinity": preferred}}})
     };
-    let reviewed = (0..reviewed).map(|_| ask()).collect();
+    let reviewed = (0..reviewed).map(|_| pod_to_review()).collect();
     Question {
         nodes: (0..3).map(node).collect(),
         pods: (1..3).map(pod).collect(),
@@ -272,7 +272,7 @@ fn shares(dice: &mut Dice, reviewed: usize) -> Question {
 
 /// The cluster of that number, and so many pods that are reviewed.
 pub(crate) fn question(number: u64, reviewed: usize) -> Question {
-    let mut dice = Dice(Random::of(0x706c_6163_656d_656e, number));
+    let mut dice = Dice(Random::from_seed(0x706c_6163_656d_656e, number));
     if number % 50 == 49 {
         return shares(&mut dice, reviewed);
     }

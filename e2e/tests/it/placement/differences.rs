@@ -42,7 +42,7 @@ fn only_excludes(selector: &Value) -> bool {
 }
 
 /// The known error that a question runs into, and the question as it is misread.
-pub(crate) fn of(question: &Question) -> Option<(&'static Difference, Question)> {
+pub(crate) fn find(question: &Question) -> Option<(&'static Difference, Question)> {
     ALL.iter().find_map(|difference| {
         let mut misread = question.clone();
         (difference.misread)(&mut misread).then_some((difference, misread))

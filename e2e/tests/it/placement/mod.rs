@@ -31,7 +31,7 @@ struct Case {
     is_disputed: bool,
 }
 
-/// All cases, judged once for all tests.
+/// All cases, evaluated once for all tests.
 fn judged() -> Result<&'static [Case]> {
     static JUDGED: LazyLock<Result<Vec<Case>>> = LazyLock::new(|| {
         let (clusters, reviewed) = CASES;
@@ -39,10 +39,10 @@ fn judged() -> Result<&'static [Case]> {
         let mut judged = Vec::new();
         for number in 0..clusters {
             let question = cases::question(number, reviewed);
-            for (index, expected) in judge.ask(&question)?.into_iter().enumerate() {
+            for (index, expected) in judge.review(&question)?.into_iter().enumerate() {
                 let name = format!("cluster {number}, pod {index}");
                 let question = question.about(index);
-                let is_disputed = differences::of(&question).is_some();
+                let is_disputed = differences::find(&question).is_some();
                 judged.push(Case { name, question, expected, is_disputed });
             }
         }
@@ -64,7 +64,7 @@ fn the_schedulers_plugins_give_the_same_verdicts() -> Result<()> {
     for Case { name, question, expected, .. } in cases {
         let mut found = ours(question, expected)?;
         if found != *expected
-            && let Some((difference, as_upstream)) = differences::of(question)
+            && let Some((difference, as_upstream)) = differences::find(question)
         {
             *seen.entry(difference.name).or_default() += 1;
             found = ours(&as_upstream, expected)?;

@@ -176,7 +176,7 @@ impl Dice {
 
 /// The Pod of that number: mostly about affinity to pods, about affinity to nodes, or about tolerations.
 pub(crate) fn pod(number: u64) -> Value {
-    let mut dice = Dice { random: Random::of(0x6164_6d69_7373_696f, number), is_careful: number / 4 % 2 == 1 };
+    let mut dice = Dice { random: Random::from_seed(0x6164_6d69_7373_696f, number), is_careful: number / 4 % 2 == 1 };
     let mut spec = json!({"containers": [{"name": "main", "image": "nginx"}]});
     match number % 4 {
         0 | 1 => {

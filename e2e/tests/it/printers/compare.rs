@@ -60,13 +60,13 @@ impl Seen {
 /// When they differ, with every difference.
 pub(crate) async fn tables(theirs: &Client, ours: &Client, path: &str) -> Result<Seen> {
     const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
-    let ask = async |client: &Client| -> Result<Value> {
+    let read = async |client: &Client| -> Result<Value> {
         client.send(Request::get(path).header("accept", TABLE)).await?.success()?.json()
     };
     let outcome = eventually(path, SOON, async || {
-        let before = ask(theirs).await.with_context(|| format!("kube-apiserver: {path}"))?;
-        let here = ask(ours).await.with_context(|| format!("fieldcache: {path}"))?;
-        let after = ask(theirs).await?;
+        let before = read(theirs).await.with_context(|| format!("kube-apiserver: {path}"))?;
+        let here = read(ours).await.with_context(|| format!("fieldcache: {path}"))?;
+        let after = read(theirs).await?;
         let (frame, _) = split(before.clone());
         ensure!(split(after.clone()).0 == frame, "an object was changed between the two questions");
         match alike(path, &before, &here, &after) {

@@ -34,7 +34,7 @@ impl Dice {
         items[self.below(items.len())]
     }
 
-    /// The value or null, which is as if the member were not there.
+    /// The value or null, which is as if the member were missing.
     pub(crate) fn maybe(&mut self, percent: usize, value: impl Into<Value>) -> Value {
         if self.chance(percent) { value.into() } else { Value::Null }
     }

@@ -74,9 +74,9 @@ impl Judge {
     }
 
     /// A question is one line.
-    fn ask(&mut self, question: &str) -> Result<Value> {
+    fn query(&mut self, question: &str) -> Result<Value> {
         let questions = self.questions.as_mut().context("a judge must have an input")?;
-        writeln!(questions, "{question}").context("asking column-judge")?;
+        writeln!(questions, "{question}").context("writing to column-judge")?;
         let mut line = String::new();
         self.answers.read_line(&mut line).context("listening to column-judge")?;
         ensure!(!line.is_empty(), "column-judge ended; standard error says why");
@@ -322,7 +322,7 @@ async fn random_templates_show_what_kube_apiserver_shows() -> Result<()> {
     let mut judge = Judge::start()?;
     let mut dice = Dice::new(SEED);
     let templates: Vec<String> = (0..TEMPLATES).map(|_| template(&mut dice)).collect();
-    let readable = judge.ask(&json!({ "paths": templates }).to_string())?;
+    let readable = judge.query(&json!({ "paths": templates }).to_string())?;
     let readable: Vec<bool> = serde_json::from_value(readable["readable"].clone())?;
     ensure!(readable.len() == templates.len(), "{} of {} templates judged", readable.len(), templates.len());
     let unlike: Vec<String> = templates
@@ -374,7 +374,7 @@ async fn random_templates_show_what_kube_apiserver_shows() -> Result<()> {
         let table = client.send(request).await?.success()?.text();
         let columns = Value::from(columns.clone());
         let question = format!("{{\"columns\":{columns},\"list\":{},\"table\":{}}}", list.trim(), table.trim());
-        let answer = judge.ask(&question)?;
+        let answer = judge.query(&question)?;
         let count = |member: &str| answer[member].as_u64().unwrap_or_default();
         cells += count("cells");
         empty += count("empty");

@@ -33,7 +33,7 @@ pub(super) fn generate(seed: u64, count: usize, mut see: impl FnMut(&Generated<'
     Ok(())
 }
 
-/// A judge that answers.
+/// A judge that responds.
 pub(super) struct Judge {
     process: Child,
     questions: Option<ChildStdin>,
@@ -48,20 +48,20 @@ impl Judge {
 
     /// The protobuf of an object.
     pub(super) fn object(&mut self, json: &[u8]) -> Result<Vec<u8>> {
-        self.ask(b'o', json)
+        self.convert(b'o', json)
     }
 
     /// The frame of a watch event: `type` and `object`.
     pub(super) fn event(&mut self, json: &[u8]) -> Result<Vec<u8>> {
-        self.ask(b'e', json)
+        self.convert(b'e', json)
     }
 
     /// The JSON of an object in protobuf.
     pub(super) fn decoded(&mut self, protobuf: &[u8]) -> Result<Vec<u8>> {
-        self.ask(b'd', protobuf)
+        self.convert(b'd', protobuf)
     }
 
-    fn ask(&mut self, letter: u8, what: &[u8]) -> Result<Vec<u8>> {
+    fn convert(&mut self, letter: u8, what: &[u8]) -> Result<Vec<u8>> {
         let questions = self.questions.as_mut().context("a judge must have an input")?;
         questions.write_all(&u32::try_from(what.len() + 1)?.to_be_bytes())?;
         questions.write_all(&[letter])?;

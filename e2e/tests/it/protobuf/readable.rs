@@ -107,14 +107,14 @@ fn read_event(frame: &[u8]) -> Result<Value> {
     Ok(event)
 }
 
-fn with_judge<T>(ask: impl FnOnce(&mut Judge) -> Result<T>) -> Result<T> {
+fn with_judge<T>(use_judge: impl FnOnce(&mut Judge) -> Result<T>) -> Result<T> {
     static JUDGE: LazyLock<Mutex<Option<Judge>>> = LazyLock::new(Mutex::default);
     let mut judge = JUDGE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut requested = match judge.take() {
         Some(running) => running,
         None => Judge::start()?,
     };
-    let answer = ask(&mut requested);
+    let answer = use_judge(&mut requested);
     *judge = Some(requested);
     answer
 }

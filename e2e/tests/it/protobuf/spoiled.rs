@@ -124,9 +124,9 @@ fn whole(media_type: &str, body: Vec<u8>) -> Response<Body> {
 async fn answer(shared: &Arc<Shared>, request: &http::Request<Incoming>) -> Result<Response<Body>> {
     let path = request.uri().path_and_query().context("a request has a path")?.to_string();
     let accept = request.headers().get(ACCEPT).context("a request has a format")?.to_str()?.to_owned();
-    let ask = |accept: &str| Request::get(&path).header("accept", accept);
+    let request_as = |accept: &str| Request::get(&path).header("accept", accept);
     if path.contains("watch=1") {
-        let lines = shared.server.open(ask(&accept)).await?;
+        let lines = shared.server.open(request_as(&accept)).await?;
         return watch(shared.clone(), accept, lines);
     }
     let place = if path.contains("/fuzz-") && path.rsplit('/').next().is_some_and(|name| name.starts_with("fuzz-")) {
@@ -134,12 +134,12 @@ async fn answer(shared: &Arc<Shared>, request: &http::Request<Incoming>) -> Resu
     } else {
         Place::List
     };
-    let reported = shared.server.send(ask(&accept)).await?;
+    let reported = shared.server.send(request_as(&accept)).await?;
     let media_type = reported.header("content-type").unwrap_or_default().to_owned();
     let mut body = reported.body.to_vec();
     match &shared.spoiling {
         Spoiling::Table(table) if place == Place::Object && accept == PROTOBUF => {
-            let json = shared.server.send(ask(JSON)).await?.success()?.body;
+            let json = shared.server.send(request_as(JSON)).await?.success()?.body;
             let object: Value = serde_json::from_slice(&json)?;
             let text = |name: &str| object[name].as_str().unwrap_or_default();
             shared.spoiled.fetch_add(1, Ordering::Relaxed);

@@ -20,7 +20,7 @@ use crate::source::connection::{RequestError, UpstreamResponse};
 const URL: &str = "http://127.0.0.1:8181";
 
 #[test]
-fn a_server_is_asked_unless_a_review_cannot_carry_the_question() {
+fn a_server_is_used_unless_a_review_cannot_express_the_request() {
     for (arguments, expected, why) in [
         (&["pod/a", "--server", URL][..], true, "a stored Pod"),
         (&["-f", "pod.yaml", "--server", URL, "--node", "n", "-o", "json"], true, "a file"),
@@ -63,7 +63,7 @@ async fn answers_are_read_as_they_were_written() {
         let mut sent = written.clone();
         sent["metadata"] = json!({});
         let (received, status) = read(sent.to_string().as_bytes()).unwrap();
-        assert_eq!(received, written, "{scenario}/{file}: empty metadata are nobody's");
+        assert_eq!(received, written, "{scenario}/{file}: empty metadata have no owner");
         assert_eq!(json!(status), written["status"], "{scenario}/{file}");
     }
     let (received, _) = read(br#"{"metadata": {"name": "a"}, "status": {"total": 1, "new": 1}}"#).unwrap();
@@ -130,7 +130,7 @@ fn what_is_not_known_of_a_node_is_said() {
 }
 
 #[test]
-fn a_node_that_is_not_there_is_told_with_those_that_are() {
+fn a_missing_node_is_reported_with_the_existing_ones() {
     let some = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     for (names, all, expected) in [
         (&[][..], 0, "there is none at all"),
@@ -143,7 +143,7 @@ fn a_node_that_is_not_there_is_told_with_those_that_are() {
 }
 
 #[test]
-fn only_what_loads_is_asked_again() {
+fn only_requests_for_loading_stores_are_repeated() {
     let answer = |code, message: &str, seconds: Option<u64>| UpstreamResponse {
         code,
         retry_after: seconds.map(Duration::from_secs),
@@ -164,7 +164,7 @@ fn only_what_loads_is_asked_again() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_as_they_are_without_a_server() {
+async fn rejections_are_reported_as_without_a_server() {
     let stored = &requests(&parsed(&["pod/a", "-n", "b"]).unwrap(), "default").unwrap()[0];
     let file = format!("{FOLDER}/tenants/as-printed.yaml");
     let manifest = &requests(&parsed(&["-f", &file]).unwrap(), "default").unwrap()[0];

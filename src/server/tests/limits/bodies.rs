@@ -49,7 +49,7 @@ fn a_user_may_have_as_many_bodies_as_are_free() {
     assert!(bodies.enter(&user("e")).is_err(), "the reserve is for the first one of a user");
     assert_eq!(bodies.in_memory(), InMemory { bodies: 10, bytes: 0 });
     of_a.pop();
-    assert!(bodies.enter(&user("a")).is_err(), "whoever has three waits for two more");
+    assert!(bodies.enter(&user("a")).is_err(), "a user with three waits for two more");
     drop(bodies.enter(&user("g")).unwrap());
     drop((of_a, of_b, of_c, of_d, of_reserve));
     assert_eq!(bodies.in_memory(), InMemory::default());
@@ -110,12 +110,12 @@ fn pieces(left: usize, is_endless: bool) -> (Pieces, Arc<AtomicUsize>) {
     (Pieces { left, size: 1 << 10, is_endless, read: read.clone() }, read)
 }
 
-async fn post(fixture: &Fixture, who: &str, body: Pieces) -> Response<Body> {
-    fixture.server().answer_to(&ConnectionState::for_user(user(who), true), request(body, who)).await
+async fn post(fixture: &Fixture, user_name: &str, body: Pieces) -> Response<Body> {
+    fixture.server().answer_to(&ConnectionState::for_user(user(user_name), true), request(body, user_name)).await
 }
 
-async fn posted(fixture: &Fixture, who: &str, body: Pieces) -> Answer {
-    whole(post(fixture, who, body).await).await
+async fn posted(fixture: &Fixture, user_name: &str, body: Pieces) -> Answer {
+    whole(post(fixture, user_name, body).await).await
 }
 
 #[tokio::test(start_paused = true)]

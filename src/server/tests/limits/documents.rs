@@ -39,10 +39,10 @@ async fn a_document_that_is_there_needs_no_place_and_others_are_made_for_users_i
     assert_eq!(body(get_as(&fixture, &light, DOCUMENT).await).await, "{\"info\":\"one\"}", "it is there");
     let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(making.acquire_one(&heavy))).collect();
     assert!(waiting.iter_mut().all(|place| place.now_or_never().is_none()), "all places are taken");
-    let mut asked = Box::pin(get_as(&fixture, &light, "/openapi/v3/api/v1"));
-    assert!((&mut asked).now_or_never().is_none(), "this one has to be made");
+    let mut request = Box::pin(get_as(&fixture, &light, "/openapi/v3/api/v1"));
+    assert!((&mut request).now_or_never().is_none(), "this one has to be made");
     places.pop();
-    assert_eq!(body(asked.await).await, "{\"info\":\"two\"}", "before what another user waits for");
+    assert_eq!(body(request.await).await, "{\"info\":\"two\"}", "before what another user waits for");
     assert_eq!(waiting.len(), 10);
 }
 
@@ -77,11 +77,11 @@ async fn a_request_that_waits_for_a_document_holds_none() {
     for _ in 0..MOST_AT_ONCE {
         places.push(making.acquire_one(&heavy).await.unwrap());
     }
-    let mut asked = Box::pin(get_as(&fixture, &light, DOCUMENT));
-    assert!((&mut asked).now_or_never().is_none(), "it waits for a place");
+    let mut request = Box::pin(get_as(&fixture, &light, DOCUMENT));
+    assert!((&mut request).now_or_never().is_none(), "it waits for a place");
     let before = Arc::downgrade(&std::mem::replace(&mut *source.0.lock().unwrap(), set("after")));
     assert_eq!(before.strong_count(), 0, "only the source held it");
     places.clear();
-    let bytes = asked.await.into_body().collect().await.unwrap().to_bytes();
+    let bytes = request.await.into_body().collect().await.unwrap().to_bytes();
     assert_eq!(bytes, "{\"info\":\"after\"}");
 }

@@ -40,15 +40,15 @@ async fn the_share_of_a_list_follows_its_longest_object() {
         ("objects that are written at once", "application/json", format!("{SHIRTS}?{blue}"), false),
     ];
     for (message, accept, path, is_held) in cases.drain(..) {
-        let held = may_hold(&fixture, accept, &path).await;
-        assert_eq!(held >= STREAMED + long, is_held, "{message}: {held}");
+        let bytes_held = may_hold(&fixture, accept, &path).await;
+        assert_eq!(bytes_held >= STREAMED + long, is_held, "{message}: {bytes_held}");
     }
     fixture.delete("other", &"x".repeat(LENGTH));
     let after = may_hold(&fixture, TABLE, all).await;
     assert!(after < STREAMED + long / 2, "it is gone: {after}");
     let past = format!("{all}?resourceVersion={with_long}&resourceVersionMatch=Exact");
-    let held = may_hold(&fixture, TABLE, &past).await;
-    assert!(held >= STREAMED + long, "at a version at which it was there: {held}");
+    let bytes_held = may_hold(&fixture, TABLE, &past).await;
+    assert!(bytes_held >= STREAMED + long, "at a version at which it was there: {bytes_held}");
 }
 
 /// A list through a View that leaves out a part is streamed however short it is. Whether there is room for it is known before it begins: it

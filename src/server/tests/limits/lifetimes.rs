@@ -94,7 +94,7 @@ impl Client {
     }
 
     /// Sends requests until the connection ends; returns the codes, and how long the connection lasted.
-    async fn ask_until_it_ends(&mut self, path: &str, token: Option<&str>, pause: u64) -> (Vec<u16>, u64) {
+    async fn request_until_the_end(&mut self, path: &str, token: Option<&str>, pause: u64) -> (Vec<u16>, u64) {
         let mut codes = Vec::new();
         while !self.ended.is_finished() && self.opened.elapsed() < Duration::from_secs(3600) {
             // After GOAWAY a request is not sent any more.
@@ -137,7 +137,7 @@ async fn connections_without_valid_credentials_end_although_their_requests_are_a
         ("/livez", Some("wrong"), 401),
     ] {
         let mut client = stage.client().await;
-        let (codes, seconds) = client.ask_until_it_ends(path, token, 2).await;
+        let (codes, seconds) = client.request_until_the_end(path, token, 2).await;
         assert_eq!(codes, [expected], "{path} {token:?}");
         assert!((30..=45).contains(&seconds), "{path} {token:?}: {seconds}");
     }
@@ -202,7 +202,7 @@ async fn requests_keep_an_authenticated_connection_unless_all_are_rejected() {
     assert!(!client.ended.is_finished());
     // As from now.
     client.opened = Instant::now();
-    let (codes, seconds) = client.ask_until_it_ends(ALL_SHIRTS, Some("mallory"), 10).await;
+    let (codes, seconds) = client.request_until_the_end(ALL_SHIRTS, Some("mallory"), 10).await;
     assert_eq!(codes, [403]);
     assert!((200..=310).contains(&seconds), "{seconds}");
     assert_eq!(stage.closed(CloseReason::Rejected), 1);
@@ -230,7 +230,7 @@ async fn a_peer_that_ignores_the_announced_end_is_cut() {
     let started = Instant::now();
     peer.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
     peer.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0]).await.unwrap();
-    let (mut received, mut is_told) = (Vec::new(), false);
+    let (mut received, mut is_announced) = (Vec::new(), false);
     loop {
         let mut bytes = [0; 1024];
         let read = peer.read(&mut bytes).await.unwrap_or_default();
@@ -240,7 +240,7 @@ async fn a_peer_that_ignores_the_announced_end_is_cut() {
         }
         received.extend_from_slice(&bytes[..read]);
         for (kind, flags, payload) in frames(&mut received) {
-            is_told |= kind == 7;
+            is_announced |= kind == 7;
             // PINGs that keep the connection are answered, that of the announced end is not.
             if kind == 6 && flags == 0 && payload == KEEP_ALIVE {
                 let answer = [&[0, 0, 8, 6, 1, 0, 0, 0, 0][..], &payload].concat();
@@ -250,6 +250,6 @@ async fn a_peer_that_ignores_the_announced_end_is_cut() {
             }
         }
     }
-    assert!(is_told, "GOAWAY comes first");
+    assert!(is_announced, "GOAWAY comes first");
     assert!((30..=45).contains(&started.elapsed().as_secs()), "{:?}", started.elapsed());
 }

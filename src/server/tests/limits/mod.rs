@@ -95,19 +95,19 @@ async fn a_watch_with_a_long_selector_counts_as_several() {
         let values: Vec<String> = (0..values).map(|number| format!("v{number:04}")).collect();
         format!("{SHIRTS}?watch=1&resourceVersion=100&labelSelector=app+in+({})", values.join(","))
     };
-    let mut held = Vec::new();
+    let mut watches = Vec::new();
     // (values, how many of the hundred are left for watches without a selector)
     for (values, left) in [(0, 99), (300, 99), (3_000, 95)] {
-        held.clear();
-        held.push(get_as(&fixture, &user("a"), &path(values)).await);
-        while held.len() <= 101 {
+        watches.clear();
+        watches.push(get_as(&fixture, &user("a"), &path(values)).await);
+        while watches.len() <= 101 {
             let more = get_as(&fixture, &user("a"), &path(0)).await;
             if more.status() != 200 {
                 break;
             }
-            held.push(more);
+            watches.push(more);
         }
-        assert!((left - 2..=left + 2).contains(&(held.len() - 1)), "{values} values leave {}", held.len() - 1);
+        assert!((left - 2..=left + 2).contains(&(watches.len() - 1)), "{values} values leave {}", watches.len() - 1);
     }
     let refused = whole(get_as(&fixture, &user("a"), &path(3_000)).await).await;
     let message = refused.message();
@@ -115,15 +115,15 @@ async fn a_watch_with_a_long_selector_counts_as_several() {
     // All users together have four times as many: a user gets what is free for everyone else.
     // The last two have a hundred each out of the reserve.
     for (name, expected) in [("b", 100), ("c", 100), ("d", 100), ("e", 100), ("f", 0)] {
-        let before = held.len();
-        while held.len() < before + 200 {
+        let before = watches.len();
+        while watches.len() < before + 200 {
             let more = get_as(&fixture, &user(name), &path(0)).await;
             if more.status() != 200 {
                 break;
             }
-            held.push(more);
+            watches.push(more);
         }
-        let open = held.len() - before;
+        let open = watches.len() - before;
         assert!(open.abs_diff(expected) <= 2, "{name} has {open}");
     }
 }
@@ -218,8 +218,8 @@ async fn a_list_that_has_waited_shows_the_newest_state() {
     let first = get_as(&fixture, &user("a"), SHIRTS).await;
     let server = fixture.server.clone();
     let request = Request::builder().uri(SHIRTS).header("host", "127.0.0.1").body(String::new()).unwrap();
-    let who = ConnectionState::for_user(user("a"), true);
-    let mut waiting = Box::pin(server.answer_to(&who, request));
+    let peer = ConnectionState::for_user(user("a"), true);
+    let mut waiting = Box::pin(server.answer_to(&peer, request));
     assert!(timeout(Duration::from_millis(1), &mut waiting).await.is_err());
     let version = fixture.put("default", "newer", "green");
     drop(first);
@@ -293,7 +293,7 @@ async fn a_panic_ends_one_request_or_one_watch_and_is_counted() {
     let dropped = Arc::new(());
     broken.hold(dropped.clone());
     let frame = broken.frame().await.expect("an end that is no end");
-    assert_eq!(frame.unwrap_err().to_string(), "this answer met a defect");
+    assert_eq!(frame.unwrap_err().to_string(), "internal error while the response was created");
     assert!(broken.frame().await.is_none(), "nothing comes after it");
     assert_eq!(Arc::strong_count(&dropped), 1, "what it held is free");
     fixture.put("default", "y", "blue");
@@ -337,22 +337,22 @@ fn headers_count_by_what_they_take_in_memory() {
         assert!(unstarted_bytes(&request) > counted, "{fields}");
     }
     let long = header_bytes(request(480).headers());
-    let mut held: Vec<HeadShare> = std::iter::from_fn(|| limits.admit_head(&user("a"), 4, long).ok()).collect();
-    assert!((3..=5).contains(&held.len()), "{}", held.len());
-    held.iter_mut().for_each(HeadShare::authorized);
+    let mut shares: Vec<HeadShare> = std::iter::from_fn(|| limits.admit_head(&user("a"), 4, long).ok()).collect();
+    assert!((3..=5).contains(&shares.len()), "{}", shares.len());
+    shares.iter_mut().for_each(HeadShare::authorized);
     assert!(limits.admit_head(&user("a"), 4, long).is_err(), "long headers count until the response");
-    held.clear();
-    let mut held: Vec<HeadShare> = (0..25).map(|_| limits.admit_head(&user("a"), 4, 2 << 10).unwrap()).collect();
-    held.iter_mut().for_each(HeadShare::authorized);
+    shares.clear();
+    let mut shares: Vec<HeadShare> = (0..25).map(|_| limits.admit_head(&user("a"), 4, 2 << 10).unwrap()).collect();
+    shares.iter_mut().for_each(HeadShare::authorized);
     assert!(limits.admit_head(&user("a"), 4, long).is_ok(), "others only until they are admitted");
 }
 
 #[test]
 fn a_dozen_users_with_many_requests_leave_the_next_one_a_usual_request() {
     let limits = Limits::new(LimitSettings { body_bytes: Bytes(8 << 20), ..LimitSettings::default() });
-    let mut held = Vec::new();
+    let mut shares = Vec::new();
     for name in 'a'..='l' {
-        held.extend(std::iter::from_fn(|| limits.admit_head(&user(&name.to_string()), 200, 2 << 10).ok()));
+        shares.extend(std::iter::from_fn(|| limits.admit_head(&user(&name.to_string()), 200, 2 << 10).ok()));
     }
     assert!(limits.admit_head(&user("a"), 200, 2 << 10).is_err(), "they have everything");
     assert!(limits.admit_head(&user("next"), 200, 2 << 10).is_ok(), "with a path and headers");

@@ -43,7 +43,7 @@ async fn a_list_whose_state_is_let_go_breaks_off_and_is_never_taken_for_a_whole_
     ] {
         for path in [ALL_SHIRTS.to_owned(), format!("{ALL_SHIRTS}?limit=500")] {
             let read = async |fixture: &Fixture| {
-                let response = fixture.ask(Method::GET, &path, &[("accept", accept)]).await;
+                let response = fixture.send(Method::GET, &path, &[("accept", accept)]).await;
                 assert_eq!(response.status(), StatusCode::OK, "{what}");
                 response.into_body()
             };

@@ -125,7 +125,7 @@ fn one_without_a_pending_request_is_evicted_first() {
 #[test]
 fn an_address_has_a_share_while_the_table_is_crowded() {
     let connections = Arc::new(Connections::new(40));
-    let held: Vec<Open> = (0..20).map(|_| authenticated(&connections, "192.0.2.1").unwrap()).collect();
+    let open_connections: Vec<Open> = (0..20).map(|_| authenticated(&connections, "192.0.2.1").unwrap()).collect();
     assert_eq!((connections.share(), connections.of_busiest()), (10, 20), "an address may have half of all");
     assert!(open(&connections, "192.0.2.1").is_none(), "but no more");
     assert!(open(&connections, "::ffff:192.0.2.1").is_none(), "however it is written");
@@ -136,8 +136,8 @@ fn an_address_has_a_share_while_the_table_is_crowded() {
     assert!(open(&connections, "2001:db8:0:1::1").is_some());
     drop(others);
     // With an unauthenticated one of its own, the address gives that one up.
-    let mut held = held;
-    held.truncate(19);
+    let mut open_connections = open_connections;
+    open_connections.truncate(19);
     let waiting = open(&connections, "192.0.2.1").unwrap();
     let next = authenticated(&connections, "192.0.2.1").unwrap();
     assert!(waiting.is_evicted() && !next.is_evicted());
@@ -146,7 +146,7 @@ fn an_address_has_a_share_while_the_table_is_crowded() {
 #[test]
 fn authenticated_connections_have_three_quarters_and_others_the_rest() {
     let connections = Arc::new(Connections::new(8));
-    let held: Vec<Open> =
+    let open_connections: Vec<Open> =
         (0..6).map(|number| authenticated(&connections, &format!("192.0.2.{number}")).unwrap()).collect();
     let refused = of_user(&connections, "192.0.2.100", "new").expect("a place without credentials").unwrap_err();
     assert_eq!(
@@ -159,8 +159,8 @@ fn authenticated_connections_have_three_quarters_and_others_the_rest() {
         )
     );
     assert_eq!((connections.open(), connections.refused(), connections.refused_by_user()), (6, 0, 1));
-    assert!(held.iter().all(|open| !open.is_displaced()), "a user with one connection keeps it");
-    drop(held);
+    assert!(open_connections.iter().all(|open| !open.is_displaced()), "a user with one connection keeps it");
+    drop(open_connections);
     let trusted: Vec<_> = (0..9).map(|_| connections.enter(&state("127.0.0.1", true))).collect();
     assert_eq!(trusted.iter().filter(|place| place.is_some()).count(), 8, "without authentication there is one class");
 }
@@ -169,24 +169,24 @@ fn authenticated_connections_have_three_quarters_and_others_the_rest() {
 fn one_user_with_many_addresses_makes_room_for_others() {
     let connections = Arc::new(Connections::new(16));
     // All but the first have a watch, or a request.
-    let mut held = Vec::new();
+    let mut open_connections = Vec::new();
     for number in 0..12 {
         let address = format!("192.0.2.{}", number / 4);
         let open = of_user(&connections, &address, "tenant").unwrap().expect("room for all");
         let request = (number > 0).then(|| open.state.begin());
-        held.push((open, request));
+        open_connections.push((open, request));
     }
-    let displaced = |held: &[(Open, Option<PendingRequest>)]| -> Vec<usize> {
-        (0..held.len()).filter(|number| held[*number].0.is_displaced()).collect()
+    let displaced = |open_connections: &[(Open, Option<PendingRequest>)]| -> Vec<usize> {
+        (0..open_connections.len()).filter(|number| open_connections[*number].0.is_displaced()).collect()
     };
     let own = of_user(&connections, "198.51.100.1", "tenant").unwrap().expect("its own makes room");
-    assert_eq!(displaced(&held), [0], "the one that is idle");
+    assert_eq!(displaced(&open_connections), [0], "the one that is idle");
     let _request = own.state.begin();
     assert!(of_user(&connections, "198.51.100.2", "tenant").unwrap().is_err(), "none is idle any more");
     let mut others = Vec::new();
     for number in 1..=6 {
         let other = of_user(&connections, &format!("203.0.113.{number}"), "alice").unwrap().expect("an equal part");
-        assert_eq!(displaced(&held), (0..=number).collect::<Vec<_>>(), "the oldest");
+        assert_eq!(displaced(&open_connections), (0..=number).collect::<Vec<_>>(), "the oldest");
         let request = other.state.begin();
         others.push((other, request));
         assert_eq!(connections.of_busiest_user(), (12 - number).max(6));
@@ -195,29 +195,37 @@ fn one_user_with_many_addresses_makes_room_for_others() {
     assert!(of_user(&connections, "198.51.100.3", "alice").unwrap().is_err(), "no more than an equal part");
     let third = of_user(&connections, "198.51.100.4", "bob").unwrap().expect("a third user");
     let of_alice = others.iter().filter(|(open, _)| open.is_displaced()).count();
-    assert_eq!((displaced(&held).len() + of_alice, connections.of_busiest_user()), (8, 6), "of one of those with most");
+    assert_eq!(
+        (displaced(&open_connections).len() + of_alice, connections.of_busiest_user()),
+        (8, 6),
+        "of one of those with most"
+    );
     // What makes room ends in its own time.
     assert_eq!(connections.open(), 12 + 8);
-    drop((held, others, own, third));
+    drop((open_connections, others, own, third));
     assert_eq!((connections.open(), connections.of_busiest(), connections.of_busiest_user()), (0, 0, 0));
 }
 
 #[test]
 fn connections_that_end_gracefully_are_bounded() {
     let connections = Arc::new(Connections::new(400));
-    let mut held: Vec<Open> = (0..300)
+    let mut open_connections: Vec<Open> = (0..300)
         .map(|number| of_user(&connections, &format!("10.0.{}.1", number / 90), "tenant").unwrap().unwrap())
         .collect();
     for number in 0..200 {
         let mut new = of_user(&connections, &format!("10.1.{number}.1"), &format!("user-{number}"));
         if new.is_none() || matches!(new, Some(Err(_))) {
-            assert_eq!(held.iter().filter(|open| open.is_evicted()).count(), 32, "half of those that end are cut");
+            assert_eq!(
+                open_connections.iter().filter(|open| open.is_evicted()).count(),
+                32,
+                "half of those that end are cut"
+            );
             assert_eq!(connections.open(), 300 + 64);
             // They end, and others make room.
-            held.retain(|open| !open.is_evicted());
+            open_connections.retain(|open| !open.is_evicted());
             new = of_user(&connections, &format!("10.1.{number}.1"), &format!("user-{number}"));
         }
-        held.push(new.expect("an unauthenticated place").expect("a place for every user"));
+        open_connections.push(new.expect("an unauthenticated place").expect("a place for every user"));
     }
     assert_eq!(connections.of_busiest_user(), 100);
 }
@@ -232,18 +240,18 @@ struct Known {
 
 /// The rules of users over one flat list, in the order of arrival.
 fn naive_victim(known: &[Known], user: u8, places: usize) -> Result<Option<usize>, ()> {
-    let of = |user: u8| known.iter().filter(move |one| one.user == Some(user));
+    let connections_of = |user: u8| known.iter().filter(move |one| one.user == Some(user));
     if known.iter().filter(|one| one.user.is_some()).count() < places {
         return Ok(None);
     }
-    let idle = |user: u8| of(user).find(|one| !one.is_busy).map(|one| one.number);
-    let most = (0..6).map(|user| of(user).count()).max().unwrap();
-    if most > of(user).count() + 1 {
-        let mut busiest: Vec<u8> = (0..6).filter(|user| of(*user).count() == most).collect();
+    let idle = |user: u8| connections_of(user).find(|one| !one.is_busy).map(|one| one.number);
+    let most = (0..6).map(|user| connections_of(user).count()).max().unwrap();
+    if most > connections_of(user).count() + 1 {
+        let mut busiest: Vec<u8> = (0..6).filter(|user| connections_of(*user).count() == most).collect();
         // Of those with as many, the one with the oldest.
-        busiest.sort_by_key(|user| of(*user).next().unwrap().number);
+        busiest.sort_by_key(|user| connections_of(*user).next().unwrap().number);
         let idle = busiest.iter().find_map(|user| idle(*user));
-        return Ok(idle.or_else(|| Some(of(busiest[0]).next()?.number)));
+        return Ok(idle.or_else(|| Some(connections_of(busiest[0]).next()?.number)));
     }
     idle(user).map(Some).ok_or(())
 }
@@ -269,34 +277,34 @@ proptest! {
         const MOST: usize = 20;
         let connections = Arc::new(Connections::new(MOST));
         let places = connections.most_authenticated();
-        let (mut known, mut held) = (Vec::<Known>::new(), HashMap::new());
+        let (mut known, mut open_connections) = (Vec::<Known>::new(), HashMap::new());
         for (number, step) in steps.into_iter().enumerate() {
             match step {
-                Step::Connect { user: who, address, is_busy } => {
+                Step::Connect { user: user_number, address, is_busy } => {
                     // One connection an address, so that the bound of addresses does not apply.
                     let address = format!("10.{address}.{}.{}", number / 256, number % 256);
-                    let part = places / (0..6).filter(|user| *user == who || known.iter().any(|one| one.user == Some(*user))).count();
-                    let own = known.iter().filter(|one| one.user == Some(who)).count();
-                    let expected = naive_victim(&known, who, places);
+                    let part = places / (0..6).filter(|user| *user == user_number || known.iter().any(|one| one.user == Some(*user))).count();
+                    let own = known.iter().filter(|one| one.user == Some(user_number)).count();
+                    let expected = naive_victim(&known, user_number, places);
                     prop_assert!(own >= part || expected.is_ok(), "step {}: a user below its part gets in", number);
-                    let new = of_user(&connections, &address, &format!("user-{who}")).expect("there is always one without credentials");
-                    let displaced: Vec<usize> = held.iter().filter(|(_, (open, _)): &(&usize, &(Open, _))| open.is_displaced()).map(|(number, _)| *number).collect();
+                    let new = of_user(&connections, &address, &format!("user-{user_number}")).expect("there is always one without credentials");
+                    let displaced: Vec<usize> = open_connections.iter().filter(|(_, (open, _)): &(&usize, &(Open, _))| open.is_displaced()).map(|(number, _)| *number).collect();
                     match (expected, new) {
                         (Ok(victim), Ok(open)) => {
                             prop_assert_eq!(&displaced, &Vec::from_iter(victim), "step {}", number);
                             known.retain(|one| Some(one.number) != victim);
                             let request = is_busy.then(|| open.state.begin());
-                            held.insert(number, (open, request));
-                            known.push(Known { number, user: Some(who), is_busy });
+                            open_connections.insert(number, (open, request));
+                            known.push(Known { number, user: Some(user_number), is_busy });
                         }
                         (Err(()), Err(_)) => prop_assert_eq!(displaced, Vec::<usize>::new()),
                         (expected, new) => prop_assert!(false, "step {number}: {expected:?}, but {}", new.is_ok()),
                     }
-                    held.retain(|_, (open, _)| !open.is_displaced());
+                    open_connections.retain(|_, (open, _)| !open.is_displaced());
                 }
                 Step::End(place) if !known.is_empty() => {
                     let gone = known.remove(place % known.len());
-                    held.remove(&gone.number);
+                    open_connections.remove(&gone.number);
                 }
                 Step::End(_) => {}
             }
@@ -313,14 +321,14 @@ async fn run(fixture: &Fixture) -> Running {
 }
 
 /// Sends a request with a valid token on a connection that stays open.
-async fn ask(stream: &mut TcpStream) -> std::io::Result<()> {
-    let answer = ask_as(stream, "alice").await?;
+async fn send_request(stream: &mut TcpStream) -> std::io::Result<()> {
+    let answer = send_request_as(stream, "alice").await?;
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     Ok(())
 }
 
 /// The answer to a request with a token.
-async fn ask_as(stream: &mut TcpStream, token: &str) -> std::io::Result<String> {
+async fn send_request_as(stream: &mut TcpStream, token: &str) -> std::io::Result<String> {
     let request = format!("GET /version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
@@ -350,7 +358,7 @@ async fn one_user_behind_many_addresses_keeps_no_other_user_out() {
         for _ in 0..4 {
             let mut stream = connect_from(last, running.address).await;
             // It is refused, or one of its own makes room.
-            let is_answered = ask_as(&mut stream, "tenant").await.is_ok();
+            let is_answered = send_request_as(&mut stream, "tenant").await.is_ok();
             flood.extend(is_answered.then_some(stream));
         }
     }
@@ -360,17 +368,17 @@ async fn one_user_behind_many_addresses_keeps_no_other_user_out() {
         let mut clients = Vec::new();
         for _ in 0..3 {
             let mut client = TcpStream::connect(running.address).await.unwrap();
-            let answer = ask_as(&mut client, user).await.unwrap_or_else(|error| panic!("{user}: {error}"));
+            let answer = send_request_as(&mut client, user).await.unwrap_or_else(|error| panic!("{user}: {error}"));
             assert!(answer.starts_with("HTTP/1.1 200 OK"), "{user}: {answer}");
             clients.push(client);
         }
         for client in &mut clients {
-            ask_as(client, user).await.expect("it keeps its place");
+            send_request_as(client, user).await.expect("it keeps its place");
         }
     }
     let mut ended = 0;
     for stream in &mut flood {
-        ended += usize::from(ask_as(stream, "tenant").await.is_err());
+        ended += usize::from(send_request_as(stream, "tenant").await.is_err());
     }
     assert!(ended >= 3, "connections of the user with most have ended: {ended}");
     running.stop.send(()).unwrap();
@@ -390,11 +398,11 @@ async fn clients_with_credentials_are_answered_while_others_take_every_place() {
             flood.push(TcpStream::connect(running.address).await.unwrap());
         }
         let mut client = TcpStream::connect(running.address).await.unwrap();
-        ask(&mut client).await.expect("a client with a valid token is answered");
+        send_request(&mut client).await.expect("a client with a valid token is answered");
         clients.push(client);
     }
     for client in &mut clients {
-        ask(client).await.expect("it keeps its place");
+        send_request(client).await.expect("it keeps its place");
     }
     let connections = fixture.server.limits().connections();
     assert!(connections.unauthenticated() <= 3, "{connections:?}");

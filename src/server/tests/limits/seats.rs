@@ -39,12 +39,12 @@ fn with_seats(seats: u64) -> Arc<Fixture> {
 }
 
 /// So many tasks request this path as one user; counts those that have their whole response.
-fn flood(tasks: &mut JoinSet<u16>, fixture: &Arc<Fixture>, who: &str, path: &'static str) -> Arc<AtomicUsize> {
+fn flood(tasks: &mut JoinSet<u16>, fixture: &Arc<Fixture>, user_name: &str, path: &'static str) -> Arc<AtomicUsize> {
     let done = Arc::new(AtomicUsize::new(0));
     for _ in 0..FLOOD {
-        let (fixture, done, who) = (fixture.clone(), done.clone(), user(who));
+        let (fixture, done, user_name) = (fixture.clone(), done.clone(), user(user_name));
         tasks.spawn(async move {
-            let answer = whole(get_as(&fixture, &who, path).await).await;
+            let answer = whole(get_as(&fixture, &user_name, path).await).await;
             done.fetch_add(1, Ordering::Relaxed);
             answer.code.as_u16()
         });
@@ -231,7 +231,7 @@ async fn a_cancelled_request_leaves_nothing_behind() {
     // The round ends by itself.
     let mut worker = seats.worker(&user("late"));
     worker.arrive().await.unwrap();
-    assert_eq!(seats.taken(), 0, "nobody waits");
+    assert_eq!(seats.taken(), 0, "no request waits");
 }
 
 /// The cost of a turn is unknown for users who have had none. All are granted in one round.
@@ -317,7 +317,7 @@ async fn the_work_of_a_connection_itself_is_paid_for() {
 }
 
 #[test]
-fn only_the_control_plane_is_exempt_for_leases_and_everybody_for_probes() {
+fn only_the_control_plane_is_exempt_for_leases_and_every_user_for_probes() {
     let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/scheduler";
     for path in ["/healthz", "/livez", "/readyz", "/version", "//readyz"] {
         assert!(is_exempt(path, 7, None), "{path}");

@@ -24,7 +24,7 @@ fn fixture() -> Fixture {
 
 async fn open(fixture: &Fixture, query: &str) -> Response<Body> {
     let path = format!("{ALL_SHIRTS}?watch=1&{query}");
-    fixture.ask(Method::GET, &path, &[("authorization", "Bearer alice")]).await
+    fixture.send(Method::GET, &path, &[("authorization", "Bearer alice")]).await
 }
 
 /// Selectors of about this length, in every shape that multiplies it.

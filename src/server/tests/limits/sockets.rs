@@ -77,7 +77,7 @@ async fn an_excess_connection_is_rejected_in_its_own_protocol() {
     let frames = said(&mut fourth).await;
     assert_eq!(frames[..9], [0, 0, 0, 4, 0, 0, 0, 0, 0], "settings come first");
     assert_eq!(frames[12], 7, "then it goes away");
-    assert_eq!(frames[22..26], [0, 0, 0, 0xb], "calm is asked for");
+    assert_eq!(frames[22..26], [0, 0, 0, 0xb], "the server sends ENHANCE_YOUR_CALM");
     assert!(String::from_utf8_lossy(&frames[26..]).ends_with("--max-connections=2"));
     assert_eq!(usize::from(frames[10]) * 256 + usize::from(frames[11]), frames.len() - 18, "of its length");
 
@@ -114,8 +114,8 @@ async fn a_peer_that_stops_in_the_first_bytes_of_its_protocol_loses_its_connecti
         let running = run(&fixture).await;
         let mut stopped = TcpStream::connect(running.address).await.unwrap();
         stopped.write_all(bytes).await.unwrap();
-        let mut told = Vec::new();
-        let ended = timeout(Duration::from_secs(90), stopped.read_to_end(&mut told)).await;
+        let mut received = Vec::new();
+        let ended = timeout(Duration::from_secs(90), stopped.read_to_end(&mut received)).await;
         assert!(ended.is_ok(), "{why}: still open after a minute and a half");
         assert_eq!(fixture.server.limits().connections().open(), 0, "{why}: its place is free");
         running.stop.send(()).unwrap();
@@ -151,7 +151,7 @@ async fn a_stream_whose_reader_has_stopped_is_reset_and_the_others_of_its_connec
         read += stopped.frame().await.unwrap().unwrap().into_data().unwrap().len();
     }
     sleep(Duration::from_secs(100)).await;
-    assert_eq!(lists.in_flight().lists, 1, "after a pause in which it read the time begins anew");
+    assert_eq!(lists.in_flight().lists, 1, "after a pause in which it read the time starts again");
     sleep(Duration::from_secs(130)).await;
     assert_eq!(lists.in_flight().lists, 0, "the list is let go with its snapshot");
     let error = loop {

@@ -95,12 +95,12 @@ async fn the_start_of_a_watch_takes_a_turn_where_it_is_work() {
         let path = format!("{ALL_SHIRTS}?watch=1&resourceVersion={version}&labelSelector=tone%20in%20({values})");
         let mut watch = get_as(&fixture, &user("a"), &path).await;
         let limits = fixture.server.limits();
-        let held = limits.watches().of_busiest();
+        let watches = limits.watches().of_busiest();
         // Another user has taken all seats of this round.
         limits.seats().turn_of(&user("b")).await.work_and_settle(Duration::from_secs(1), || ());
         assert!(futures::poll!(watch.body_mut().frame()).is_pending(), "{what}");
         assert_eq!(limits.seats().waiting(), usize::from(is_work), "{what}");
-        assert_eq!(limits.watches().of_busiest(), held, "{what}: nothing has begun");
+        assert_eq!(limits.watches().of_busiest(), watches, "{what}: nothing has begun");
         drop(watch);
         assert_eq!((limits.seats().waiting(), limits.watches().of_busiest()), (0, 0), "{what}");
     }
@@ -155,10 +155,10 @@ async fn the_selectors_of_lists_that_wait_are_counted() {
     let values = (0..8_000).map(|number| format!("v{number:04}")).collect::<Vec<_>>().join(",");
     let path = format!("{SHIRTS}?labelSelector=tone%20in%20(blue,{values})");
     let caller = user("a");
-    let ask = || Box::pin(get_as(&fixture, &caller, &path));
+    let send = || Box::pin(get_as(&fixture, &caller, &path));
     let mut waiting = Vec::new();
     let refused = loop {
-        let mut request = ask();
+        let mut request = send();
         match timeout(Duration::from_millis(1), &mut request).await {
             Ok(refused) => break whole(refused).await,
             Err(_) => waiting.push(request),

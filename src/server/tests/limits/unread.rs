@@ -31,28 +31,28 @@ const NEWS: &[u8] = b"\"name\":\"news\"";
 
 proptest! {
     #[test]
-    fn the_slowest_answers_of_the_heaviest_users_end(held in vec((0u8..4, 0u64..50, 0u64..20), 0..40), most in 0u64..800) {
-        let held: Vec<ResponseBacklog> = held
+    fn the_slowest_answers_of_the_heaviest_users_end(backlogs in vec((0u8..4, 0u64..50, 0u64..20), 0..40), most in 0u64..800) {
+        let backlogs: Vec<ResponseBacklog> = backlogs
             .into_iter()
-            .map(|(who, bytes, progress)| ResponseBacklog { user: user(&format!("user-{who}")), bytes, progress })
+            .map(|(user_number, bytes, progress)| ResponseBacklog { user: user(&format!("user-{user_number}")), bytes, progress })
             .collect();
-        let ended = slowest(&held, most);
-        let mut left: Vec<Option<&ResponseBacklog>> = held.iter().map(Some).collect();
+        let ended = slowest(&backlogs, most);
+        let mut left: Vec<Option<&ResponseBacklog>> = backlogs.iter().map(Some).collect();
         for place in &ended {
             let total: u64 = left.iter().flatten().map(|answer| answer.bytes).sum();
             prop_assert!(total > most, "no answer ends that need not");
-            let of = |name: &str| -> u64 {
+            let bytes_of = |name: &str| -> u64 {
                 left.iter().flatten().filter(|answer| answer.user.name() == name).map(|answer| answer.bytes).sum()
             };
             let gone = left[*place].expect("it ends once");
-            prop_assert!((0..4).all(|who| of(&format!("user-{who}")) <= of(gone.user.name())), "its user has the most");
+            prop_assert!((0..4).all(|user_number| bytes_of(&format!("user-{user_number}")) <= bytes_of(gone.user.name())), "its user has the most");
             let slower = |other: &&ResponseBacklog| other.user == gone.user && other.bytes > 0 && other.progress < gone.progress;
             prop_assert!(!left.iter().flatten().any(slower), "no slower one of this user is left");
             left[*place] = None;
         }
         let total: u64 = left.iter().flatten().map(|answer| answer.bytes).sum();
         prop_assert!(total <= most);
-        prop_assert_eq!(slowest(&held, u64::MAX), Vec::<usize>::new());
+        prop_assert_eq!(slowest(&backlogs, u64::MAX), Vec::<usize>::new());
     }
 }
 
@@ -75,9 +75,9 @@ fn watches_make_no_pieces_past_the_bound_until_what_has_ended_is_free() {
     let mut meters: Vec<_> =
         (0..watches).map(|number| unread.meter(&user(&format!("user-{}", number % 7)), true, None)).collect();
     // No client reads, and no task of an ended watch gets its turn.
-    let mut held: Vec<Vec<bytes::Bytes>> = vec![Vec::new(); watches];
+    let mut unread_pieces: Vec<Vec<bytes::Bytes>> = vec![Vec::new(); watches];
     for _round in 0..64 {
-        for ((meter, waker), pieces) in meters.iter_mut().zip(&wakers).zip(&mut held) {
+        for ((meter, waker), pieces) in meters.iter_mut().zip(&wakers).zip(&mut unread_pieces) {
             let context = Context::from_waker(waker);
             if meter.answer().is_none_or(|answer| !answer.is_ended()) && meter.is_ready(&context) {
                 pieces.push(meter.count(bytes::Bytes::from(vec![0; piece]), &context).unwrap());
@@ -86,10 +86,10 @@ fn watches_make_no_pieces_past_the_bound_until_what_has_ended_is_free() {
         assert!(unread.bytes() <= most + most / 4 + piece as u64, "{} bytes are unread", unread.bytes());
     }
     assert!(unread.bytes() > most && unread.ended() > 0, "{} bytes, {} ended", unread.bytes(), unread.ended());
-    let waiting = |held: &[Vec<bytes::Bytes>]| held.iter().filter(|pieces| pieces.is_empty()).count();
-    assert!(waiting(&held) > 0, "some had to wait for their first piece");
+    let waiting = |unread_pieces: &[Vec<bytes::Bytes>]| unread_pieces.iter().filter(|pieces| pieces.is_empty()).count();
+    assert!(waiting(&unread_pieces) > 0, "some had to wait for their first piece");
     // The tasks of the watches that have ended run: the waiting ones continue.
-    for (meter, pieces) in meters.iter().zip(&mut held) {
+    for (meter, pieces) in meters.iter().zip(&mut unread_pieces) {
         if meter.answer().is_some_and(|answer| answer.is_ended()) {
             pieces.clear();
         }
@@ -129,7 +129,7 @@ fn a_waiting_watch_is_woken_when_the_last_ended_one_is_gone_although_the_bound_i
 }
 
 #[test]
-fn watches_of_a_user_of_whom_little_is_unread_go_on_beside_those_of_others_that_fill_the_bound() {
+fn watches_of_a_user_with_few_unread_bytes_continue_beside_those_of_others_that_fill_the_bound() {
     let unread = Arc::new(Unread::new(Bytes(64_000)));
     let woken: Arc<Woken> = Arc::default();
     let waker = Waker::from(woken.clone());
@@ -140,7 +140,7 @@ fn watches_of_a_user_of_whom_little_is_unread_go_on_beside_those_of_others_that_
     };
     // Their readers read, so none of them ends for long, and new ones take their place.
     let (mut heavy, mut light) = (meters("heavy", 81), meters("light", 3));
-    let held: Vec<_> = heavy.iter_mut().take(80).map(|meter| count(meter, 1_001)).collect();
+    let counted: Vec<_> = heavy.iter_mut().take(80).map(|meter| count(meter, 1_001)).collect();
     assert!(unread.bytes() > 80_000, "{} bytes", unread.bytes());
     assert!(!heavy[80].is_ready(&context), "past a quarter above the bound");
     let [first, second, third] = &mut light[..] else { unreachable!() };
@@ -153,7 +153,7 @@ fn watches_of_a_user_of_whom_little_is_unread_go_on_beside_those_of_others_that_
     drop(taken);
     assert!(woken.0.load(Ordering::Relaxed) > before, "a reader of the same user has read");
     assert!(third.is_ready(&context));
-    drop(held);
+    drop(counted);
 }
 
 async fn serve(unread_bytes: u64) -> (Fixture, Running) {
@@ -173,7 +173,7 @@ async fn connect(running: &Running, from: &str) -> TcpStream {
     socket.connect(running.address).await.unwrap()
 }
 
-async fn ask(running: &Running, from: &str, path: &str) -> TcpStream {
+async fn open_request(running: &Running, from: &str, path: &str) -> TcpStream {
     let mut stream = connect(running, from).await;
     let head = format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -181,12 +181,18 @@ async fn ask(running: &Running, from: &str, path: &str) -> TcpStream {
 }
 
 /// Opens so many streams of HTTP/2, with windows as large as may be, and reads nothing.
-async fn ask_by_streams(running: &Running, from: &str, path: &str, streams: u8) -> TcpStream {
-    ask_by_streams_of(running, from, path, streams, [0x7f, 0xff, 0xff, 0xff]).await
+async fn open_streams(running: &Running, from: &str, path: &str, streams: u8) -> TcpStream {
+    open_streams_with_window(running, from, path, streams, [0x7f, 0xff, 0xff, 0xff]).await
 }
 
 /// The same with another window for each stream.
-async fn ask_by_streams_of(running: &Running, from: &str, path: &str, streams: u8, window: [u8; 4]) -> TcpStream {
+async fn open_streams_with_window(
+    running: &Running,
+    from: &str,
+    path: &str,
+    streams: u8,
+    window: [u8; 4],
+) -> TcpStream {
     let mut stream = connect(running, from).await;
     let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     let mut frame = |kind: u8, flags: u8, stream: u8, payload: &[u8]| {
@@ -231,16 +237,16 @@ async fn an_answer_that_is_not_read_holds_little_over_both_protocols_and_frees_i
     for path in [format!("{SHIRTS}?watch=1&resourceVersion=0"), SHIRTS.to_owned()] {
         let mut stopped = Vec::new();
         for _ in 0..5 {
-            stopped.push(ask(&running, "127.0.0.1", &path).await);
+            stopped.push(open_request(&running, "127.0.0.1", &path).await);
         }
-        let held = settled(&fixture, |bytes| bytes > 0).await;
-        assert!(held <= 5 * EACH, "{path}: {held}");
+        let bytes_held = settled(&fixture, |bytes| bytes > 0).await;
+        assert!(bytes_held <= 5 * EACH, "{path}: {bytes_held}");
         drop(stopped);
         settled(&fixture, |bytes| bytes == 0).await;
 
-        let stopped = ask_by_streams(&running, "127.0.0.1", &path, 20).await;
-        let held = settled(&fixture, |bytes| bytes > 20 * 60_000).await;
-        assert!(held <= 20 * EACH, "{path}: {held}");
+        let stopped = open_streams(&running, "127.0.0.1", &path, 20).await;
+        let bytes_held = settled(&fixture, |bytes| bytes > 20 * 60_000).await;
+        assert!(bytes_held <= 20 * EACH, "{path}: {bytes_held}");
         drop(stopped);
         settled(&fixture, |bytes| bytes == 0).await;
     }
@@ -252,15 +258,15 @@ async fn beyond_the_bound_the_slowest_answers_end_and_other_users_go_on() {
     let (mut fixture, running) = serve(most).await;
     let watch = format!("{SHIRTS}?watch=1&resourceVersion=0");
     let green = format!("{watch}&fieldSelector=spec.color%3Dgreen");
-    let mut reading = ask(&running, "127.0.0.2", &green).await;
-    let mut stopped_beside = ask(&running, "127.0.0.2", &watch).await;
+    let mut reading = open_request(&running, "127.0.0.2", &green).await;
+    let mut stopped_beside = open_request(&running, "127.0.0.2", &watch).await;
     settled(&fixture, |bytes| bytes > 0).await;
 
     let mut stopped = Vec::new();
     for _ in 0..30 {
-        stopped.push(ask(&running, "127.0.0.1", &watch).await);
+        stopped.push(open_request(&running, "127.0.0.1", &watch).await);
     }
-    let streams = ask_by_streams(&running, "127.0.0.1", &watch, 40).await;
+    let streams = open_streams(&running, "127.0.0.1", &watch, 40).await;
     let limits = fixture.server.limits();
     timeout(SOON, async {
         while limits.refused(Limit::UnreadBytes) < 20 {
@@ -315,26 +321,26 @@ async fn responses_that_are_not_read_are_bounded_together_before_they_are_sent()
         (object, "application/yaml"),
         (SHIRTS.to_owned(), "application/yaml"),
     ] {
-        let ask = async |name: &str| {
+        let open_request = async |name: &str| {
             let request = http::Request::builder().uri(&path).header("host", "127.0.0.1").header("accept", accept);
             let state = ConnectionState::for_user(user(name), true);
             fixture.server.answer_to(&state, request.body(String::new()).unwrap()).await
         };
-        let mut held = Vec::new();
+        let mut responses = Vec::new();
         let refused = loop {
-            let response = ask("a").await;
+            let response = open_request("a").await;
             if response.status() != 200 {
                 break whole(response).await;
             }
-            held.push(response);
-            assert!(held.len() < 600, "{path:.60} {accept}: as many as one wants");
+            responses.push(response);
+            assert!(responses.len() < 600, "{path:.60} {accept}: as many as one wants");
         };
         assert_eq!((refused.code.as_u16(), refused.header("retry-after")), (429, "1"), "{path:.60} {accept}");
         assert!(refused.body.contains("raise --max-unread-bytes"), "{}", refused.body);
-        assert_eq!(ask("b").await.status(), 200, "{path:.60} {accept}: another user");
+        assert_eq!(open_request("b").await.status(), 200, "{path:.60} {accept}: another user");
         assert_eq!(get_as(&fixture, &user("a"), &format!("{SHIRTS}/small")).await.status(), 200, "what is small");
-        held.clear();
-        assert_eq!(ask("a").await.status(), 200, "{path:.60} {accept}: what was read is free again");
+        responses.clear();
+        assert_eq!(open_request("a").await.status(), 200, "{path:.60} {accept}: what was read is free again");
     }
 }
 
@@ -346,7 +352,7 @@ async fn small_responses_that_are_not_read_are_bounded_and_end_their_connection(
         let (fixture, running) = serve(1 << 20).await;
         let mut stopped = Vec::new();
         for _ in 0..8 {
-            stopped.push(ask_by_streams_of(&running, "127.0.0.1", path, 100, [0, 0, 0, 1]).await);
+            stopped.push(open_streams_with_window(&running, "127.0.0.1", path, 100, [0, 0, 0, 1]).await);
         }
         let mut ended = 0;
         for stream in &mut stopped {

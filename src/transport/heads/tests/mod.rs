@@ -88,16 +88,16 @@ impl Connected {
     /// Of a front proxy.
     fn shared() -> Connected {
         let peer = Arc::new(Peer::new(None, Vec::new()));
-        Connected::of(&Arc::new(Connections::new(8)), Some(peer))
+        Connected::with_peer(&Arc::new(Connections::new(8)), Some(peer))
     }
 
     /// Counted there.
     fn among(connections: &Arc<Connections>) -> Connected {
-        Connected::of(connections, None)
+        Connected::with_peer(connections, None)
     }
 
     #[expect(clippy::disallowed_methods, reason = "both ends of a connection are tasks; it ends with the other end")]
-    fn of(connections: &Arc<Connections>, peer: Option<Arc<Peer>>) -> Connected {
+    fn with_peer(connections: &Arc<Connections>, peer: Option<Arc<Peer>>) -> Connected {
         let (near, far) = duplex(1 << 16);
         let ending = watch::Sender::new(false);
         let end = End { ended: ending.subscribe(), connections: connections.clone() };

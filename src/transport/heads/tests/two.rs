@@ -93,7 +93,7 @@ impl Hand {
     async fn response(&mut self, stream: u32) -> (u16, Vec<u8>) {
         let (mut code, mut length, mut body) = (0, None, Vec::new());
         while length != Some(body.len()) {
-            let (kind, of, payload) = self.frame().await.expect("a response");
+            let (kind, id, payload) = self.frame().await.expect("a response");
             match kind {
                 HEADERS => self
                     .decoder
@@ -106,7 +106,7 @@ impl Hand {
                         }
                     })
                     .unwrap(),
-                DATA if of == stream => body.extend(payload),
+                DATA if id == stream => body.extend(payload),
                 RST_STREAM | GOAWAY => panic!("no response: {kind} {payload:?}"),
                 _ => {}
             }
@@ -116,8 +116,8 @@ impl Hand {
 
     /// Code of the next response, which is on this stream.
     async fn status(&mut self, stream: u32) -> u16 {
-        let (_, of, payload) = self.next(&[HEADERS]).await;
-        assert_eq!(of, stream);
+        let (_, id, payload) = self.next(&[HEADERS]).await;
+        assert_eq!(id, stream);
         let mut code = None;
         let read = self.decoder.decode(&payload, |name, value| {
             if name == b":status" {
@@ -275,8 +275,8 @@ async fn requests_that_h2_rejects_leave_nothing_behind() {
     for number in 0..200 {
         let stream = 2 * number + 1;
         hand.connected.write(&request(stream, &[get(&path), vec![("te", "gzip")]].concat(), 16_384)).await;
-        let (_, of, code) = hand.next(&[HEADERS, RST_STREAM]).await;
-        assert_eq!((of, code), (stream, vec![0, 0, 0, PROTOCOL_ERROR]));
+        let (_, id, code) = hand.next(&[HEADERS, RST_STREAM]).await;
+        assert_eq!((id, code), (stream, vec![0, 0, 0, PROTOCOL_ERROR]));
     }
     hand.connected.write(&request(401, &get("/b?>"), 16_384)).await;
     assert_eq!(hand.seen(401).await["path"], "/b");
@@ -329,7 +329,7 @@ async fn a_user_who_resets_requests_does_not_end_the_connection_of_a_front_proxy
         let _ = hand.connected.stream.write_all(&request(last, &get("/b"), 16_384)).await;
         let answered = loop {
             match hand.frame().await {
-                Some((HEADERS, of, _)) if of == last => break true,
+                Some((HEADERS, id, _)) if id == last => break true,
                 Some((GOAWAY, ..)) | None => break false,
                 Some(_) => {}
             }
@@ -342,13 +342,13 @@ async fn a_user_who_resets_requests_does_not_end_the_connection_of_a_front_proxy
 fn a_request_whose_slot_is_unknown_is_answered_with_an_error() {
     let slots = Slots::default();
     let number = slots.store(StoredParts { query: Some("a=b".into()), ..StoredParts::default() }).to_string();
-    let ask = |number: &str| {
+    let path_of = |number: &str| {
         let mut request = Request::get("/").header(SLOT_HEADER, number).body(()).unwrap();
         slots.restore(&mut request).map(|()| request.uri().to_string())
     };
-    assert_eq!(ask(&number).unwrap(), "/?a=b");
+    assert_eq!(path_of(&number).unwrap(), "/?a=b");
     for number in [&*number, "7", "", "x"] {
-        let HeadError::Unsupported(code, _) = ask(number).unwrap_err() else { panic!("{number:?}") };
+        let HeadError::Unsupported(code, _) = path_of(number).unwrap_err() else { panic!("{number:?}") };
         assert_eq!(code, 503, "{number:?}");
     }
 }
@@ -383,8 +383,8 @@ async fn malformed_blocks_reset_their_stream_however_long_they_are() {
             }
             let stream = 4 * number as u32 + place + 1;
             hand.connected.write(&request(stream, &fields, 16_384)).await;
-            let (kind, of, code) = hand.next(&[HEADERS, RST_STREAM]).await;
-            assert_eq!((kind, of, code), (RST_STREAM, stream, vec![0, 0, 0, PROTOCOL_ERROR]), "{why}, long: {is_long}");
+            let (kind, id, code) = hand.next(&[HEADERS, RST_STREAM]).await;
+            assert_eq!((kind, id, code), (RST_STREAM, stream, vec![0, 0, 0, PROTOCOL_ERROR]), "{why}, long: {is_long}");
         }
     }
     // h2 keeps trailers until the body is read.
@@ -463,9 +463,9 @@ async fn a_rejected_head_gets_no_body() {
     }
     hand.connected.write(&request(3, &get("/b"), 16_384)).await;
     loop {
-        let (kind, of, payload) = hand.next(&[DATA]).await;
+        let (kind, id, payload) = hand.next(&[DATA]).await;
         assert_eq!(kind, DATA);
-        if of == 3 {
+        if id == 3 {
             break;
         }
         has_body |= !payload.is_empty();
@@ -507,7 +507,7 @@ async fn requests_of_another_encoder_arrive_as_they_were_sent() {
         builder.max_header_list_size(2 << 20);
         let (client, connection) = builder.handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
-        let mut asked = Vec::new();
+        let mut sent_requests = Vec::new();
         for number in 0..40 {
             let mut headers = Vec::new();
             for _ in 0..[2, 5, 150][random.below(3)] {
@@ -538,9 +538,9 @@ async fn requests_of_another_encoder_arrive_as_they_were_sent() {
                 assert_eq!(answer.status(), 200);
                 answer.into_body().collect().await.unwrap().to_bytes()
             });
-            asked.push((number, query, body, sent, answer));
+            sent_requests.push((number, query, body, sent, answer));
         }
-        for (number, query, body, sent, answer) in asked {
+        for (number, query, body, sent, answer) in sent_requests {
             let seen: Value = serde_json::from_slice(&answer.await.unwrap()).unwrap();
             assert_eq!(seen["path"], format!("/{number}"), "seed {seed}");
             assert!(seen["query"] == query.as_str() && seen["body"] == body.as_str(), "seed {seed}: {number}");

@@ -49,7 +49,7 @@ pub(crate) fn cases() -> Vec<Case> {
         "list number",
         &[
             Dimension::paths("of", [("shirts", SHIRTS), ("a built-in", CONFIG_MAPS)]),
-            Dimension::of("", [numbers("limit"), numbers("timeoutSeconds")].concat()),
+            Dimension::new("", [numbers("limit"), numbers("timeoutSeconds")].concat()),
         ],
     );
     let timeouts = product(

@@ -28,7 +28,7 @@ pub(crate) fn cases() -> Vec<Case> {
                     ("banners", "/apis/shop.example.com/v1/banners"),
                 ],
             ),
-            Dimension::of("form", accepts),
+            Dimension::new("form", accepts),
         ],
     );
     cases.extend(product(

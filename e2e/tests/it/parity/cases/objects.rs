@@ -24,7 +24,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let mut cases = product(
         "get",
         &[
-            Dimension::of("", choices),
+            Dimension::new("", choices),
             Dimension::parameter("resourceVersion", &["0", "{first}", "{current}", "{future}", "abc"]),
         ],
     );
@@ -32,7 +32,7 @@ pub(crate) fn cases() -> Vec<Case> {
         "get with parameters",
         &[
             Dimension::paths("", objects),
-            Dimension::of(
+            Dimension::new(
                 "",
                 [
                     ("selectors", "labelSelector", "a%3D%3D%3Db&fieldSelector=spec.nope%3D1"),

@@ -164,7 +164,7 @@ fn bad_tokens() -> Vec<Case> {
         "bad token",
         &[
             Dimension::paths("of", [("shirts", SHIRTS), ("config maps", CONFIG_MAPS)]),
-            Dimension::of("", choices.collect()),
+            Dimension::new("", choices.collect()),
             Dimension::parameter("resourceVersion", &["0"]),
         ],
     )

@@ -82,8 +82,8 @@ pub(crate) fn cases() -> Vec<Case> {
     cases
 }
 
-/// Methods that read nothing on every kind of path. Those that write are sent to what is no object or not there: the suite's objects
-/// stay as they are.
+/// Methods that read nothing on every kind of path. Requests that write are sent to what is no object or missing: the
+/// suite's objects stay as they are.
 fn methods() -> Vec<Case> {
     let mut no_objects = DISCOVERY.to_vec();
     no_objects.extend([

@@ -12,7 +12,7 @@ pub(crate) fn cases() -> Vec<Case> {
             ("json v1", Some(TABLE)),
             ("json v1beta1", Some("application/json;as=Table;g=meta.k8s.io;v=v1beta1")),
             ("yaml v1", Some("application/yaml;as=Table;g=meta.k8s.io;v=v1")),
-            ("as kubectl asks", Some(kubectl)),
+            ("as kubectl requests", Some(kubectl)),
         ],
     );
     let include = Dimension::parameter("includeObject", &["Object", "Metadata", "None", "Bogus", ""]);

@@ -311,7 +311,7 @@ fn in_json(answer: &mut Answer, alter: impl FnOnce(&mut Value)) {
     let Ok(mut document) = serde_json::from_slice::<Value>(&body) else { return };
     let before = document.clone();
     alter(&mut document);
-    // Indexing makes members that were not there; only a real change is written.
+    // Indexing creates missing members; only a real change is written.
     if strip(&document) != strip(&before) {
         answer.headers.remove(CONTENT_ENCODING);
         answer.body = format!("{document}\n").into();

@@ -50,7 +50,7 @@ async fn every_seeded_defect_turns_the_suite_red() -> Result<()> {
     let stage = Stage::shared().await?;
     let run = Run::shared(stage).await?;
     let sides = run::sides(stage);
-    // What is red without a defect proves nothing about one.
+    // A case that is red without a defect shows nothing about one.
     for found in run.judge(&sides).into_iter().filter(|found| found.side == run::FIELDCACHE_NAME) {
         if let Some(difference) = fault(&found.watch, &found.differences) {
             bail!("red without a defect: {}: {difference}", found.watch);
@@ -101,7 +101,7 @@ async fn catches(stage: &Stage, run: &Run, side: &Side, defect: &Defect) -> Resu
         }
         Alteration::Watch(alter) => {
             let is_red = |played: &&Played| {
-                let Some(Ok(recording)) = played.of(run::FIELDCACHE_NAME) else { return false };
+                let Some(Ok(recording)) = played.by(run::FIELDCACHE_NAME) else { return false };
                 // A refusal in several lines, or of text, is no stream of events.
                 if !recording.events.iter().all(Value::is_object) {
                     return false;
@@ -124,15 +124,15 @@ async fn red(
 ) -> Result<Vec<String>> {
     /// Requests under way at once.
     const AT_ONCE: usize = 8;
-    let asking = concerned.map(|result| async move {
+    let judging = concerned.map(|result| async move {
         let tape = from_tape.then(|| result.tape.playing());
-        let answer = result.case.ask(&Side { tape, ..side.clone() }, &stage.variables).await?;
+        let answer = result.case.outcome(&Side { tape, ..side.clone() }, &stage.variables).await?;
         let found = differences(&result.expected, &answer);
         let name = &result.case.name;
         Ok(fault(name, &found).map(|_| name.clone()))
     });
     let red =
-        stream::iter(asking).buffered(AT_ONCE).filter_map(async |result: Result<_>| result.transpose()).take(ENOUGH);
+        stream::iter(judging).buffered(AT_ONCE).filter_map(async |result: Result<_>| result.transpose()).take(ENOUGH);
     red.collect::<Vec<Result<String>>>().await.into_iter().collect()
 }
 
@@ -145,7 +145,7 @@ async fn first_red_script(stage: &Stage, run: &Run, side: &Side, alter: fn(&mut 
     for script in scripts::all(run.seed).iter().filter(|script| concerned(script)) {
         let sides = std::slice::from_ref(side);
         for played in script::play(script, &reference, sides, &copies, &stage.variables).await? {
-            let Some(recorded) = played.of(side.name) else { continue };
+            let Some(recorded) = played.by(side.name) else { continue };
             let found = played.judge(side, recorded);
             if fault(&played.name, &found).is_some() {
                 return Ok(vec![played.name]);

@@ -79,7 +79,7 @@ pub(crate) fn scripts() -> Vec<Script> {
             with(vec![
                 accept(watch("by default", ""), TABLE),
                 accept(watch("bookmarks", "&allowWatchBookmarks=true"), TABLE),
-                accept(watch("as kubectl asks", "&resourceVersion={start}"), KUBECTL),
+                accept(watch("as kubectl requests", "&resourceVersion={start}"), KUBECTL),
                 accept(watch("selected", "&fieldSelector=spec.color%3Dblue&allowWatchBookmarks=true"), TABLE),
                 accept(watch("whole objects", "&includeObject=Object"), TABLE),
                 accept(watch("no objects", "&includeObject=None&allowWatchBookmarks=true"), TABLE),
@@ -101,7 +101,7 @@ pub(crate) fn scripts() -> Vec<Script> {
             "errors of tables",
             vec![
                 accept(ending("too old", "&resourceVersion={ancient}"), TABLE),
-                accept(ending("too old, as kubectl asks", "&resourceVersion={ancient}"), KUBECTL),
+                accept(ending("too old, as kubectl requests", "&resourceVersion={ancient}"), KUBECTL),
                 accept(ending("includeObject unknown", "&includeObject=Bogus&timeoutSeconds=1"), KUBECTL),
                 accept(ending("unknown field", "&fieldSelector=spec.nope%3Dx"), KUBECTL),
             ],

@@ -1,7 +1,8 @@
 //! Planted errors of ours, one at a time between a question and our verdict: the comparison must find each.
 //!
-//! An error of a rule is planted by what the rule reads: an implementation that forgets `namespaces` answers as if they were not there. An error in
-//! what is made of the rules (order, scores, words) is planted in the verdict. So the code itself stays free of them.
+//! An error of a rule is planted by what the rule reads: an implementation that forgets `namespaces` responds as if
+//! they were missing. An error in what is made of the rules (order, scores, words) is planted in the verdict. So the
+//! code itself stays free of them.
 
 mod questions;
 mod verdicts;
@@ -51,7 +52,7 @@ fn every_planted_error_is_found() -> Result<()> {
 /// The cases that are red with a defect, as far as [`ENOUGH`].
 fn found_by<'cases>(cases: &'cases [Case], defect: &Defect) -> Result<Vec<&'cases str>> {
     let mut red = Vec::new();
-    // A case that is red without a defect proves nothing.
+    // A case that is red without a defect shows nothing.
     for Case { name, question, expected, .. } in cases.iter().filter(|case| !case.is_disputed) {
         let mut altered = question.clone();
         if let Alteration::Question(alter) = defect.alteration {

@@ -27,7 +27,7 @@ pub(super) static DEFECTS: [Defect; 32] = [
         }),
     },
     Defect {
-        name: "NoExecute taints keep nobody away",
+        name: "NoExecute taints keep no Pod away",
         alteration: Alteration::Question(|question| {
             for taints in question.nodes.iter_mut().filter_map(|node| node["spec"]["taints"].as_array_mut()) {
                 taints.retain(|taint| taint["effect"] != "NoExecute");

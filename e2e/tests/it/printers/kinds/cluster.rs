@@ -28,24 +28,24 @@ fn data(dice: &mut Dice, prefix: &str, value: &str) -> Value {
 }
 
 fn config_map(dice: &mut Dice) -> Draft {
-    Draft::of(json!({ "data": data(dice, "text", "x"), "binaryData": data(dice, "bytes", "eA==") }))
+    Draft::new(json!({ "data": data(dice, "text", "x"), "binaryData": data(dice, "bytes", "eA==") }))
 }
 
 fn secret(dice: &mut Dice) -> Draft {
     let kind = dice.pick(&["example.com/kind", "Opaque"]);
-    Draft::of(json!({ "data": data(dice, "key", "eA=="), "type": dice.maybe(70, kind) }))
+    Draft::new(json!({ "data": data(dice, "key", "eA=="), "type": dice.maybe(70, kind) }))
 }
 
 fn account(_dice: &mut Dice) -> Draft {
-    Draft::of(json!({}))
+    Draft::new(json!({}))
 }
 
 fn limit_range(_dice: &mut Dice) -> Draft {
-    Draft::of(json!({ "spec": { "limits": [{ "type": "Pod", "max": { "cpu": "2" } }] } }))
+    Draft::new(json!({ "spec": { "limits": [{ "type": "Pod", "max": { "cpu": "2" } }] } }))
 }
 
 fn namespace(dice: &mut Dice) -> Draft {
-    Draft::of(json!({ "metadata": { "labels": dice.map(2) } })).going(dice, 30)
+    Draft::new(json!({ "metadata": { "labels": dice.map(2) } })).going(dice, 30)
 }
 
 fn quota(dice: &mut Dice) -> Draft {
@@ -71,7 +71,7 @@ fn quota(dice: &mut Dice) -> Draft {
             }
         }
     }
-    Draft::of(json!({ "spec": { "hard": hard } })).status(json!({ "hard": hard, "used": used }))
+    Draft::new(json!({ "spec": { "hard": hard } })).status(json!({ "hard": hard, "used": used }))
 }
 
 fn node(dice: &mut Dice) -> Draft {
@@ -109,7 +109,7 @@ fn node(dice: &mut Dice) -> Draft {
         "kubeletVersion": texts[0], "osImage": texts[1], "kernelVersion": texts[2], "containerRuntimeVersion": texts[3],
         "architecture": texts[4], "bootID": "", "machineID": "", "systemUUID": "", "kubeProxyVersion": "", "operatingSystem": "",
     });
-    Draft::of(json!({ "metadata": { "labels": labels }, "spec": { "unschedulable": dice.maybe(40, closed) } }))
+    Draft::new(json!({ "metadata": { "labels": labels }, "spec": { "unschedulable": dice.maybe(40, closed) } }))
         .status(json!({ "conditions": conditions, "addresses": addresses, "nodeInfo": info }))
 }
 
@@ -129,7 +129,7 @@ fn core_event(dice: &mut Dice) -> Draft {
     let (count, kind) = (dice.below(30), dice.pick(&["Normal", "Warning"]));
     let series = json!({ "count": 2 + dice.below(9), "lastObservedTime": dice.fine_moment() });
     let is_new = dice.chance(35);
-    Draft::of(json!({
+    Draft::new(json!({
         "involvedObject": object(dice),
         "reason": dice.pick(&["Happened", "Failed"]),
         "message": message(dice),
@@ -149,7 +149,7 @@ fn core_event(dice: &mut Dice) -> Draft {
 fn new_event(dice: &mut Dice) -> Draft {
     let (kind, fine) = (dice.pick(&["Normal", "Warning"]), dice.fine_moment());
     let series = json!({ "count": 2 + dice.below(9), "lastObservedTime": dice.fine_moment() });
-    Draft::of(json!({
+    Draft::new(json!({
         "regarding": object(dice), "reason": dice.pick(&["Happened", "Failed"]), "note": message(dice), "type": kind, "action": "Acted",
         "eventTime": fine, "reportingController": "example.com/reporter", "reportingInstance": "reporter-2",
         "series": dice.maybe(50, series),
@@ -158,11 +158,11 @@ fn new_event(dice: &mut Dice) -> Draft {
 
 fn lease(dice: &mut Dice) -> Draft {
     let holder = dice.word();
-    Draft::of(json!({ "spec": { "holderIdentity": dice.maybe(70, holder), "leaseDurationSeconds": 15 } }))
+    Draft::new(json!({ "spec": { "holderIdentity": dice.maybe(70, holder), "leaseDurationSeconds": 15 } }))
 }
 
 fn runtime_class(dice: &mut Dice) -> Draft {
-    Draft::of(json!({ "handler": dice.word() }))
+    Draft::new(json!({ "handler": dice.word() }))
 }
 
 fn priority_class(dice: &mut Dice) -> Draft {
@@ -170,14 +170,14 @@ fn priority_class(dice: &mut Dice) -> Draft {
     let number = i64::try_from(number).expect("a small number") - 1000;
     // The second default is refused.
     let is_default = dice.chance(12);
-    Draft::of(
+    Draft::new(
         json!({ "value": number, "globalDefault": is_default, "preemptionPolicy": dice.maybe(60, policy), "description": "x" }),
     )
 }
 
 /// Named by its group and version; see `mod`.
 fn api_service(dice: &mut Dice) -> Draft {
-    Draft::of(json!({ "spec": {
+    Draft::new(json!({ "spec": {
         "group": ABSENT, "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10,
         "insecureSkipTLSVerify": true, "service": { "name": dice.word(), "namespace": NAMESPACE },
     } }))

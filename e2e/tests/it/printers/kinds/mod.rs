@@ -46,7 +46,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    fn of(body: Value) -> Draft {
+    fn new(body: Value) -> Draft {
         Draft { body, ..Draft::default() }
     }
 

@@ -49,7 +49,7 @@ fn service(dice: &mut Dice) -> Draft {
         }
     };
     let is_balanced = spec["type"] == "LoadBalancer";
-    let draft = Draft::of(json!({ "spec": spec }));
+    let draft = Draft::new(json!({ "spec": spec }));
     if is_balanced && dice.chance(75) {
         return draft.status(json!({ "loadBalancer": { "ingress": balancers } }));
     }
@@ -81,7 +81,7 @@ fn endpoints(dice: &mut Dice) -> Draft {
             "notReadyAddresses": if no_address || dice.chance(30) { waiting } else { Value::Null },
         })
     });
-    Draft::of(json!({ "subsets": subsets }))
+    Draft::new(json!({ "subsets": subsets }))
 }
 
 fn slice(dice: &mut Dice) -> Draft {
@@ -102,7 +102,7 @@ fn slice(dice: &mut Dice) -> Draft {
         let ready = dice.chance(50);
         json!({ "addresses": addresses, "conditions": { "ready": dice.maybe(70, ready) } })
     });
-    Draft::of(json!({ "addressType": family, "ports": ports, "endpoints": endpoints }))
+    Draft::new(json!({ "addressType": family, "ports": ports, "endpoints": endpoints }))
 }
 
 fn ingress(dice: &mut Dice) -> Draft {
@@ -116,7 +116,7 @@ fn ingress(dice: &mut Dice) -> Draft {
     let class = dice.pick(&["nginx", "other"]);
     let spec =
         json!({ "rules": rules, "defaultBackend": backend, "tls": tls, "ingressClassName": dice.maybe(60, class) });
-    let draft = Draft::of(json!({ "spec": spec }));
+    let draft = Draft::new(json!({ "spec": spec }));
     if dice.chance(70) { draft.status(json!({ "loadBalancer": { "ingress": balancers(dice) } })) } else { draft }
 }
 
@@ -128,7 +128,7 @@ fn class(dice: &mut Dice) -> Draft {
     let annotations = json!({ "ingressclass.kubernetes.io/is-default-class": dice.maybe(50, mark) });
     let annotations =
         if annotations["ingressclass.kubernetes.io/is-default-class"].is_null() { json!({}) } else { annotations };
-    Draft::of(json!({
+    Draft::new(json!({
         "metadata": { "annotations": annotations },
         "spec": { "controller": format!("example.com/{}", dice.word()), "parameters": dice.maybe(60, parameters) },
     }))
@@ -136,5 +136,5 @@ fn class(dice: &mut Dice) -> Draft {
 
 fn policy(dice: &mut Dice) -> Draft {
     let selector = if dice.chance(25) { json!({}) } else { dice.selector() };
-    Draft::of(json!({ "spec": { "podSelector": selector, "policyTypes": ["Ingress"] } }))
+    Draft::new(json!({ "spec": { "podSelector": selector, "policyTypes": ["Ingress"] } }))
 }

@@ -84,21 +84,21 @@ fn subjects(dice: &mut Dice) -> Value {
 
 fn binding(dice: &mut Dice) -> Draft {
     let role = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": dice.pick(&["Role", "ClusterRole"]), "name": dice.word() });
-    Draft::of(json!({ "roleRef": role, "subjects": subjects(dice) }))
+    Draft::new(json!({ "roleRef": role, "subjects": subjects(dice) }))
 }
 
 fn cluster_binding(dice: &mut Dice) -> Draft {
     let role = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": dice.word() });
-    Draft::of(json!({ "roleRef": role, "subjects": subjects(dice) }))
+    Draft::new(json!({ "roleRef": role, "subjects": subjects(dice) }))
 }
 
 fn role(_dice: &mut Dice) -> Draft {
-    Draft::of(json!({ "rules": [{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }] }))
+    Draft::new(json!({ "rules": [{ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] }] }))
 }
 
 fn bundle(_dice: &mut Dice) -> Draft {
     let certificate = e2e::certificates::Authority::create("bundle").expect("an authority").certificate();
-    Draft::of(json!({ "spec": { "trustBundle": certificate } }))
+    Draft::new(json!({ "spec": { "trustBundle": certificate } }))
 }
 
 fn request(dice: &mut Dice) -> Draft {
@@ -110,7 +110,7 @@ fn request(dice: &mut Dice) -> Draft {
         "signerName": format!("example.com/{}", dice.word()), "usages": ["client auth"],
         "request": BASE64_STANDARD.encode(request), "expirationSeconds": dice.maybe(60, seconds),
     });
-    let mut draft = Draft::of(json!({ "spec": spec }));
+    let mut draft = Draft::new(json!({ "spec": spec }));
     let is = |kind: &str| json!({ "type": kind, "status": "True", "reason": "Tested", "message": "x" });
     let verdict = dice.pick(&["Approved", "Denied", "none"]);
     let mut conditions = Vec::new();
@@ -136,7 +136,7 @@ fn webhooks(dice: &mut Dice) -> Draft {
             "rules": [{ "apiGroups": ["example.com"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["nothings"] }],
         })
     });
-    Draft::of(json!({ "webhooks": webhooks }))
+    Draft::new(json!({ "webhooks": webhooks }))
 }
 
 fn constraints() -> Value {
@@ -153,7 +153,7 @@ fn parameter_kind(dice: &mut Dice) -> Value {
 fn validating_policy(dice: &mut Dice) -> Draft {
     let count = 1 + dice.below(4);
     let validations: Vec<Value> = (0..count).map(|_| json!({ "expression": "true" })).collect();
-    Draft::of(json!({ "spec": {
+    Draft::new(json!({ "spec": {
         "failurePolicy": "Ignore", "paramKind": parameter_kind(dice), "matchConstraints": constraints(), "validations": validations,
     } }))
 }
@@ -162,7 +162,7 @@ fn mutating_policy(dice: &mut Dice) -> Draft {
     let count = 1 + dice.below(3);
     let mutation = json!({ "patchType": "ApplyConfiguration", "applyConfiguration": { "expression": "Object{}" } });
     let mutations: Vec<Value> = (0..count).map(|_| mutation.clone()).collect();
-    Draft::of(json!({ "spec": {
+    Draft::new(json!({ "spec": {
         "failurePolicy": "Ignore", "reinvocationPolicy": "Never", "paramKind": parameter_kind(dice),
         "matchConstraints": constraints(), "mutations": mutations,
     } }))
@@ -181,13 +181,13 @@ fn reference(dice: &mut Dice) -> Value {
 }
 
 fn validating_binding(dice: &mut Dice) -> Draft {
-    Draft::of(json!({ "spec": {
+    Draft::new(json!({ "spec": {
         "policyName": format!("absent-{}", dice.word()), "validationActions": ["Warn"], "paramRef": reference(dice),
     } }))
 }
 
 fn mutating_binding(dice: &mut Dice) -> Draft {
-    Draft::of(json!({ "spec": { "policyName": format!("absent-{}", dice.word()), "paramRef": reference(dice) } }))
+    Draft::new(json!({ "spec": { "policyName": format!("absent-{}", dice.word()), "paramRef": reference(dice) } }))
 }
 
 fn flow_schema(dice: &mut Dice) -> Draft {
@@ -196,7 +196,7 @@ fn flow_schema(dice: &mut Dice) -> Draft {
         "priorityLevelConfiguration": { "name": dice.pick(&["workload-low", "absent"]) },
         "matchingPrecedence": 1 + dice.below(9000), "distinguisherMethod": dice.maybe(60, method),
     });
-    Draft::of(json!({ "spec": spec }))
+    Draft::new(json!({ "spec": spec }))
 }
 
 fn priority_level(dice: &mut Dice) -> Draft {
@@ -207,16 +207,16 @@ fn priority_level(dice: &mut Dice) -> Draft {
         _ => json!({ "type": "Queue", "queuing": queues }),
     };
     let limited = json!({ "nominalConcurrencyShares": dice.maybe(60, shares), "limitResponse": response });
-    Draft::of(json!({ "spec": { "type": "Limited", "limited": limited } }))
+    Draft::new(json!({ "spec": { "type": "Limited", "limited": limited } }))
 }
 
 fn device_class(_dice: &mut Dice) -> Draft {
-    Draft::of(json!({ "spec": {} }))
+    Draft::new(json!({ "spec": {} }))
 }
 
 fn taint_rule(dice: &mut Dice) -> Draft {
     let (value, added) = (dice.word(), dice.moment());
-    Draft::of(json!({ "spec": {
+    Draft::new(json!({ "spec": {
         "deviceSelector": { "driver": "example.com" },
         "taint": { "key": "example.com/broken", "value": dice.maybe(60, value), "effect": dice.pick(&["NoSchedule", "NoExecute"]),
                    "timeAdded": dice.maybe(50, added) },
@@ -228,7 +228,7 @@ fn claim_spec() -> Value {
 }
 
 fn resource_claim(dice: &mut Dice) -> Draft {
-    let draft = Draft::of(json!({ "spec": claim_spec() })).going(dice, 30);
+    let draft = Draft::new(json!({ "spec": claim_spec() })).going(dice, 30);
     let mut status = json!({ "allocation": { "devices": { "results": [
         { "request": "r", "driver": "example.com", "pool": "p", "device": "d" },
     ] } } });
@@ -239,7 +239,7 @@ fn resource_claim(dice: &mut Dice) -> Draft {
 }
 
 fn claim_template(_dice: &mut Dice) -> Draft {
-    Draft::of(json!({ "spec": { "spec": claim_spec() } }))
+    Draft::new(json!({ "spec": { "spec": claim_spec() } }))
 }
 
 fn slice(dice: &mut Dice) -> Draft {
@@ -250,5 +250,5 @@ fn slice(dice: &mut Dice) -> Draft {
     } else {
         spec["allNodes"] = true.into();
     }
-    Draft::of(json!({ "spec": spec }))
+    Draft::new(json!({ "spec": spec }))
 }

@@ -24,7 +24,7 @@ pub(super) fn template(dice: &mut Dice, labels: Value, restart_policy: &str) -> 
 
 fn pod_template(dice: &mut Dice) -> Draft {
     let labels = dice.map(4);
-    Draft::of(json!({ "template": template(dice, labels, "Always") }))
+    Draft::new(json!({ "template": template(dice, labels, "Always") }))
 }
 
 fn pod(dice: &mut Dice) -> Draft {
@@ -77,7 +77,7 @@ fn pod(dice: &mut Dice) -> Draft {
         "podIPs": addresses,
         "nominatedNodeName": dice.maybe(15, "node-2"),
     });
-    let draft = Draft::of(json!({ "metadata": { "labels": dice.map(3) }, "spec": spec })).going(dice, 18);
+    let draft = Draft::new(json!({ "metadata": { "labels": dice.map(3) }, "spec": spec })).going(dice, 18);
     if dice.chance(92) { draft.status(status) } else { draft }
 }
 

@@ -49,7 +49,7 @@ fn volume(dice: &mut Dice) -> Draft {
     });
     let (phase, reason) = (dice.pick(&["Pending", "Available", "Bound", "Released", "Failed"]), dice.word());
     let annotations = annotations(dice, "volume.beta.kubernetes.io/storage-class", "by-annotation", 20);
-    Draft::of(json!({ "metadata": { "annotations": annotations }, "spec": spec }))
+    Draft::new(json!({ "metadata": { "annotations": annotations }, "spec": spec }))
         .status(json!({ "phase": phase, "reason": dice.maybe(30, reason) }))
         .going(dice, 15)
 }
@@ -66,7 +66,7 @@ fn claim(dice: &mut Dice) -> Draft {
         "phase": dice.pick(&["Pending", "Bound", "Lost"]), "capacity": dice.maybe(70, size), "accessModes": modes(dice),
     });
     let annotations = annotations(dice, "volume.beta.kubernetes.io/storage-class", "by-annotation", 15);
-    Draft::of(json!({ "metadata": { "annotations": annotations }, "spec": spec })).status(status).going(dice, 15)
+    Draft::new(json!({ "metadata": { "annotations": annotations }, "spec": spec })).status(status).going(dice, 15)
 }
 
 fn class(dice: &mut Dice) -> Draft {
@@ -75,7 +75,7 @@ fn class(dice: &mut Dice) -> Draft {
     let key =
         dice.pick(&["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"]);
     let value = dice.pick(&["true", "true", "false"]);
-    Draft::of(json!({
+    Draft::new(json!({
         "metadata": { "annotations": annotations(dice, key, value, 60) },
         "provisioner": format!("{}.example.com/x", dice.word()),
         "reclaimPolicy": dice.maybe(60, policy), "volumeBindingMode": dice.maybe(60, binding),
@@ -84,12 +84,12 @@ fn class(dice: &mut Dice) -> Draft {
 }
 
 fn attributes_class(dice: &mut Dice) -> Draft {
-    Draft::of(json!({ "driverName": format!("{}.example.com", dice.word()), "parameters": { "iops": "1" } }))
+    Draft::new(json!({ "driverName": format!("{}.example.com", dice.word()), "parameters": { "iops": "1" } }))
 }
 
 fn attachment(dice: &mut Dice) -> Draft {
     let attached = dice.chance(50);
-    Draft::of(json!({ "spec": {
+    Draft::new(json!({ "spec": {
         "attacher": format!("{}.example.com", dice.word()), "nodeName": format!("node-{}", dice.below(3)),
         "source": { "persistentVolumeName": dice.word() },
     } }))
@@ -98,7 +98,7 @@ fn attachment(dice: &mut Dice) -> Draft {
 
 fn csi_node(dice: &mut Dice) -> Draft {
     let drivers = dice.list(4, |_, index| json!({ "name": format!("d{index}"), "nodeID": "x", "topologyKeys": [] }));
-    Draft::of(json!({ "spec": { "drivers": drivers } }))
+    Draft::new(json!({ "spec": { "drivers": drivers } }))
 }
 
 fn driver(dice: &mut Dice) -> Draft {
@@ -110,12 +110,12 @@ fn driver(dice: &mut Dice) -> Draft {
     let requests =
         dice.list(3, |dice, index| json!({ "audience": format!("{}-{index}", dice.word()), "expirationSeconds": 900 }));
     let modes = dice.list(2, |_, index| json!(["Persistent", "Ephemeral"][index]));
-    Draft::of(json!({ "spec": {
+    Draft::new(json!({ "spec": {
         "attachRequired": attach, "podInfoOnMount": info, "storageCapacity": capacity, "requiresRepublish": republish,
         "tokenRequests": dice.maybe(60, requests), "volumeLifecycleModes": dice.maybe(60, modes),
     } }))
 }
 
 fn capacity(dice: &mut Dice) -> Draft {
-    Draft::of(json!({ "storageClassName": dice.word(), "capacity": "1Gi" }))
+    Draft::new(json!({ "storageClassName": dice.word(), "capacity": "1Gi" }))
 }

@@ -57,7 +57,7 @@ fn replication_controller(dice: &mut Dice) -> Draft {
     let spec = json!({
         "replicas": dice.maybe(80, count), "selector": labels, "template": template(dice, labels.clone(), "Always"),
     });
-    Draft::of(json!({ "spec": spec })).status(json!({
+    Draft::new(json!({ "spec": spec })).status(json!({
         "replicas": all, "readyReplicas": ready, "availableReplicas": available,
     }))
 }
@@ -69,7 +69,7 @@ fn replica_set(dice: &mut Dice) -> Draft {
     let spec = json!({
         "replicas": dice.maybe(80, count), "selector": selector, "template": template(dice, labels, "Always"),
     });
-    Draft::of(json!({ "spec": spec }))
+    Draft::new(json!({ "spec": spec }))
         .status(json!({ "replicas": all, "readyReplicas": ready, "availableReplicas": available }))
 }
 
@@ -80,7 +80,7 @@ fn deployment(dice: &mut Dice) -> Draft {
     let spec = json!({
         "replicas": dice.maybe(80, count), "selector": selector, "template": template(dice, labels, "Always"),
     });
-    let draft = Draft::of(json!({ "spec": spec })).going(dice, 5);
+    let draft = Draft::new(json!({ "spec": spec })).going(dice, 5);
     if dice.chance(10) {
         return draft;
     }
@@ -98,7 +98,7 @@ fn stateful_set(dice: &mut Dice) -> Draft {
         "replicas": dice.maybe(80, count), "serviceName": "x", "selector": selector,
         "template": template(dice, labels, "Always"),
     });
-    Draft::of(json!({ "spec": spec }))
+    Draft::new(json!({ "spec": spec }))
         .status(json!({ "replicas": all, "readyReplicas": ready, "availableReplicas": available }))
 }
 
@@ -111,7 +111,7 @@ fn daemon_set(dice: &mut Dice) -> Draft {
         "desiredNumberScheduled": number(), "currentNumberScheduled": number(), "numberReady": number(),
         "updatedNumberScheduled": number(), "numberAvailable": number(), "numberMisscheduled": number(),
     });
-    Draft::of(json!({ "spec": { "selector": selector, "template": template } })).status(status)
+    Draft::new(json!({ "spec": { "selector": selector, "template": template } })).status(status)
 }
 
 fn controller_revision(dice: &mut Dice) -> Draft {
@@ -122,7 +122,7 @@ fn controller_revision(dice: &mut Dice) -> Draft {
             "uid": format!("uid-{index}"), "controller": dice.maybe(70, index == 0),
         })
     });
-    Draft::of(json!({ "metadata": { "ownerReferences": owners }, "revision": dice.below(1000), "data": { "x": 1 } }))
+    Draft::new(json!({ "metadata": { "ownerReferences": owners }, "revision": dice.below(1000), "data": { "x": 1 } }))
 }
 
 fn cron_job(dice: &mut Dice) -> Draft {
@@ -138,7 +138,7 @@ fn cron_job(dice: &mut Dice) -> Draft {
                 "uid": format!("u{index}") })
     });
     let last = dice.moment();
-    Draft::of(json!({ "spec": spec })).status(json!({ "active": active, "lastScheduleTime": dice.maybe(70, last) }))
+    Draft::new(json!({ "spec": spec })).status(json!({ "active": active, "lastScheduleTime": dice.maybe(70, last) }))
 }
 
 fn job(dice: &mut Dice) -> Draft {
@@ -149,7 +149,7 @@ fn job(dice: &mut Dice) -> Draft {
         "template": template(dice, labels, "Never"), "completions": dice.maybe(50, wanted),
         "parallelism": dice.maybe(60, at_once), "suspend": dice.maybe(50, suspended),
     });
-    let draft = Draft::of(json!({ "spec": spec })).going(dice, 15);
+    let draft = Draft::new(json!({ "spec": spec })).going(dice, 15);
     // Moments must be in order, and what has ended must say so in two conditions.
     let moments = ["2021-01-02T03:04:05Z", "2021-01-02T03:04:55Z", "2021-01-02T04:14:05Z", "2021-03-09T03:04:06Z"];
     let first = dice.below(3);
@@ -179,7 +179,7 @@ fn budget(dice: &mut Dice) -> Draft {
     if member != "none" {
         spec[member] = amount;
     }
-    Draft::of(json!({ "spec": spec })).status(json!({
+    Draft::new(json!({ "spec": spec })).status(json!({
         "disruptionsAllowed": dice.below(7), "currentHealthy": 3, "desiredHealthy": 2, "expectedPods": 3,
     }))
 }
@@ -257,7 +257,7 @@ fn autoscaler(dice: &mut Dice) -> Draft {
     let spec = json!({
         "scaleTargetRef": reference, "minReplicas": dice.maybe(60, least), "maxReplicas": 3 + dice.below(10), "metrics": metrics,
     });
-    let draft = Draft::of(json!({ "spec": spec }));
+    let draft = Draft::new(json!({ "spec": spec }));
     if dice.chance(15) {
         return draft;
     }

@@ -46,7 +46,7 @@ enum Moment {
     /// Before anything is there.
     Before,
     /// After so many changes, with the state as it is then.
-    Anew(usize),
+    Current(usize),
     /// After so many changes, from the version after an earlier one.
     Resumed { at: usize, from: usize },
 }
@@ -55,7 +55,7 @@ impl Moment {
     fn position(self) -> usize {
         match self {
             Moment::Before => 0,
-            Moment::Anew(at) | Moment::Resumed { at, .. } => at,
+            Moment::Current(at) | Moment::Resumed { at, .. } => at,
         }
     }
 }
@@ -98,7 +98,7 @@ impl Author {
             let at = 1 + self.dice.below(changes);
             let moment = match self.dice.below(10) {
                 0..3 => Moment::Before,
-                3..6 => Moment::Anew(at),
+                3..6 => Moment::Current(at),
                 6..8 => Moment::Resumed { at, from: 1 + self.dice.below(at) },
                 _ => Moment::Resumed { at: changes, from: 1 + self.dice.below(changes) },
             };
@@ -109,7 +109,7 @@ impl Author {
             .iter()
             .filter_map(|(moment, ..)| match moment {
                 Moment::Resumed { from, .. } => Some(*from),
-                Moment::Before | Moment::Anew(_) => None,
+                Moment::Before | Moment::Current(_) => None,
             })
             .collect();
         for position in 0..=changes {
@@ -120,7 +120,7 @@ impl Author {
                 self.steps.push(Step::Note(format!("change-{position}")));
             }
             for (moment, (watch, view), _) in watches.iter().filter(|(moment, ..)| moment.position() == position) {
-                if matches!(moment, Moment::Anew(_)) {
+                if matches!(moment, Moment::Current(_)) {
                     self.steps.push(Step::Settle(format!("{}?labelSelector=run%3D{{ns}}", view.everywhere)));
                 }
                 self.steps.push(Step::Watch(watch.clone()));
@@ -236,7 +236,7 @@ impl Author {
         match moment {
             Moment::Resumed { from, .. } => format!("&resourceVersion={{change-{from}}}"),
             _ if is_legacy => ["", "&resourceVersion=0"][self.dice.below(2)].to_owned(),
-            Moment::Before | Moment::Anew(_) => {
+            Moment::Before | Moment::Current(_) => {
                 let version = ["", "&resourceVersion=0"][self.dice.below(2)];
                 let initial = ["", INITIAL, NO_INITIAL][self.dice.below(3)];
                 format!("{initial}{version}")

@@ -16,7 +16,7 @@ const SOON: Duration = Duration::from_secs(60);
 
 /// Requests of every user: the method, the path, and whether fieldcache serves that path. If so, the status can be
 /// compared.
-const ASKED: &[(&str, &str, bool)] = &[
+const REQUESTS: &[(&str, &str, bool)] = &[
     ("GET", "/", false),
     ("GET", "/api", true),
     ("GET", "/apis", true),
@@ -142,7 +142,7 @@ async fn every_caller_gets_the_same_response_as_from_kube_apiserver() -> Result<
 
     let (mut rows, mut differences) = (0, Vec::new());
     for (name, sides, writes) in &users {
-        for (method, path, is_served) in ASKED {
+        for (method, path, is_served) in REQUESTS {
             rows += 1;
             differences.extend(compare(name, sides, method, path, *is_served).await?);
         }
@@ -156,11 +156,11 @@ async fn every_caller_gets_the_same_response_as_from_kube_apiserver() -> Result<
     stage.fieldcache.process().ensure_running()
 }
 
-/// A View of everything, with the caller's own rights.
+/// A View of everything, with the caller's own permissions.
 const PROXY: &str = "/apis/view.fieldcache.dev/v1alpha1/views/all/proxy";
 
 #[tokio::test]
-async fn through_a_view_with_the_callers_rights_decisions_are_the_same() -> Result<()> {
+async fn through_a_view_with_the_callers_permissions_decisions_are_the_same() -> Result<()> {
     let stage = Box::pin(Stage::set()).await?;
     let kubectl = Kubectl::with_kubeconfig(stage.control_plane.kubeconfig())?;
     let kept = [(GROUP, "shirts"), (GROUP, "hostports"), ("", "pods")];
@@ -208,7 +208,7 @@ async fn through_a_view_with_the_callers_rights_decisions_are_the_same() -> Resu
     for (name, [upstream, own]) in &users {
         // For a user who sees nothing at all every request has the same result. What a View has no part in is 404 for
         // users with permission.
-        for (method, path, _) in ASKED.iter().filter(|(method, ..)| *method == "GET") {
+        for (method, path, _) in REQUESTS.iter().filter(|(method, ..)| *method == "GET") {
             let path = path.replace("GROUP", GROUP);
             let upstream = upstream.send(Request::get(&*path)).await?;
             let own = own.send(Request::get(format!("{PROXY}{path}"))).await?;

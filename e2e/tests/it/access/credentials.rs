@@ -1,4 +1,4 @@
-//! Credentials: which of them make somebody known, alone and beside others, on both sides.
+//! Credentials: which of them authenticate a user, alone and beside others, on both sides.
 
 use anyhow::{Result, ensure};
 use e2e::certificates::{Authority, Identity};
@@ -45,19 +45,19 @@ async fn credentials_make_the_same_people_known_as_at_kube_apiserver() -> Result
         ("a front proxy's headers and a token", None, Some(&tokens), remote, 200),
         ("a certificate", Some(&alice), None, &[], 200),
         ("a certificate and a token", Some(&alice), Some(&tokens), &[], 200),
-        ("a certificate and a wrong token", Some(&alice), Some(&wrong), &[], 200),
+        ("a certificate and an invalid token", Some(&alice), Some(&wrong), &[], 200),
         ("a user's certificate and a front proxy's headers", Some(&alice), None, remote, 200),
-        ("a certificate of somebody else's authority", Some(&foreign), None, &[], 401),
+        ("a certificate of another authority", Some(&foreign), None, &[], 401),
         ("the same with a token", Some(&foreign), Some(&tokens), &[], 200),
-        ("the same with a wrong token", Some(&foreign), Some(&wrong), &[], 401),
+        ("the same with an invalid token", Some(&foreign), Some(&wrong), &[], 401),
         ("a certificate without a name", Some(&nameless), None, &[], 401),
         ("a front proxy", Some(&proxy), None, remote, 200),
-        ("a front proxy and a wrong token", Some(&proxy), Some(&wrong), remote, 200),
+        ("a front proxy and an invalid token", Some(&proxy), Some(&wrong), remote, 200),
         ("a front proxy for no user", Some(&proxy), None, &[], 401),
         ("a front proxy for an empty name", Some(&proxy), None, &[("X-Remote-User", "")], 401),
         ("a front proxy's group without a user", Some(&proxy), None, &[("X-Remote-Group", "system:masters")], 401),
         ("a front proxy with another name", Some(&other_proxy), None, remote, 401),
-        ("a front proxy of somebody else's authority", Some(&foreign_proxy), None, remote, 401),
+        ("a front proxy of another authority", Some(&foreign_proxy), None, remote, 401),
         ("the same with a token", Some(&foreign_proxy), Some(&tokens), remote, 200),
     ];
     let mut differences = Vec::new();
@@ -120,7 +120,7 @@ async fn tokens_for_the_api_server_are_accepted_where_that_is_wanted_and_none_ou
     let account = "/api/v1/namespaces/team/serviceaccounts/reader";
     objects::delete(&stage.control_plane.client(), account).await?;
     for client in &both[..2] {
-        eventually("the token of an account that is gone is refused", SOON, async || {
+        eventually("the token of a deleted account is rejected", SOON, async || {
             let answer = client.get(PATH).await?;
             ensure!(answer.status == 401, "{}", answer.status);
             Ok(())

@@ -1,7 +1,7 @@
 //! `fieldcache place --server`: the same questions get the same answers as from a folder, and no list is requested.
 //!
-//! The server is before a folder, and before a kube-apiserver with clusters of manifests/placement in it, of which the folder is then
-//! a dump. What users with few rights see is [`super::super::operator`]'s.
+//! The server is before a folder, and before a kube-apiserver with clusters of manifests/placement in it, of which the
+//! folder is then a dump. [`super::super::operator`] tests what users with few permissions see.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -73,7 +73,7 @@ impl Server {
     }
 }
 
-/// Without what is another moment in another copy: versions and ages.
+/// Without what differs between moments and stores: versions and ages.
 fn settled(text: &str) -> String {
     let is_of_copy = |line: &&str| {
         let line = line.trim().trim_end_matches(',').replace('"', "");
@@ -177,7 +177,7 @@ async fn a_server_of_a_folder_reports_the_folder_without_a_list() -> Result<()> 
             "{scenario}: {requested:?}"
         );
 
-        // Names of some nodes are worth a short list, once it is known that one is not there.
+        // Names of some nodes are worth a short list, once it is known that one is missing.
         same(&shell, "-f misspelt.yaml --node node-9", address, &folder).await?;
         ensure!(!server.requested().await?.contains("LIST pods"));
         // What no review can carry is read, and that would be seen here.
