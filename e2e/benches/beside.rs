@@ -302,7 +302,7 @@ async fn first_sync(
     Ok(())
 }
 
-/// Opens the streaming list that fieldcache opens and throws it away up to the bookmark that ends it; answers its size.
+/// Opens the streaming list that fieldcache opens and reads it up to the bookmark that ends it. Returns its size.
 async fn read_to_nowhere(control_plane: &ControlPlane, everywhere: &str, count: u64) -> Result<u64> {
     let path = format!(
         "{everywhere}?watch=true&allowWatchBookmarks=true&timeoutSeconds=290&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"

@@ -69,7 +69,8 @@ impl Fed {
         Ok(after.saturating_sub(before))
     }
 
-    /// Ends its watch with 410, waits until the new list is visible and at rest, and answers its memory before and the most it had.
+    /// Ends its watch with 410, and waits until the new list is visible and the process is idle. Returns its memory
+    /// before and its maximum.
     async fn relist(&self, change_all: bool) -> Result<[u64; 2]> {
         let process = self.own.process();
         accounting::settled(process, QUIET, PATIENCE).await?;

@@ -25,7 +25,7 @@ pub(crate) const ROWS: [&str; 1] = ["definitions"];
 /// The median of all places together may be this.
 const ALLOWED: Duration = Duration::from_secs(1);
 const SOON: Duration = Duration::from_secs(60);
-/// Between two questions.
+/// The time between two requests.
 const STEP: Duration = Duration::from_millis(10);
 
 /// A place where a change is to be seen.

@@ -1,7 +1,7 @@
 //! Where pods may run: reviews beside updates in a large cluster, and the scheduler's own plugins on the same snapshot.
 //!
-//! A review is measured as a server answers it: from the bytes of the question to those of the answer. The plugins are
-//! those of `placement-judge`. Their time is that of one pass over all nodes, without reading objects or making the
+//! A review is measured as a server processes it: from the bytes of the request to those of the response. The plugins
+//! are those of `placement-judge`. Their time is that of one pass over all nodes, without reading objects or making the
 //! snapshot. Every plugin evaluates every node, which the scheduler itself only does until enough nodes fit. Verdicts
 //! are compared first.
 
@@ -30,7 +30,7 @@ const REVIEWED_PODS: u64 = 1_000;
 /// Pods that the scheduler's plugins are reviewed too.
 const JUDGED: u64 = 40;
 
-/// Pods that move in a second while reviews are answered.
+/// Pods that move in a second while reviews are processed.
 const UPDATES_PER_SECOND: u64 = 500;
 
 const TARGET: Duration = Duration::from_millis(20);
@@ -94,7 +94,7 @@ fn beside_the_plugins(question: &Question, what: &str, report: &mut Report) -> R
     Ok(())
 }
 
-/// The bytes of an answer to the bytes of a question.
+/// Returns the response to a request, both as bytes.
 fn answer(cluster: &ClusterIndex, question: &[u8]) -> Result<usize> {
     let mut review: PlacementReview = serde_json::from_slice(question).context("reading a review")?;
     let options = fieldcache::placement::Options::default();

@@ -148,7 +148,7 @@ async fn delivery(fed: &Fed, corpus: &Shirts, lasting: Duration, lists: usize, r
     Ok(())
 }
 
-/// Reads a watch up to the version in `last`, once there is one; answers how old each update was when it had been read.
+/// Reads a watch up to the version in `last`, once there is one. Returns the age of each update when it had been read.
 fn watch(endpoint: &Endpoint, path: &str, last: &AtomicU64) -> Result<Vec<Duration>> {
     /// Updates come all the time; one that has not come after so long is lost.
     const PATIENCE: Duration = Duration::from_secs(120);

@@ -168,7 +168,7 @@ pub fn forget_peak(process: u32) -> Result<()> {
     fs::write(&path, "5").with_context(|| path)
 }
 
-/// Waits until a process has used almost no CPU for `quiet`, or until `patience` is over; answers its CPU time then.
+/// Waits until a process has used almost no CPU for `quiet`, or until `patience` is over. Returns its CPU time then.
 ///
 /// # Errors
 /// When there is no such process.

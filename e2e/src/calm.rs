@@ -48,7 +48,7 @@ pub struct Settings {
     pub only: Vec<String>,
     /// ConfigMaps that there are. Their watches send no bookmarks.
     pub config_maps: usize,
-    /// Whether another fieldcache reads the first one. Some of its questions are forwarded to kube-apiserver.
+    /// Whether another fieldcache reads the first one. Some of its requests are forwarded to kube-apiserver.
     pub has_chain: bool,
 }
 
@@ -83,7 +83,8 @@ impl Calm {
         let rejected = self.rejected.iter().map(|(status, (count, text))| {
             format!("{count} of {} requests beside a quiet cluster were answered {status}: {text}", self.requests)
         });
-        // A watch lasts five minutes at most, half of that on average; lists are questions of the comparison, one each minute at most.
+        // A watch lasts five minutes at most, half of that on average. Lists are requests of the comparison, one each
+        // minute at most.
         let minutes = self.watched.as_secs() / 60;
         let (lists, watches) = (minutes + AT_FIRST, minutes / 2 + AT_FIRST);
         let source_requests = self

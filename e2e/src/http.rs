@@ -330,7 +330,8 @@ impl Client {
         drained.context(what)
     }
 
-    /// Sends a request and throws the answer away up to the line with `mark` in it; answers the bytes and the lines read.
+    /// Sends a request and discards the response up to the line with `mark` in it. Returns the number of bytes and
+    /// lines read.
     ///
     /// # Errors
     /// As [`Client::open`], when the status is no success, and when the mark does not come within `deadline`.

@@ -1,6 +1,6 @@
 //! The judge of placement: the plugins of kube-scheduler in the Go program `placement-judge`, and our side of the same question.
 //!
-//! One process answers many questions, a line each. Callers choose the questions: random small clusters for the tests,
+//! One process handles many questions, a line each. Callers choose the questions: random small clusters for the tests,
 //! one large cluster for the benchmark.
 
 use std::io::{BufRead, BufReader, Write};

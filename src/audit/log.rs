@@ -1,8 +1,8 @@
 //! The queue of events, in front of the thread that writes them ([`super::writer`]): no request handler waits in a system call.
 //!
-//! A request that must be audited is answered only after its event is written, which means: after the operating system
-//! has taken it. It is rejected at once if the last write failed. When its response is ready, it takes a
-//! [`QueuePermit`] in the queue, and its event is written. If either does not happen within some seconds, the request
+//! The response to a request that must be audited is sent only after its event is written. That means: after the
+//! operating system has taken it. It is rejected at once if the last write failed. When its response is ready, it takes
+//! a [`QueuePermit`] in the queue, and its event is written. If either does not happen within some seconds, the request
 //! is rejected too. No place is held while a request waits for anything else, so slow requests of one user do not delay
 //! others. That is kube-apiserver's mode `blocking-strict`, bounded. Events that show no data (a rejection, the end of
 //! a watch whose start was written) do not wait. If the queue is full, they are dropped, counted and logged. So are

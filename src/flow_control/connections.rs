@@ -195,7 +195,7 @@ impl Connections {
         }
     }
 
-    /// Takes the share of a long head of this many bytes, until its request is answered.
+    /// Takes the share of a long head of this many bytes, until its request has a response.
     ///
     /// # Errors
     /// 429 when the long heads of this address take as much as they may.

@@ -69,7 +69,7 @@ const COPIES_OF_PATH: u64 = 12;
 /// What a header field takes beside its name and value: its places in the map, which grow by doubling, and the heads of both texts.
 const FIELD_BYTES: usize = 256;
 
-/// What the headers of most requests take at most. More is counted until the request is answered.
+/// What the headers of most requests take at most. More is counted until the request has a response.
 const USUAL_HEADERS: u64 = 8 << 10;
 
 /// The share of the head of a request.

@@ -1,8 +1,8 @@
 //! A body as a review: JSON or YAML, strict, with errors that name the field.
 //!
-//! Unknown members are rejected, also where an API server would only warn: dropping a premise silently would answer
-//! another question. [`crate::placement`] validates the contents of `pod` and `template`: unknown fields there are
-//! rejected if `?fieldValidation=Strict` requests that, as kubectl does.
+//! Unknown members are rejected, also where an API server would only warn. Dropping a premise silently would change the
+//! question. [`crate::placement`] validates the contents of `pod` and `template`: unknown fields there are rejected if
+//! `?fieldValidation=Strict` requests that, as kubectl does.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -75,7 +75,7 @@ pub enum DecodeError {
     Invalid(Vec<FieldError>),
 }
 
-/// A review that can be answered.
+/// A valid review.
 #[derive(Debug)]
 pub struct DecodedPlacementReview {
     /// The review.

@@ -25,7 +25,7 @@ pub struct Catalog {
     partial_stores: BTreeMap<Gvr, Arc<Resource>>,
     /// Answer of `/version`.
     pub version: VersionInfo,
-    /// OpenAPI; `None` where there is none, which is answered with 404.
+    /// OpenAPI; `None` where there is none, which gets 404.
     pub documents: Option<Arc<dyn DocumentSource>>,
     /// Everything that the source cluster serves; `resources` are those of it that are served here.
     pub offers: Arc<UpstreamDiscovery>,

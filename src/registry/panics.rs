@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Where a panic was contained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PanicOrigin {
-    /// In answering a request: it was answered with 500.
+    /// While a request was handled: it got 500.
     Request,
     /// In the middle of a response, which was cut.
     Answer,

@@ -86,7 +86,8 @@ impl Service {
         self.metrics.as_ref().map(|(listener, _)| listener.address())
     }
 
-    /// Runs until SIGINT or SIGTERM, and then until the requests in progress are answered. `status` shows progress.
+    /// Runs until SIGINT or SIGTERM, and then until the requests in progress have their responses. `status` shows
+    /// progress.
     ///
     /// # Errors
     /// Names the task that ended because of an internal error.
@@ -111,7 +112,7 @@ impl Service {
             tasks.abort(CONTROLLERS);
             election::release(client, &election).await;
         }
-        // Metrics are served until the last request is answered.
+        // Metrics are served until the last request has its response.
         drop(tasks);
         if let Some(log) = audit {
             log.finish().await;

@@ -26,7 +26,7 @@ use super::state::ServerState;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
 
-/// Response header that names the way in which a Strong read was answered.
+/// Response header that names the way in which a Strong read was served.
 pub const READ_HEADER: HeaderName = HeaderName::from_static("fieldcache-read");
 
 const ACCEPT_PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
@@ -34,10 +34,10 @@ const ACCEPT_PARTIAL_LIST: &str = "application/json;as=PartialObjectMetadataList
 /// How long the source may take to say how far it is: one object's metadata, but through whatever is in between.
 const QUESTION_WAIT: Duration = Duration::from_secs(10);
 
-/// The largest response to that question.
+/// The largest response to that request.
 const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
-/// How a read was answered.
+/// How a read was served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFrom {
     /// The store as it was.

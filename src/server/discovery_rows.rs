@@ -1,7 +1,7 @@
 //! What discovery shows: groups, versions and rows of resources, in the form of aggregated discovery.
 //!
-//! Without pass-through, these are the served resources with the verbs that are answered. With it, they are what the
-//! cluster serves. For built-in resources these are its own rows, for custom ones those of the definition, which is
+//! Without pass-through, these are the served resources with the verbs that this server handles. With it, they are what
+//! the cluster serves. For built-in resources these are its own rows, for custom ones those of the definition, which is
 //! always current. Verbs and subresources that are not forwarded are left out. `discovery` writes the documents.
 
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ use super::self_review::kind as self_reviews;
 use crate::model::{GroupVersion, Gvr, Scope};
 use crate::registry::{Catalog, OfferedResource, OfferedVersion, Resource, ResourceOrigin, Subresource};
 
-/// The verbs that are answered from a store.
+/// The verbs that are served from a store.
 pub(super) const OWN_VERBS: [&str; 3] = ["get", "list", "watch"];
 pub(super) const OWN_SUBRESOURCE_VERBS: [&str; 1] = ["get"];
 
@@ -59,7 +59,7 @@ impl Offered<'_> {
             }
         };
         if self.own == BuiltinGroupVisibility::Hidden {
-            // In a View, reviews of the caller itself are answered here, whatever the cluster has of these groups.
+            // In a View, this server handles reviews of the caller itself, whatever the cluster has of these groups.
             groups.retain(|group| !self_reviews::GROUPS.contains(&&*group.name));
             let version = |name: &str| DiscoveryVersion { name: name.to_owned(), is_stale: false };
             groups.extend(self_reviews::GROUPS.map(|group| DiscoveryGroup {
@@ -67,7 +67,7 @@ impl Offered<'_> {
                 versions: self_reviews::versions(self.catalog, group).into_iter().map(version).collect(),
             }));
         } else {
-            // A cluster through which it is aggregated offers it too: here it is answered here.
+            // A cluster through which it is aggregated lists it too: here this server handles it.
             groups.retain(|group| group.name != builtin_group::GROUP);
             let versions = vec![DiscoveryVersion { name: builtin_group::VERSION.to_owned(), is_stale: false }];
             groups.push(DiscoveryGroup { name: builtin_group::GROUP.to_owned(), versions });

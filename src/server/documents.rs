@@ -37,7 +37,7 @@ const NOT_CACHED: &str = "no-cache, private";
 /// A request below `/openapi`.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// HEAD is answered without a body, everything else like GET.
+    /// HEAD gets no body, everything else is like GET.
     pub method: &'a Method,
     /// The part of the client's URL before `/openapi`, such as the path of a View; empty at the root. Redirects
     /// repeat it. The index does not, since clients prepend it to the paths in the index.

@@ -58,7 +58,7 @@ impl PassThrough {
         if reads || self == PassThrough::All || is_self_review(context) {
             return Ok(true);
         }
-        // A write of an unknown resource is answered here, as not found.
+        // A write of an unknown resource is rejected here, as not found.
         if let Route::Resource(address) = route
             && is_known(address, catalog)
         {

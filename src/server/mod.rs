@@ -1,4 +1,4 @@
-//! Answers Kubernetes API requests: discovery, get, list, watch, OpenAPI, health, version, reviews.
+//! Serves Kubernetes API requests: discovery, get, list, watch, OpenAPI, health, version, reviews.
 //!
 //! Reads the [`Registry`](crate::registry::Registry). Knows neither the source nor a Kubernetes client. Requests that it does not answer itself, all
 //! writes among them, are rejected, or forwarded to the API server if `--pass-through` permits it. Sockets are [`crate::transport`]'s, limits

@@ -1,4 +1,4 @@
-//! Why a handler has no response: an error, or the request has to be answered otherwise.
+//! Why a handler has no response: an error, or another handler must respond.
 //!
 //! Only the dispatcher acts on the last two. An [`ApiError`] is always sent to the client.
 

@@ -40,7 +40,7 @@ impl PassThrough {
     }
 }
 
-/// Whether a resource is a review, which only answers a question.
+/// Whether a resource is a review, which is not stored.
 pub(super) fn is_question(group: &str, resource: &str) -> bool {
     QUESTIONS.contains(&(group, resource))
 }

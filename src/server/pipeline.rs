@@ -66,7 +66,7 @@ const EVENTS_AT_ONCE: u64 = 32;
 /// The number of them for users without an event that is being written.
 const FIRST_EVENTS: u64 = 8;
 
-/// Answers requests from a [`Registry`].
+/// Serves requests from a [`Registry`].
 pub struct Server {
     pub(super) state: ServerState,
     tally: Arc<RequestMetrics>,
@@ -118,8 +118,8 @@ impl Server {
         self.answer_to(&ConnectionState::default(), request).await
     }
 
-    /// Answers one request of a connection. Never fails and never panics: an internal error is a 500 of this request alone, or ends its
-    /// response early.
+    /// Returns the response to one request of a connection. Never fails and never panics: an internal error is a 500 of
+    /// this request alone, or ends its response early.
     pub async fn answer_to<B>(&self, connection: &ConnectionState, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -423,7 +423,8 @@ impl Server {
         }
     }
 
-    /// The response of the API server to a request that is forwarded; `None`: it is answered here. Nothing is forwarded from a View.
+    /// The response of the API server to a request that is forwarded; `None`: this server handles it. Nothing is
+    /// forwarded from a View.
     async fn forward(
         &self,
         context: &RequestContext<'_>,
@@ -606,7 +607,7 @@ impl Turn {
     }
 }
 
-/// A review that is answered here.
+/// A review that this server handles.
 enum Review<'r> {
     Placement(&'r ResourcePath),
     Caller((self_review::kind::SelfReviewKind, &'r ResourcePath)),

@@ -33,7 +33,7 @@ use crate::request::ResourcePath;
 /// Levels of an object that are read: the object, its metadata, and the list of finalizers.
 const HEAD_LEVELS: usize = 3;
 
-/// Answers to writes are looked into up to this size, in bytes; objects are smaller.
+/// Responses to writes are inspected up to this size, in bytes; objects are smaller.
 const READ_INTO: usize = 4 << 20;
 
 /// How long the cluster may take to say how far it is.

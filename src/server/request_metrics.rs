@@ -27,8 +27,8 @@ use crate::request::{Query, RequestInfo, ResourcePath};
 use crate::wire::body::Body;
 use crate::wire::request_log::RequestLog;
 
-/// Upper ends of the duration histogram, in microseconds. Answers from an index take some ten of them; the upper ones are
-/// kube-apiserver's request timeout and what comes near it. Longer ones, which are watches, are in the last bucket.
+/// Upper ends of the duration histogram, in microseconds. Responses from an index take some ten of them; the upper ones
+/// are kube-apiserver's request timeout and what comes near it. Longer ones, which are watches, are in the last bucket.
 pub const BOUNDS: [u64; 18] = [
     100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000,
     5_000_000, 10_000_000, 30_000_000, 60_000_000,
@@ -216,7 +216,7 @@ impl Series {
     }
 }
 
-/// What becomes known of one request while it is answered. Shared with its handlers; what is noted first counts.
+/// What becomes known of one request while it is handled. Shared with its handlers; what is noted first counts.
 #[derive(Debug, Default)]
 pub(super) struct RequestRecord {
     served: OnceLock<Served>,
@@ -308,7 +308,8 @@ impl RequestRecord {
         let _ = self.path.set(path);
     }
 
-    /// The request is answered: counts it, or has the body count it when it ends if that is a stream. `log`: where requests are logged.
+    /// The request has its response: counts it, or has the body count it when it ends if that is a stream. `log`: where
+    /// requests are logged.
     pub(super) fn answered(
         self,
         tally: &Arc<RequestMetrics>,

@@ -29,8 +29,8 @@ use crate::registry::fieldcache_protocol::CONSISTENCY_HEADER;
 
 pub use super::cluster_options::{ClusterOptions, ConnectionError};
 
-/// An API server cancels a request that is no watch after a minute, and reports that; beyond that nothing will
-/// arrive. Watches are answered sooner; their callers set that timeout.
+/// An API server cancels a request that is no watch after a minute, and reports that; beyond that nothing will arrive.
+/// Watches get a response sooner; their callers set that timeout.
 const ANSWER_WAIT: Duration = Duration::from_secs(65);
 
 /// How long the addresses of a name may take to be found.

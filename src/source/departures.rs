@@ -44,9 +44,9 @@ pub(super) async fn departure_timeout(state: &ResourceState) {
 }
 
 /// Ends a resource that the source does not serve any more. If its definition was deleted, all objects were deleted
-/// before it, so remaining ones are removed: watches send a DELETED event for each. If its version is no longer
-/// served, clients cannot read the objects in that version, so watches send the same. Otherwise a client would retain
-/// them forever, as its next list is answered with 404.
+/// before it, so remaining ones are removed: watches send a DELETED event for each. If its version is no longer served,
+/// clients cannot read the objects in that version, so watches send the same. Otherwise a client would retain them
+/// forever, as its next list gets 404.
 pub(super) fn end_departed(feed: &mut Feed, state: &ResourceState) {
     let departure = state.departure().unwrap_or(Departure::NotOffered);
     match departure {

@@ -96,8 +96,8 @@ impl FolderFeeds {
         &self.problems
     }
 
-    /// Follows the folder until the future is dropped. Looking, parsing and indexing happen on a thread of their own:
-    /// a large folder takes seconds, in which requests must be answered.
+    /// Follows the folder until the future is dropped. Looking, parsing and indexing happen on a thread of their own: a
+    /// large folder takes seconds, in which requests must be served.
     pub async fn run(mut self) {
         loop {
             self.follower.wait().await;

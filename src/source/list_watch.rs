@@ -57,9 +57,10 @@ const SILENCE: Duration = Duration::from_secs(90);
 const MOST_WAITED_REFUSALS: u32 = 3;
 /// A burst longer than this is shown to readers in parts: some hundred objects.
 const BURST_BYTES: usize = 256 << 10;
-/// A list or watch must be answered within this time, and a list that is arriving must continue within it. It doubles
-/// each time that nothing arrives, up to [`LONGEST_ANSWER_WAIT`]. Nothing else finds a connection whose peer went away
-/// silently, such as an idle pooled one, for minutes. A server that is only slow gets more time with each attempt.
+/// A list or watch must get a response within this time, and a list that is arriving must continue within it. It
+/// doubles each time that nothing arrives, up to [`LONGEST_ANSWER_WAIT`]. Nothing else finds a connection whose peer
+/// went away silently, such as an idle pooled one, for minutes. A server that is only slow gets more time with each
+/// attempt.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
 /// Longer than any server delays a request before it answers that it is too busy.
 const LONGEST_ANSWER_WAIT: Duration = Duration::from_secs(60);

@@ -201,7 +201,7 @@ impl Listener {
         self.address
     }
 
-    /// Serves until `stop` is done; then no connection is taken, watches end, and answers in progress are finished.
+    /// Serves until `stop` is done. Then no connection is taken, watches end, and responses in progress are finished.
     pub async fn run(self, server: Arc<impl Answers>, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
         let mut replaced = std::pin::pin!(follow(self.tls.as_deref()));

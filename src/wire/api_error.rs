@@ -498,7 +498,7 @@ fn refused(refusal: &AccessError) -> Parts<'_> {
         AccessError::AuthorizerUnavailable => Parts::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "InternalError",
-            "Internal error occurred: the API server that decides whether this may be does not answer",
+            "Internal error occurred: the API server that authorizes requests does not respond",
         ),
         AccessError::Incomplete(problem) => Parts::new(
             StatusCode::INTERNAL_SERVER_ERROR,

@@ -29,7 +29,7 @@ use crate::registry::Deflated;
 /// About the memory of a compressor while a response is made, in bytes.
 pub const STATE: u64 = 288 << 10;
 
-/// Answers up to this size are compressed in one go, in bytes: a few hundred objects, a millisecond or two.
+/// Responses up to this size are compressed in one go, in bytes: a few hundred objects, a millisecond or two.
 pub const WHOLE: usize = 512 * 1024;
 
 /// Longest text of a watch that is compressed, in bytes: it takes a turn of some 30 ms. An object is shorter, unless defaults make it longer

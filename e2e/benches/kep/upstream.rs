@@ -1,4 +1,4 @@
-//! kube-apiserver's side: the Go command `selectable-fields-bench`, a new process for each question.
+//! kube-apiserver's side: the Go command `selectable-fields-bench`, a new process for each request.
 //!
 //! What it counts is said in its own source, `e2e/go/cmd/selectable-fields-bench`.
 

@@ -110,7 +110,7 @@ async fn side(options: &Options, bed: &Bed, endpoint: &Endpoint, process: u32) -
     cost
 }
 
-/// The same of a bare server, with one event of fieldcache as the bytes; answers their number as well.
+/// The same of a bare server, with one event of fieldcache as the bytes. Also returns their number.
 async fn bare(options: &Options, bed: &Bed) -> Result<(Duration, usize)> {
     let version = bed.version().await?;
     let mut lines = bed.own.client.watch(&wanted(bed, version).path).await?;

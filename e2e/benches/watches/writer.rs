@@ -24,7 +24,7 @@ impl<'a> Writer<'a> {
         Writer { client, corpus }
     }
 
-    /// Gives shirt `index` another order number, which no client selects by, and answers the object as it is then.
+    /// Gives shirt `index` another order number, which no client selects by, and returns the changed object.
     pub(crate) async fn update(&self, index: u64) -> Result<Value> {
         let turn = TURN.fetch_add(1, Ordering::Relaxed);
         let object = self.corpus.object(index);

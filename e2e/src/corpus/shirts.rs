@@ -10,7 +10,8 @@ use super::managed_fields::{Shape, entry};
 use super::{Text, time, words};
 use crate::random::Random;
 
-/// How many objects share a colour, whatever the size of the corpus: so the same question has the same hits at every size.
+/// How many objects share a colour, whatever the size of the corpus. So the same request has the same hits at every
+/// size.
 pub const OBJECTS_A_COLOR: u64 = 100;
 
 /// The two labels which together select 0.67 % of the corpus.

@@ -44,7 +44,7 @@ pub enum LineFault {
     BreakBodies(What, u64),
     /// Bodies end after so many bytes as if they were complete.
     TruncateBodies(What, u64),
-    /// Requests are answered with this status, and perhaps Retry-After in seconds.
+    /// Requests get this status, and perhaps Retry-After in seconds.
     Refuse(What, u16, Option<u64>),
     /// Requests reach the server only after this time.
     Slow(What, Duration),

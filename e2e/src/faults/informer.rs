@@ -2,8 +2,8 @@
 //!
 //! It lists, or watches with initial events, and watches from there. When a watch ends, in whatever way, it resumes
 //! from the last version. When that is too old, it lists again, not older than what it has. It waits as long as the
-//! response says. Its watches are short, so that it resumes often. It gives up a connection that says nothing for
-//! longer than its watch lasts.
+//! response says. Its watches are short, so that it resumes often. It closes a connection that sends nothing for longer
+//! than its watch lasts.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

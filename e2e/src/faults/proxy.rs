@@ -1,4 +1,5 @@
-//! The one proxy of the tests: bytes go through whatever [`Weather`] there is, and, where it reads HTTP, answers can be altered.
+//! The one proxy of the tests. Bytes go through whatever [`Weather`] there is, and where it reads HTTP, responses can
+//! be altered.
 //!
 //! Before an address ([`Proxy::of_bytes`]) it carries bytes untouched, TLS and all, and what is behind it can be
 //! changed. Before a server ([`Proxy::of_requests`]) it sends each request again as the user of that endpoint, so its

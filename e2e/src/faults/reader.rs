@@ -21,7 +21,7 @@ use crate::random::Random;
 use crate::selection::Selection;
 use crate::workload::Resource;
 
-/// Between two questions, in milliseconds.
+/// The time between two requests, in milliseconds.
 const PAUSE: (u64, u64) = (10, 120);
 /// How long a watch is read, in milliseconds.
 const WATCHED: (u64, u64) = (100, 1_500);

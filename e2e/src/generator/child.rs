@@ -103,7 +103,7 @@ impl Child {
         &self.process
     }
 
-    /// Readies `events` updates and lets them go; answers the version of the last when the first is about to be sent.
+    /// Prepares `events` updates and sends them. Returns the version of the last when the first is about to be sent.
     ///
     /// # Errors
     /// When it does not answer.
@@ -119,7 +119,7 @@ impl Child {
         self.command(&format!("rate?updates={updates}&churn={churn}")).await.map(|_| ())
     }
 
-    /// Ends all watches with 410; answers the version that a new list will have.
+    /// Ends all watches with 410. Returns the version that a new list will have.
     ///
     /// # Errors
     /// When it does not answer.

@@ -80,7 +80,7 @@ pub struct Generator {
     pub main: Arc<Source>,
     /// All resources, by the path that lists them.
     pub resources: Vec<(String, Arc<Source>)>,
-    /// Answers of `/api` and `/apis`.
+    /// Responses of `/api` and `/apis`.
     pub discovery: documents::Discovery,
 }
 

@@ -52,7 +52,7 @@ type Lies = Arc<Mutex<Arc<Vec<Lie>>>>;
 pub enum Kind {
     /// Watches. Lists that come as watches are rejected, so that the reader lists in pages.
     Watches,
-    /// Lists. Watches are answered with 410, so that the reader lists again.
+    /// Lists. Watches get 410, so that the reader lists again.
     Lists,
     /// Everything.
     All,

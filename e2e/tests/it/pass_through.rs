@@ -507,7 +507,7 @@ fn without_refused(document: &mut Value) {
     }
 }
 
-/// Without our own group, of which kube-apiserver knows nothing: what is requested of it is answered here.
+/// Without our own group, of which kube-apiserver knows nothing: fieldcache serves it itself.
 fn without_own(mut discovery: Value) -> Value {
     let name = |group: &Value| group["metadata"]["name"].as_str().or(group["name"].as_str()).map(str::to_owned);
     for list in ["items", "groups"] {

@@ -222,7 +222,7 @@ fn requests_use_parameters_that_kube_apiserver_reads() -> Result<()> {
         let (path, query) = url.split_once('?').unwrap_or((url, ""));
         let info = RequestInfo::read(&method.parse::<Method>()?, path, Query::parse(query));
         if theirs["rejected"] == true {
-            // Where Go's server rejects a path, nothing may be answered.
+            // Where Go's server rejects a path, fieldcache must not serve anything.
             rejected += 1;
             ensure!(
                 *info.route() == Route::Unknown,

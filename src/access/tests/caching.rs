@@ -1,4 +1,4 @@
-//! Answers kept and shared, and the budget of failures.
+//! Cached and shared results, and the budget of failures.
 
 use std::net::IpAddr;
 use std::pin::Pin;

@@ -78,7 +78,7 @@ async fn a_views_documents_are_new_only_when_what_it_shows_is() {
     assert_eq!(since(&again, 6).await, [5; 3]);
 }
 
-/// A request that waits is answered with the state that it has read, after others were answered with a later one.
+/// A request that waits gets the state that it has read, also after others got a later one.
 #[tokio::test]
 async fn a_late_answer_makes_no_document_new() {
     let whole = Changing::new("one", "hidden");

@@ -223,7 +223,7 @@ impl<'a> Deciding<'a> {
         found.cloned().map(Served::Resource)
     }
 
-    /// Whether a request for a path is answered, according to its handler.
+    /// Whether a request for a path is served, according to its handler.
     async fn has_path(&self, verb: &str, path: &str) -> Result<bool, ApiError> {
         // The verb of a path is a method in lower case; the path of a review is decoded.
         let is_method = verb.bytes().all(|letter| letter.is_ascii_lowercase());

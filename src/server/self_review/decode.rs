@@ -101,7 +101,7 @@ pub(super) enum Wanted {
     Path { verb: String, path: String },
 }
 
-/// A review that can be answered.
+/// A valid review.
 #[derive(Debug)]
 pub(super) struct DecodedSelfReview {
     pub(super) question: Question,

@@ -1,9 +1,9 @@
 //! Reviews of a caller about itself through a View: its name, and its permissions there.
 //!
-//! Programs that show a cluster send these reviews before anything else. Through a View they are answered for the
-//! View: a request is allowed if it is permitted and served there. At the root they are forwarded to the API server
-//! ([`super::pass_through`]). [`decode`] reads a review, [`protobuf`] one form of it, [`deciding`] compares the
-//! request with the View.
+//! Programs that show a cluster send these reviews before anything else. Through a View the reviews apply to the View:
+//! a request is allowed if it is permitted and served there. At the root they are forwarded to the API server
+//! ([`super::pass_through`]). [`decode`] reads a review, [`protobuf`] one form of it, [`deciding`] compares the request
+//! with the View.
 
 mod deciding;
 mod decode;

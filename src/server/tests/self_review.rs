@@ -152,7 +152,7 @@ async fn the_answer_about_a_resource_is_what_becomes_of_the_request() {
                             "delete" | "deletecollection" => Method::DELETE,
                             _ => Method::GET,
                         };
-                        // A subresource that is missing is answered like an object that is missing.
+                        // A missing subresource gets the same response as a missing object.
                         let served = below != "scale" && is_served(&fixture, user, method, &within(view, &path)).await;
                         let about = json!({
                             "verb": verb, "group": group, "version": version, "resource": resource,
@@ -457,7 +457,7 @@ async fn bodies_are_read_as_the_api_server_reads_them() {
         (Method::GET, path.clone(), 405),
         (Method::POST, format!("{path}/x"), 404),
         (Method::POST, within("none", ACCESS), 403),
-        // Without a View nothing is answered here, and nothing goes on.
+        // Without a View nothing is served here, and nothing is forwarded.
         (Method::POST, ACCESS.to_owned(), 404),
     ] {
         let user = if path == ACCESS { "alice" } else { "carol" };

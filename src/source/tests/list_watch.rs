@@ -99,7 +99,7 @@ async fn an_unanswered_watch_is_repeated_on_another_connection() {
         came = came => came,
         () = follow(&connection, &resource, &mut feed, ListWatchOptions::default()) => panic!("the source still serves the resource"),
     };
-    // Each attempt brings a question for the source's version too.
+    // Each attempt brings a request for the source's version too.
     let waits: Vec<u64> = came.windows(2).map(|pair| (pair[1] - pair[0]).as_secs()).collect();
     assert!(waits.iter().all(|wait| *wait <= 63), "the longest wait for an answer, and a pause: {waits:?}");
     assert!(waits.iter().max() > Some(&9), "each attempt waits longer: {waits:?}");
@@ -109,7 +109,7 @@ async fn an_unanswered_watch_is_repeated_on_another_connection() {
 async fn a_watch_for_progress_is_repeated_when_its_connection_is_lost() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = Some(format!("http://{}", listener.local_addr().unwrap()));
-    // Answers the list, then begins to answer every watch and sends no more; the requested version is ahead.
+    // Serves the list, then begins to serve every watch and sends no more; the requested version is ahead.
     let server_task = tokio::spawn(async move {
         let end = r#"{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"3","annotations":{"k8s.io/initial-events-end":"true"}}}}"#;
         let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n";
@@ -173,7 +173,7 @@ async fn a_stalled_list_is_repeated_on_another_connection() {
         let server = Some(format!("http://{}", listener.local_addr().unwrap()));
         let server_task = tokio::spawn(async move {
             let (mut silent, _) = listener.accept().await.unwrap();
-            // Each request is answered by what comes up to the next head; then nothing comes any more.
+            // The response to each request is what comes up to the next head; then nothing comes any more.
             let mut last = Instant::now();
             for answer in answers.split_inclusive("content-length: 0\r\n\r\n") {
                 let _ = silent.read(&mut [0; 4096]).await.unwrap();

@@ -24,7 +24,7 @@ use crate::source::openapi::ClusterDocuments;
 
 /// The responses of the server, and the requests that it received.
 struct Api {
-    /// v3 documents: the hash in the index, and the document; `None` is answered with 503.
+    /// v3 documents: the hash in the index, and the document; `None` is 503.
     v3: Mutex<BTreeMap<&'static str, (u32, Option<Value>)>>,
     v2: Mutex<Value>,
     requests: Mutex<Vec<String>>,

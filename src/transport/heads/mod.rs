@@ -15,8 +15,9 @@
 //!
 //! Over HTTP/2 the same is done with header blocks ([`two`]), whose lengths are in their frames.
 //!
-//! A head may be as long as with Go's server: [`MOST_HEAD`]. What is longer than [`USUAL_HEAD`] is counted while it is read and until
-//! the request is answered, in shares of the peers' addresses ([`crate::flow_control::connections::Connections::take_head`]).
+//! A head may be as long as with Go's server: [`MOST_HEAD`]. What is longer than [`USUAL_HEAD`] is counted while it is
+//! read and until the request has a response. It counts in shares of the peers' addresses
+//! ([`crate::flow_control::connections::Connections::take_head`]).
 
 pub(crate) mod bounds;
 mod hpack;

@@ -39,7 +39,7 @@ impl fmt::Display for LongQuery {
     }
 }
 
-/// What a long head takes, until its request is answered.
+/// What a long head takes, until its request has a response.
 #[derive(Clone, Debug)]
 struct ShareGuard {
     _share: Arc<UserShare>,

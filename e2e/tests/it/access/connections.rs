@@ -1,4 +1,5 @@
-//! Connections without credentials: they end, they do not keep out clients with valid tokens, and probes are answered throughout.
+//! Connections without credentials: they end, they do not keep out clients with valid tokens, and probes get responses
+//! throughout.
 
 use std::path::Path;
 use std::time::Duration;
@@ -85,7 +86,7 @@ async fn connections_without_credentials_end_and_block_no_other() -> Result<()> 
     let watching = reader.clone().speaking(Protocol::Http2).client();
     let mut watch = watching.watch(&format!("{}?watch=1", host_ports())).await?;
 
-    // Five times as many as there may be, in rounds; after each round a new client and the probes are answered.
+    // Five times as many as there may be, in rounds. After each round a new client and the probes must get responses.
     let mut flood = Vec::new();
     for round in 0..5 {
         for _ in 0..MOST {

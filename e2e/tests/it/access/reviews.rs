@@ -280,7 +280,7 @@ async fn requests_that_kube_apiserver_does_not_have_are_reviewed_in_their_own_te
                 json!({ "fieldSelector": { "requirements": [{ "key": "picture", "operator": "In", "values": ["x"] }] } }),
             )],
         ),
-        // A View that is a right: one question, whatever is requested in it.
+        // A View that is a permission of its own: one review, whatever is requested in it.
         (format!("{}/api/v1/namespaces/a/pods", view("right")), 200, vec![using.clone()]),
         (format!("{}/apis", view("right")), 200, vec![]),
         (format!("{}/api/v1/pods?labelSelector=x", view("right")), 200, vec![]),

@@ -1,7 +1,7 @@
 //! What informers hold when a resource has ended: nothing, as nothing is left of it at kube-apiserver.
 //!
-//! Their next list is answered with 404, so it removes nothing from their stores. Every object must have been reported as deleted before. The
-//! events of the source are on their way for a while after its definition says that the resource has ended.
+//! Their next list gets 404, so it removes nothing from their stores. Every object must have been reported as deleted
+//! before. The events of the source are on their way for a while after its definition says that the resource has ended.
 
 use std::time::Duration;
 

@@ -75,7 +75,7 @@ async fn run(backend: &Backend) -> Result<()> {
     Ok(())
 }
 
-/// E6, the rows that are answered.
+/// E6, the rows with a response.
 async fn grammar_that_selects(backend: &Backend, path: &str) -> Result<usize> {
     let client = backend.client();
     let all: &[&str] = &["a", "b", "c", "d", "e", "f"];

@@ -29,7 +29,7 @@ const SOON: Duration = Duration::from_secs(60);
 /// How the reads of one server were answered: by the header, their durations.
 type Answered = BTreeMap<String, Vec<Duration>>;
 
-/// One read; gives its answer and counts how it was answered.
+/// Sends one read. Returns its response and counts how it was served.
 async fn read(client: &Client, path: &str, answered: &mut Answered) -> Result<Value> {
     let began = Instant::now();
     let answer = client.read(path).await?;

@@ -53,7 +53,7 @@ async fn a_store_beyond_the_memory_limit_is_refused_and_what_is_loaded_goes_on()
     stage.create("second", "blue").await?;
     ensure!(follow.event(SOON).await?["object"]["metadata"]["name"] == "second", "and goes on");
 
-    // Up to half as much again: then the one that has grown is let go.
+    // Up to half as much again: then the store that has grown is unloaded.
     for number in 0..500u64 {
         let mut object = shirt(&stage.group, &format!("grown-{number}"), "grey");
         object["metadata"]["annotations"] = json!({ "text": noise(1_000 + number, 250_000) });

@@ -1,4 +1,4 @@
-//! Requests of one user fill the server; another user's request is answered before most of them.
+//! Requests of one user fill the server; another user's request gets its response before most of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

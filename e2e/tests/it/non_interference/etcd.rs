@@ -25,7 +25,7 @@ impl Etcd {
         self.client.send(Request::new(Method::POST, path).json(body)).await?.success()?.json()
     }
 
-    /// Writes, and answers the revision: the object's resourceVersion.
+    /// Writes, and returns the revision: the object's resourceVersion.
     pub(crate) async fn put(&self, key: &str, value: &[u8]) -> Result<u64> {
         let body = json!({ "key": BASE64_STANDARD.encode(key), "value": BASE64_STANDARD.encode(value) });
         revision(&self.call("/v3/kv/put", &body).await?)

@@ -160,7 +160,7 @@ async fn five_hundred_agents_each_see_their_own_node() -> Result<()> {
         Ok(requested)
     })
     .await?;
-    // A list and a watch of each are the same question, sent once in the time for which its answer is remembered.
+    // A list and a watch of each cause the same review, sent once in the time for which its result is cached.
     let windows = took.as_secs_f64() / KEEP.as_secs_f64();
     let most = AGENTS as f64 * windows.ceil();
     println!("{AGENTS} agents listed and watched in {took:.1?}, for {requested} reviews (at most {most})");

@@ -285,7 +285,7 @@ async fn perform(
     join_all(reading).await.into_iter().collect()
 }
 
-/// Makes changes one after the other; answers the highest version.
+/// Makes changes one after the other. Returns the highest version.
 async fn make_all(changes: &[Step], apiserver: &Client, variables: &Variables) -> Result<u64> {
     let mut last_change = 0;
     for change in changes {

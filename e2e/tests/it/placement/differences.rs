@@ -1,6 +1,6 @@
 //! Where the scheduler of this version is known to err, so that our verdict is another one: each with its reason.
 //!
-//! A difference is no excuse: the question is put as the scheduler misreads it, and then our verdict must be equal.
+//! A difference is no excuse. The question is changed to what the scheduler reads, and then our verdict must be equal.
 
 use e2e::placement::Question;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use super::documents::each_pod_term;
 /// A known error of the scheduler.
 pub(crate) struct Difference {
     pub(crate) name: &'static str,
-    /// Puts the question as the scheduler misreads it; false if it is not concerned.
+    /// Changes the question to what the scheduler reads; false if the difference does not concern it.
     misread: fn(&mut Question) -> bool,
 }
 
@@ -41,7 +41,7 @@ fn only_excludes(selector: &Value) -> bool {
     !names_labels && !expressions.is_empty() && expressions.iter().all(excludes)
 }
 
-/// The known error that a question runs into, and the question as it is misread.
+/// The known error that concerns a question, and the question as the scheduler reads it.
 pub(crate) fn find(question: &Question) -> Option<(&'static Difference, Question)> {
     ALL.iter().find_map(|difference| {
         let mut misread = question.clone();

@@ -1,4 +1,4 @@
-//! `fieldcache place --server`: the same questions get the same answers as from a folder, and no list is requested.
+//! `fieldcache place --server`: the same requests get the same responses as from a folder, and no list is requested.
 //!
 //! The server is before a folder, and before a kube-apiserver with clusters of manifests/placement in it, of which the
 //! folder is then a dump. [`super::super::operator`] tests what users with few permissions see.

@@ -33,7 +33,7 @@ pub(crate) struct Seen {
     pub(crate) tables: usize,
     pub(crate) rows: usize,
     pub(crate) cells: usize,
-    /// Cells that moved on between the two questions to kube-apiserver, by more than a few seconds.
+    /// Cells that moved on between the two requests to kube-apiserver, by more than a few seconds.
     pub(crate) moving: usize,
     /// Targets of autoscalers that differ because autoscaling/v1 cannot express them.
     pub(crate) lossy: usize,

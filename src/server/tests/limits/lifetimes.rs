@@ -241,7 +241,7 @@ async fn a_peer_that_ignores_the_announced_end_is_cut() {
         received.extend_from_slice(&bytes[..read]);
         for (kind, flags, payload) in frames(&mut received) {
             is_announced |= kind == 7;
-            // PINGs that keep the connection are answered, that of the announced end is not.
+            // The peer responds to PINGs that keep the connection, but not to that of the announced end.
             if kind == 6 && flags == 0 && payload == KEEP_ALIVE {
                 let answer = [&[0, 0, 8, 6, 1, 0, 0, 0, 0][..], &payload].concat();
                 if peer.write_all(&answer).await.is_err() {

@@ -1,4 +1,4 @@
-//! Slow readers while much changes: the state that they began with is let go, and their response says so.
+//! Slow readers while much changes: the state that they began with is dropped, and their response says so.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn fixture() -> Fixture {
     fixture
 }
 
-/// Changes one object so often that more than the bound is let go. A node of an index is a kilobyte.
+/// Changes one object so often that more than the bound is dropped. A node of an index is a kilobyte.
 fn churn(fixture: &mut Fixture) {
     for _ in 0..MOST / 1024 {
         fixture.put_without_publishing("default", "churned", "blue");

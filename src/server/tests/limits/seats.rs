@@ -1,4 +1,4 @@
-//! Seats in the runtime: whose request is answered next, in numbers of requests and never in times.
+//! Seats in the runtime: whose request is served next, in numbers of requests and never in times.
 
 use std::collections::{BTreeSet, HashMap};
 use std::future::poll_fn;
@@ -165,7 +165,8 @@ async fn requests_without_credentials_take_seats_of_their_address() {
     assert_eq!(codes.keys().copied().collect::<BTreeSet<u16>>(), BTreeSet::from([401, 429]), "{codes:?}");
 }
 
-/// Answers in pieces take a turn for each: a long answer in progress does not delay others, nor does one that is not read.
+/// Responses in pieces take a turn for each: a long response in progress does not delay others, nor does one that is
+/// not read.
 #[tokio::test]
 async fn pieces_of_long_answers_take_turns_and_readers_that_stop_take_none() {
     let mut fixture = with_limits(LimitSettings { seats: 1, ..LimitSettings::default() });
