@@ -1,17 +1,17 @@
 //! Serves Kubernetes API requests: discovery, get, list, watch, OpenAPI, health, version, reviews.
 //!
-//! Reads the [`Registry`](crate::registry::Registry). Knows neither the source nor a Kubernetes client. Requests that it does not answer itself, all
+//! Reads the [`Registry`](crate::registry::Registry). Knows neither the source nor a Kubernetes client. Requests that it does not serve itself, all
 //! writes among them, are rejected, or forwarded to the API server if `--pass-through` permits it. Sockets are [`crate::transport`]'s, limits
 //! [`crate::flow_control`]'s, and the bytes of responses [`crate::wire`]'s.
 //!
 //! | Step | Files |
 //! |---|---|
-//! | pipeline | `pipeline` takes a request from its head to its response and calls the files below in their order; `context` is what handlers know of the request, `state` what they share, [`settings`] what the process decides, `no_response` why there is no response yet |
+//! | pipeline | `pipeline` takes a request from its head to its response and calls the files below in their order. `context` is what handlers know of the request, `state` what they share, [`settings`] what the process decides. `no_response` is why there is no response yet |
 //! | checks | [`guards`] keeps browsers out of a local server, `methods` rejects methods, `authorize` authenticates and authorizes through [`crate::access`] |
-//! | handlers | [`list`], [`get`] and [`watch`], with [`read`] and [`consistency`] for what they share; `non_resource` for [`discovery`], with `discovery_rows` and `builtin_group_documents`, and [`health`]; `openapi` for [`documents`]; [`placement_review`], over [`crate::placement_service`], and `self_review`, with `field_validation` for both |
+//! | handlers | [`list`], [`get`] and [`watch`], with [`read`] and [`consistency`] for what they share. `non_resource` for [`discovery`], with `discovery_rows` and `builtin_group_documents`, and [`health`]. `openapi` for [`documents`]. [`placement_review`], over [`crate::placement_service`], and `self_review`, with `field_validation` for both |
 //! | forwarding | [`pass_through`] is the mode, `forward_policy` decides, [`forward`] sends, with `drain_on_drop` and `read_your_writes` |
 //! | responses | `response` makes one of a document |
-//! | accounting | [`request_metrics`] counts, `auditing` decides what is audited and `audit_context` records it, `explain` reports how a selection was planned, `disclosure` decides what may be reported about objects that the caller cannot see |
+//! | accounting | [`request_metrics`] counts, `auditing` decides what is audited and `audit_context` records it. `explain` reports how a selection was planned, and `disclosure` decides what may be reported about objects that the caller cannot see |
 //!
 //! [`view_request`] is a View: its own catalog behind a path prefix. [`probes`] is the port for health checks.
 //!

@@ -11,7 +11,7 @@
 //! | [`objects`] | the bytes of a corpus, and what a change does to them |
 //! | [`source`] | one resource: its objects, its version, who watches it; bursts, rates, relists |
 //! | [`documents`] | discovery, definitions, bookmarks and errors as bytes |
-//! | [`serve`] | the HTTP side: what a reader asks, and the control path |
+//! | [`serve`] | the HTTP side: the requests of readers, and the control path |
 //! | [`command`] | its command line, shared by the program `generator` and by the bench that starts itself as one |
 //! | [`child`] | the generator as a child process, and how to command it |
 //! | [`bare`] | a bare HTTP server that sends the same bytes again and again: the yardstick of a long list |

@@ -97,7 +97,7 @@ fn a_result_is_reused_while_its_inputs_are_the_same() {
     });
     let fields = changed(&shirts(), |crd| crd.versions[0].selectable_fields.push(".spec.size".to_owned()));
     let renamed = changed(&shirts(), |crd| crd.uid = "another-uid".to_owned());
-    let anew: [(&str, Arc<FieldCache>, Definitions, &str); 8] = [
+    let changed: [(&str, Arc<FieldCache>, Definitions, &str); 8] = [
         ("a generation", whole(|changed| changed.metadata.generation = Some(4)), known.clone(), ""),
         ("a spec", field_cache(SHIRTS, spec(&json!({"versions": ["v2"]}))), known.clone(), "VersionNotServed"),
         (
@@ -125,7 +125,7 @@ fn a_result_is_reused_while_its_inputs_are_the_same() {
         ),
         ("no definition", first.clone(), Definitions::default(), "ResourceNotFound"),
     ];
-    for (what, field_cache, known, reason) in anew {
+    for (what, field_cache, known, reason) in changed {
         let before = evaluate(&first, &definitions(), &mut last);
         let result = evaluate(&field_cache, &known, &mut last);
         assert!(!Arc::ptr_eq(&result, &before), "{what}");
