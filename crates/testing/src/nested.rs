@@ -1,8 +1,8 @@
 //! Deeply nested JSON, and a thread with the stack of a worker.
 //!
-//! Go's encoding/json accepts 10,000 levels, so an API server stores objects of that depth and every reader of bytes meets them.
-//! A function that calls itself once for each level overflows the stack, which ends the process. A test that takes bytes
-//! therefore includes [`texts`], and runs on [`on_worker_stack`].
+//! Go's encoding/json accepts 10,000 levels, so an API server stores objects of that depth and every reader of bytes
+//! meets them. A function that calls itself once for each level overflows the stack, which ends the process. A test
+//! that takes bytes therefore includes [`texts`], and runs on [`on_worker_stack`].
 
 use std::thread;
 

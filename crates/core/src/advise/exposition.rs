@@ -1,7 +1,7 @@
 //! Parses the text format 0.0.4 of Prometheus, as far as kube-apiserver writes it: one sample in a line.
 //!
-//! Lines are parsed on demand: the document of a large cluster has tens of megabytes, of which few lines are used. Types and help are
-//! comments here, and histograms are separate samples.
+//! Lines are parsed on demand: the document of a large cluster has tens of megabytes, of which few lines are used.
+//! Types and help are comments here, and histograms are separate samples.
 
 use std::borrow::Cow;
 

@@ -292,8 +292,8 @@ fn by_kind(resources: &BTreeMap<ResourceName, ResourceCounts>, group: &str, kind
     Some(ResourceName::new(&guess, group)).filter(|guess| resources.contains_key(guess))
 }
 
-/// The resource of a prefix. Custom resources have their group in it. Built-in ones have only their plural, and a few a historical name
-/// of it (`SpecialDefaultResourcePrefixes` of pkg/kubeapiserver).
+/// The resource of a prefix. Custom resources have their group in it. Built-in ones have only their plural, and a few a
+/// historical name of it (`SpecialDefaultResourcePrefixes` of pkg/kubeapiserver).
 fn by_prefix(resources: &BTreeMap<ResourceName, ResourceCounts>, prefix: &str) -> Option<ResourceName> {
     let plural = match prefix {
         "controllers" => "replicationcontrollers",

@@ -16,7 +16,7 @@ const V1_36: &str = include_str!("testdata/v1.36.txt");
 const V1_37: &str = include_str!("testdata/v1.37.txt");
 
 #[test]
-fn lines_are_samples_or_say_why_not() {
+fn lines_are_samples_or_errors_with_a_reason() {
     for (line, expected, why) in [
         ("up 1", Ok(("up", vec![], 1.0)), "no labels"),
         ("up{} 1", Ok(("up", vec![], 1.0)), "empty braces"),
@@ -71,7 +71,7 @@ proptest! {
 }
 
 #[test]
-fn each_version_of_kube_apiserver_says_the_same() {
+fn each_version_of_kube_apiserver_yields_the_same_counts() {
     let shirts = ResourceName::new("shirts", "stable.example.com");
     for (version, text) in [("1.32", V1_32), ("1.36", V1_36), ("1.37", V1_37)] {
         let reading = Scrape::parse(text).unwrap();
@@ -102,7 +102,7 @@ fn each_version_of_kube_apiserver_says_the_same() {
 }
 
 #[test]
-fn what_is_no_reading_says_what_it_is() {
+fn texts_that_are_no_scrape_are_rejected_with_the_reason() {
     let line = |number| ScrapeError::Line {
         line: number,
         cause: SampleError::Labels,
@@ -129,7 +129,7 @@ fn counts(objects: f64, watches: f64, events: f64, lists: f64, list_seconds: f64
 }
 
 #[test]
-fn the_share_is_the_mean_of_the_shares_of_what_happened() {
+fn the_share_is_the_mean_of_the_shares_of_nonzero_costs() {
     for (given, expected, why) in [
         (vec![], vec![], "nothing at all"),
         (vec![("pods", counts(10.0, 0.0, 0.0, 0.0, 0.0))], vec![], "objects that no client reads"),

@@ -1,8 +1,8 @@
 //! Deprecated built-in kinds, and the warning that kube-apiserver sends with every response about one.
 //!
-//! The facts are those of `k8s.io/api` 0.32 to 0.37 (`*/zz_generated.prerelease-lifecycle.go`, `core/v1/lifecycle.go`), for kinds that
-//! can be listed; the text is that of apiserver `endpoints/deprecation`. A server warns from the release on in which the kind is
-//! deprecated, whether it serves the version by default or because of `--runtime-config`.
+//! The facts are those of `k8s.io/api` 0.32 to 0.37 (`*/zz_generated.prerelease-lifecycle.go`, `core/v1/lifecycle.go`),
+//! for kinds that can be listed; the text is that of apiserver `endpoints/deprecation`. A server warns from the release
+//! on in which the kind is deprecated, whether it serves the version by default or because of `--runtime-config`.
 
 /// A deprecated version of a kind.
 #[derive(Clone, Copy, Debug)]

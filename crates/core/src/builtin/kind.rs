@@ -34,15 +34,15 @@ pub struct BuiltinKind {
     pub printer: &'static Printer,
     /// Its deprecated versions.
     pub deprecations: &'static [Deprecation],
-    /// The versions that folder mode serves, the preferred one first: those that a cluster serves by default, if they can be listed and
-    /// watched.
+    /// The versions that folder mode serves, the preferred one first: those that a cluster serves by default, if they
+    /// can be listed and watched.
     pub versions: &'static [ServedVersion],
 }
 
 /// The members that a kind's Go type always writes, as they follow the metadata, without braces.
 ///
-/// They are those of Kubernetes 1.36 (`k8s.io/api`, fields without `omitempty` or `omitzero`). A bookmark is such an object with a
-/// version (apiserver `storage/cacher/cacher.go`).
+/// They are those of Kubernetes 1.36 (`k8s.io/api`, fields without `omitempty` or `omitzero`). A bookmark is such an
+/// object with a version (apiserver `storage/cacher/cacher.go`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZeroValues {
     /// The same in every version; empty if there are none.

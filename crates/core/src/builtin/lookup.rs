@@ -13,7 +13,8 @@ pub fn find(group: &str, kind: &str) -> Option<&'static BuiltinKind> {
     kinds().find(|row| row.group == group && row.kind == kind)
 }
 
-/// The extractor of a built-in kind in one version. Kinds that are not in the table have only metadata.name and metadata.namespace.
+/// The extractor of a built-in kind in one version. Kinds that are not in the table have only metadata.name and
+/// metadata.namespace.
 pub fn extractor(group: &str, version: &str, kind: &str) -> Extractor {
     Extractor::built_in(find(group, kind).and_then(|row| row.fields_of(version)), version)
 }

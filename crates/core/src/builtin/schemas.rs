@@ -111,7 +111,8 @@ pub fn v2_document() -> Value {
 }
 
 /// The schema of a built-in kind with every reference resolved, without descriptions: for checking, pruning and
-/// defaulting objects of a folder. Where a schema contains itself (JSONSchemaProps) the inner one preserves unknown fields.
+/// defaulting objects of a folder. Where a schema contains itself (JSONSchemaProps) the inner one preserves unknown
+/// fields.
 pub fn structural_schema(group: &str, version: &str, kind: &str) -> Option<Value> {
     let name = served::find(group, version, kind)?.definition();
     Some(resolve(generated().get(&*name)?, &mut vec![name.into_owned()]))

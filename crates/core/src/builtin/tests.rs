@@ -35,7 +35,7 @@ fn kinds_and_resources_are_unique_and_grouped() {
 }
 
 #[test]
-fn the_table_says_what_kubectl_api_resources_says() {
+fn the_table_matches_kubectl_api_resources() {
     for (resource, kind, list_kind, singular, scope, short_names, categories, has_status) in [
         ("pods.v1", "Pod", "PodList", "pod", Scope::Namespaced, &["po"][..], &["all"][..], true),
         ("nodes.v1", "Node", "NodeList", "node", Scope::Cluster, &["no"], &[], true),
@@ -241,7 +241,7 @@ fn custom_resources_and_fields_come_on_top() {
 }
 
 #[test]
-fn every_kind_accepts_its_name_and_publishes_what_it_accepts() {
+fn every_kind_accepts_its_name_and_publishes_its_labels() {
     let mut without_namespace = BTreeSet::new();
     for kind in served_kinds() {
         let plan = super::extractor(kind.row.group, kind.version, kind.row.kind);

@@ -115,7 +115,8 @@ pub struct Malformed {
 impl Crd {
     /// Reads a document whose kind is CustomResourceDefinition.
     ///
-    /// # Errors [`Malformed`] names the first field of another type than declared, or a missing name.
+    /// # Errors
+    /// [`Malformed`] names the first field of another type than declared, or a missing name.
     pub fn read(document: &Value) -> Result<Crd, Malformed> {
         read::crd(document)
     }

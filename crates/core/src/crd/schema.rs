@@ -1,7 +1,8 @@
 //! The schema of a version, as JSON text.
 //!
-//! There may be many definitions, each as long as an API server stores. The value of a schema takes several times the memory of its text,
-//! and its author decides how many times. So only the text is stored; code that needs the value parses it for the moment.
+//! There may be many definitions, each as long as an API server stores. The value of a schema takes several times the
+//! memory of its text, and its author decides how many times. So only the text is stored; code that needs the value
+//! parses it for the moment.
 
 use std::fmt;
 use std::sync::Arc;

@@ -32,7 +32,7 @@ fn names_are_defaulted_and_versions_ordered_by_priority() {
 }
 
 #[test]
-fn a_wrong_type_is_reported_with_its_path() {
+fn another_type_is_reported_with_its_path() {
     for (path, value, expected) in [
         (
             "/spec/versions/1/selectableFields",

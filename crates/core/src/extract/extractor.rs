@@ -1,8 +1,8 @@
 //! The validated fields of one resource: extracts a [`Record`] from the bytes of an object.
 //!
-//! An extractor is compiled once for each version of a resource and is cheap to clone. It applies no schema default: the value of an absent
-//! field is the empty text, or for built-in types that of the table. `validation` and `builtin` decide which paths are valid; `scan`
-//! walks the bytes.
+//! An extractor is compiled once for each version of a resource and is cheap to clone. It applies no schema default:
+//! the value of an absent field is the empty text, or for built-in types that of the table. `validation` and `builtin`
+//! decide which paths are valid; `scan` walks the bytes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -49,8 +49,8 @@ struct Whole {
 /// Most fields of an extractor.
 const MAX_FIELDS: usize = 1 << 15;
 
-/// Most nodes of a trie with a FieldCache's fields, and most steps of their paths together. Each resource in each version has such
-/// a trie, and authors of FieldCaches choose how large it is.
+/// Most nodes of a trie with a FieldCache's fields, and most steps of their paths together. Each resource in each
+/// version has such a trie, and authors of FieldCaches choose how large it is.
 pub(super) const MAX_NODES: usize = 1_024;
 
 /// Which labels the resource accepts besides those of its fields.
@@ -177,8 +177,8 @@ impl Extractor {
     /// [`super::extra::accept`].
     ///
     /// # Errors
-    /// [`TooComplex`] when their paths are too long together, when their wildcards meet in too many ways, or when there are too many
-    /// fields.
+    /// [`TooComplex`] when their paths are too long together, when their wildcards meet in too many ways, or when there
+    /// are too many fields.
     pub fn with_extra(&self, extra: &[CompiledField]) -> Result<Extractor, TooComplex> {
         if extra.is_empty() {
             return Ok(self.clone());
@@ -430,7 +430,8 @@ fn required_text<'b>(bytes: &'b [u8], span: Span, path: &'static str) -> Result<
 
 /// Expected bytes of a value's text: colours and names, not paragraphs.
 const USUAL_VALUE_BYTES: usize = 24;
-/// Most bytes of JSON that the values of all fields of a FieldCache have in one object. The paths of 32 fields can lead to the same value.
+/// Most bytes of JSON that the values of all fields of a FieldCache have in one object. The paths of 32 fields can lead
+/// to the same value.
 const MOST_VALUE_BYTES: usize = 1 << 20;
 /// Most fields with several values have fewer in an object.
 const USUAL_VALUES: usize = 256;

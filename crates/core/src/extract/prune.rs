@@ -15,11 +15,12 @@ use crate::json::{SyntaxError, unescape};
 use copies::DataCopy;
 use path::InvalidPath;
 
-/// Most names that the paths of one resource of a View have together. The fields of its extractors are compared with each of them.
+/// Most names that the paths of one resource of a View have together. The fields of its extractors are compared with
+/// each of them.
 pub const MOST_NAMES: usize = 256;
 
-/// The pruned members by name, sorted. Thousands of Views can have hundreds of names each, and a map takes half a kilobyte for
-/// one name.
+/// The pruned members by name, sorted. Thousands of Views can have hundreds of names each, and a map takes half a
+/// kilobyte for one name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prune(Vec<(Box<str>, PrunedPart)>);
 
@@ -168,8 +169,8 @@ impl Prune {
 
     /// Whether the pruned paths cover these steps, or something above them.
     fn names_part_of(&self, steps: &[PathStep]) -> bool {
-        // All places in the pruned paths that the steps so far can lead to. Each occurs once, because wildcards can lead
-        // to a place in many ways.
+        // All places in the pruned paths that the steps so far can lead to. Each occurs once, because wildcards can
+        // lead to a place in many ways.
         let mut places: Vec<&Prune> = vec![self];
         for step in steps {
             // An element of a list has no name here.

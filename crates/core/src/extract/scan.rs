@@ -29,8 +29,8 @@ pub(super) struct FoundSpans {
     pub(super) object: Span,
 }
 
-/// Where values of slots that can have several no longer count, because a key came again. They are taken out at the end, in
-/// one pass: an object can repeat its keys any number of times.
+/// Where values of slots that can have several no longer count, because a key came again. They are taken out at the
+/// end, in one pass: an object can repeat its keys any number of times.
 #[derive(Default)]
 struct Replaced(BTreeMap<usize, Vec<Span>>);
 
@@ -172,7 +172,8 @@ pub(super) fn locate(trie: &Trie, bytes: &[u8]) -> Result<FoundSpans, SyntaxErro
             // An earlier value of the same key no longer counts, nor anything that was found inside of it.
             let replaced = match &mut frame.members {
                 Some(members) => members.note(&key, cursor.position()),
-                // Paths under different keys have nothing in common here, so all spans in this object were found under the key.
+                // Paths under different keys have nothing in common here, so all spans in this object were found under
+                // the key.
                 None => Some(Span { start: frame.start, end: cursor.position() }),
             };
             let below = trie.slots_below(child);

@@ -182,8 +182,8 @@ fn validate_once_for_all(crd: &Crd, may_exceed: bool, validation: &mut CrdValida
     let Some(version) = crd.versions.first() else { return };
     let Some(schema) = &version.schema else {
         if version.has_schema_field {
-            // The API server continues without a schema; paths that are invalid before they name anything have their usual
-            // causes, the first one that names something makes it crash.
+            // The API server continues without a schema; paths that are invalid before they name anything have their
+            // usual causes, the first one that names something makes it crash.
             let list = validate_list(&version.selectable_fields, &Value::Null, LIST, may_exceed);
             if !list.walks_into_nothing {
                 validation.causes.extend(list.causes);
@@ -572,8 +572,8 @@ fn holds_something(value: &Value) -> bool {
     }
 }
 
-/// Caches the validation of each definition until it changes. Clones share it. The extractor has the valid fields, so they are not
-/// here.
+/// Caches the validation of each definition until it changes. Clones share it. The extractor has the valid fields, so
+/// they are not here.
 #[derive(Clone, Debug, Default)]
 pub struct CrdValidationCache(Arc<Mutex<BTreeMap<String, Validated>>>);
 

@@ -1,7 +1,7 @@
 //! A position in JSON bytes that only moves forward: checks the tokens it steps over and skips whole values.
 //!
-//! Skipped values are balanced (brackets, strings, depth), not validated. Skipping takes no stack of the thread, and rejects what Go's
-//! decoder rejects: more than [`MAX_DEPTH`] levels.
+//! Skipped values are balanced (brackets, strings, depth), not validated. Skipping takes no stack of the thread, and
+//! rejects what Go's decoder rejects: more than [`MAX_DEPTH`] levels.
 
 /// Bytes that are not the JSON that was expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,7 +73,8 @@ impl Drop for Cursor<'_> {
     }
 }
 
-/// The number of bytes that the cursors of this thread read while `run` runs. Tests compare it; there is no such count in release builds.
+/// The number of bytes that the cursors of this thread read while `run` runs. Tests compare it; there is no such count
+/// in release builds.
 #[cfg(debug_assertions)]
 pub fn bytes_read<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = bytes_read_so_far();

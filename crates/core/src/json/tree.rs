@@ -1,8 +1,9 @@
 //! JSON bytes as a tree, read in one pass and without recursion.
 //!
-//! [`Tree`] is for writers: it refers to the bytes, takes any depth that an API server stores, and is walked and dropped
-//! without recursion. [`value`] and [`shallow`] make a [`serde_json::Value`], which is cloned, compared, written and dropped
-//! recursively; the caller states how many levels it may have. serde_json itself rejects more than 127 levels.
+//! [`Tree`] is for writers: it refers to the bytes, takes any depth that an API server stores, and is walked and
+//! dropped without recursion. [`value`] and [`shallow`] make a [`serde_json::Value`], which is cloned, compared,
+//! written and dropped recursively; the caller states how many levels it may have. serde_json itself rejects more than
+//! 127 levels.
 //!
 //! Of equal keys the last one counts, and texts are read as Go reads them: see [`super::text`].
 
@@ -60,13 +61,14 @@ struct Node {
     key: u32,
     start: u32,
     end: u32,
-    /// The first value inside of it, and the next one beside it; 0 is none, because the first node is inside of nothing.
+    /// The first value inside of it, and the next one beside it; 0 is none, because the first node is inside of
+    /// nothing.
     first: u32,
     next: u32,
 }
 
-/// Nodes. The first [`PART`], which suffice for most trees, are contiguous; further ones are in parts, so that many are neither moved nor
-/// allocated in advance.
+/// Nodes. The first [`PART`], which suffice for most trees, are contiguous; further ones are in parts, so that many are
+/// neither moved nor allocated in advance.
 #[derive(Debug)]
 struct Nodes {
     first: Vec<Node>,

@@ -1,4 +1,5 @@
-//! The memory that the value of a JSON text takes, computed from the text alone. The author of a text decides how much that is.
+//! The memory that the value of a JSON text takes, computed from the text alone. The author of a text decides how much
+//! that is.
 //!
 //! A [`Value`] takes far more than its text. An object of one member has a B-tree node with capacity for eleven, so
 //! `{"":` and `}` make 640 bytes of five. Bounds of texts from others are therefore bounds of their values as well. A

@@ -1,4 +1,5 @@
-//! JSON with the bytes that a Go server writes: `<`, `>`, `&`, U+2028 and U+2029 escaped, numbers as encoding/json prints them.
+//! JSON with the bytes that a Go server writes: `<`, `>`, `&`, U+2028 and U+2029 escaped, numbers as encoding/json
+//! prints them.
 //!
 //! Objects read from a cluster have this form already. JSON from this module must not differ: the JavaScript client
 //! splits the lines of a watch at a bare U+2028. Keys come out in alphabetical order, as Go writes maps.

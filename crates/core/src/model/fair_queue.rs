@@ -62,7 +62,8 @@ pub struct Cost {
 pub enum Entered {
     /// The request has its place.
     Granted,
-    /// The request waits, until [`FairQueue::release`], [`FairQueue::cancel`] or [`FairQueue::next_round`] returns its ticket.
+    /// The request waits, until [`FairQueue::release`], [`FairQueue::cancel`] or [`FairQueue::next_round`] returns its
+    /// ticket.
     Queued,
     /// Too many requests wait already.
     Rejected(Scarce),

@@ -35,7 +35,8 @@ impl FieldIndex {
 /// and a separate string for each would cost more than finding them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexedValues {
-    /// The texts in order: key and value of each label, then the values. Every text begins where the one before it ends.
+    /// The texts in order: key and value of each label, then the values. Every text begins where the one before it
+    /// ends.
     buffer: String,
     /// Where key and value of each label end.
     labels: Vec<(usize, usize)>,

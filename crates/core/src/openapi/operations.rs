@@ -1,5 +1,6 @@
 //! Paths, operations and parameters of a resource, before they are written in one of the two document forms.
-//! apiextensions-apiserver `pkg/controller/openapi/builder/builder.go` and apiserver `pkg/endpoints/openapi/openapi.go`.
+//! apiextensions-apiserver `pkg/controller/openapi/builder/builder.go` and apiserver
+//! `pkg/endpoints/openapi/openapi.go`.
 //!
 //! Clients find a kind by the operations of its paths: a document with definitions alone is useless to kubectl explain.
 //! [`v2`](super::v2) and [`v3`](super::v3) write a [`Path`] in different shapes with the same content.

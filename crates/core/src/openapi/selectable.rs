@@ -1,8 +1,8 @@
-//! Adds `x-kubernetes-selectable-fields` to documents of a cluster and to schemas of built-in kinds, and the fields of FieldCaches to any
-//! document. KEP-4358, "OpenAPI": kube-apiserver publishes the extension for custom resources only.
+//! Adds `x-kubernetes-selectable-fields` to documents of a cluster and to schemas of built-in kinds, and the fields of
+//! FieldCaches to any document. KEP-4358, "OpenAPI": kube-apiserver publishes the extension for custom resources only.
 //!
-//! Published entries stay, and those of a FieldCache follow them. A definition of several kinds (DeleteOptions) gets no entries, because the
-//! fields of one kind would be wrong for another.
+//! Published entries stay, and those of a FieldCache follow them. A definition of several kinds (DeleteOptions) gets no
+//! entries, because the fields of one kind would be wrong for another.
 
 use serde_json::{Map, Value, json};
 

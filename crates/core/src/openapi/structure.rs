@@ -1,8 +1,9 @@
 //! Whether a schema is structural: the rules by which kube-apiserver decides to publish it or only a bare object.
 //! apiextensions-apiserver `pkg/apiserver/schema/validation.go`, `complete.go`, `convert.go`.
 //!
-//! The result is a boolean: the API server rejects other schemas with a reason when a CRD is created. A schema that arrives here is
-//! older than those rules or comes from a file. Patterns are not compiled. `extract::validation` and `schema` report reasons.
+//! The result is a boolean: the API server rejects other schemas with a reason when a CRD is created. A schema that
+//! arrives here is older than those rules or comes from a file. Patterns are not compiled. `extract::validation` and
+//! `schema` report reasons.
 
 use serde_json::{Map, Value};
 

@@ -563,7 +563,7 @@ fn descriptions_of_parameters_come_from_the_shared_texts() {
 }
 
 #[test]
-fn merging_renames_what_differs_and_shares_what_is_equal() {
+fn merging_renames_different_definitions_and_shares_equal_ones() {
     let name = definition_name("stable.example.com", "v1", "Shirt");
     let list = format!("{name}List");
     let alone = v2_of(&[&shirts()]);

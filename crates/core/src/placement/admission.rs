@@ -55,7 +55,8 @@ fn aggregate(problems: &[FieldError]) -> String {
     }
 }
 
-/// The Pod as an API server would store it. `runtime` has the requirements of the Pod's RuntimeClass, if it names a known one.
+/// The Pod as an API server would store it. `runtime` has the requirements of the Pod's RuntimeClass, if it names a
+/// known one.
 ///
 /// # Errors
 /// The API server would reject it.
@@ -176,8 +177,8 @@ fn terms_of(pod: &mut Pod) -> impl Iterator<Item = &mut PodAffinityTerm> {
     })
 }
 
-/// KEP-3633: the values of the listed keys, looked up in the pod's own labels, go into the label selectors of its terms. The
-/// lists stay. A null selector selects nothing and stays null; a key without a label adds nothing.
+/// KEP-3633: the values of the listed keys, looked up in the pod's own labels, go into the label selectors of its
+/// terms. The lists stay. A null selector selects nothing and stays null; a key without a label adds nothing.
 pub fn merge_label_keys(pod: &mut Pod) {
     let labels = pod.metadata.labels.clone();
     for term in terms_of(pod) {
@@ -203,7 +204,8 @@ fn drop_label_keys(pod: &mut Pod) {
     }
 }
 
-/// Rejects required anti-affinity with other topology keys than the host name, as LimitPodHardAntiAffinityTopology does.
+/// Rejects required anti-affinity with other topology keys than the host name, as LimitPodHardAntiAffinityTopology
+/// does.
 fn limit_hard_anti_affinity(pod: &Pod) -> Result<(), AdmissionError> {
     let terms = pod.spec.pod_anti_affinity().into_iter().flat_map(|affinity| &affinity.required);
     match terms.map(|term| &term.topology_key).find(|key| *key != HOSTNAME) {

@@ -1,7 +1,7 @@
 //! The origin of taints: the conditions and events behind Kubernetes' own, and hints about old names.
 //!
-//! The node lifecycle controller turns conditions into taints (`pkg/controller/nodelifecycle`); this file has the table, and
-//! the meaning of a tolerated or untolerated taint of Kubernetes. It changes no decision.
+//! The node lifecycle controller turns conditions into taints (`pkg/controller/nodelifecycle`); this file has the
+//! table, and the meaning of a tolerated or untolerated taint of Kubernetes. It changes no decision.
 
 use super::pod::Toleration;
 

@@ -1,7 +1,7 @@
 //! A KubeSchedulerConfiguration as options: which plugins run, with which weights and arguments.
 //!
-//! Read as `k8s.io/kube-scheduler/config/v1` defines it. Extension points, in order of precedence: the point itself, then
-//! multiPoint, then the defaults. Only the parts that change a result here are read; the caller reads the file.
+//! Read as `k8s.io/kube-scheduler/config/v1` defines it. Extension points, in order of precedence: the point itself,
+//! then multiPoint, then the defaults. Only the parts that change a result here are read; the caller reads the file.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -52,8 +52,8 @@ fn text<'a>(value: &'a Value, member: &str) -> &'a str {
     value.get(member).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Reads a configuration into `options`, whose other settings stay. Without a name the default scheduler's profile is taken,
-/// or else the first.
+/// Reads a configuration into `options`, whose other settings stay. Without a name the default scheduler's profile is
+/// taken, or else the first.
 ///
 /// # Errors
 /// The document is no such configuration, has no such profile, or a relevant part of it has an invalid form.

@@ -96,7 +96,8 @@ pub(super) fn selected(cluster: &ClusterIndex, term: &PodTerm) -> Vec<u32> {
     cluster.groups.matching(term, &cluster.coverage(term))
 }
 
-/// Groups of all terms together that a review remembers: 4 MiB. Each Pod can be a group of its own, and 256 terms can select all of them.
+/// Groups of all terms together that a review remembers: 4 MiB. Each Pod can be a group of its own, and 256 terms can
+/// select all of them.
 const MOST_SELECTED: usize = 1 << 20;
 
 /// All tables of a review.
@@ -105,8 +106,8 @@ pub(super) struct Domains {
     tables: Vec<DomainTable>,
     /// Whether no pod that meets all required affinity terms runs in any domain.
     pub(super) is_first_of_group: bool,
-    /// The groups that the incoming pod's terms select, by list and index, so that reports of terms need no second search; [`MOST_SELECTED`]
-    /// in all.
+    /// The groups that the incoming pod's terms select, by list and index, so that reports of terms need no second
+    /// search; [`MOST_SELECTED`] in all.
     pub(super) selected: BTreeMap<(TermList, usize), Vec<u32>>,
     /// The number of groups in `selected`.
     selected_groups: usize,

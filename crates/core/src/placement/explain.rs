@@ -73,7 +73,8 @@ fn pod_term_text(term: &PodTerm) -> String {
     format!("{pods} in {namespaces}, by {}", term.topology_key)
 }
 
-/// The longest text of a term, in bytes. It is written for every node that the term rejects, and the client decides how long it is.
+/// The longest text of a term, in bytes. It is written for every node that the term rejects, and the client decides how
+/// long it is.
 const MOST_TEXT: usize = 256;
 
 /// A reference to a term; a long text is shortened.

@@ -21,7 +21,8 @@ impl PackedLabels {
         let mut text = String::new();
         let mut ends = Vec::with_capacity(labels.len() * 2);
         for part in labels.iter().flat_map(|(key, value)| [key, value]) {
-            // Objects are a few megabytes at most, so that an end always fits; one that did not would cut its text short.
+            // Objects are a few megabytes at most, so that an end always fits; one that did not would cut its text
+            // short.
             text.push_str(part);
             ends.push(u32::try_from(text.len()).unwrap_or(u32::MAX));
         }

@@ -36,7 +36,8 @@ pub struct LabelKeyUse {
     pub match_label_keys: Vec<String>,
     /// mismatchLabelKeys of the term.
     pub mismatch_label_keys: Vec<String>,
-    /// The requirements that come from them; none if the pod had no such labels, or was created while the feature was off.
+    /// The requirements that come from them; none if the pod had no such labels, or was created while the feature was
+    /// off.
     pub derived: Vec<String>,
 }
 

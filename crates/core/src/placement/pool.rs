@@ -1,6 +1,7 @@
 //! Values that many pods share, each stored once: labels, tolerations, affinity.
 //!
-//! A value stays as long as a pod uses it. The pool counts its users itself, because clones of the index hold references too.
+//! A value stays as long as a pod uses it. The pool counts its users itself, because clones of the index hold
+//! references too.
 
 use std::hash::Hash;
 use std::sync::Arc;

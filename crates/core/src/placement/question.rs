@@ -1,6 +1,7 @@
 //! From a PlacementReview to a result: validates the review, applies its premises and prepares the Pod.
 //!
-//! The caller has authorized the request, and has fetched the Pod of a `podRef` and the RuntimeClass that a new Pod names.
+//! The caller has authorized the request, and has fetched the Pod of a `podRef` and the RuntimeClass that a new Pod
+//! names.
 
 use serde_json::Value;
 
@@ -35,7 +36,8 @@ pub struct Fetched<'caller> {
 pub struct Reviewed {
     /// The result.
     pub answer: PlacementResult,
-    /// Warnings about the Pod or the workload as it was sent, with paths in it: unknown fields, deprecated labels, null selectors.
+    /// Warnings about the Pod or the workload as it was sent, with paths in it: unknown fields, deprecated labels, null
+    /// selectors.
     pub warnings: Vec<Warning>,
 }
 

@@ -318,8 +318,9 @@ pub enum TermList {
     PreferredAntiAffinity,
 }
 
-/// Terms of one Pod that a review evaluates at most, of affinity to nodes and to Pods together. kube-apiserver has no bound but the size of an
-/// object, some 8,500 terms; each is compared with all groups of Pods or all nodes. Pods in clusters have a handful.
+/// Terms of one Pod that a review evaluates at most, of affinity to nodes and to Pods together. kube-apiserver has no
+/// bound but the size of an object, some 8,500 terms; each is compared with all groups of Pods or all nodes. Pods in
+/// clusters have a handful.
 pub const MOST_TERMS: usize = 256;
 
 /// The error for a Pod with more than [`MOST_TERMS`] terms; `None` if it has fewer.
@@ -370,7 +371,8 @@ impl TermList {
 
     /// Parses the terms of a Pod, with their weights.
     ///
-    /// # Errors The first term that cannot be parsed: the scheduler then ignores the whole list.
+    /// # Errors
+    /// The first term that cannot be parsed: the scheduler then ignores the whole list.
     pub(super) fn parse(self, pod: &pod::Pod) -> Result<Vec<(PodTerm, i32)>, Unparsable> {
         let written = self.written(&pod.spec).into_iter().enumerate();
         written

@@ -31,7 +31,8 @@ impl PlacementResult {
             status.nodes = Vec::new();
         }
         let head = serde_json::to_vec(&review)?;
-        // INVARIANT: `nodes` is the last member of a status, and `status` that of a review. One without status has none.
+        // INVARIANT: `nodes` is the last member of a status, and `status` that of a review. One without status has
+        // none.
         let Some(head) = head.strip_suffix(END) else { return Ok(head) };
         let verdicts = self.listed(&review.spec.node_names);
         let mut text = Vec::with_capacity(head.len() + END.len() + verdicts.len() * BYTES_OF_A_NODE);
@@ -44,8 +45,8 @@ impl PlacementResult {
     }
 }
 
-/// The key of the common beginning of two rejections: the reason, whether the scheduler's configuration demands it, and the term by its
-/// address.
+/// The key of the common beginning of two rejections: the reason, whether the scheduler's configuration demands it, and
+/// the term by its address.
 type Beginning = (RejectionReason, bool, usize);
 
 struct Writer<'answer> {

@@ -13,8 +13,8 @@ pub const PREFER_NO_SCHEDULE: &str = "PreferNoSchedule";
 /// Rejects pods that do not tolerate it, and evicts running ones.
 pub const NO_EXECUTE: &str = "NoExecute";
 
-/// Whether a toleration covers a taint. `comparison` is the feature gate TaintTolerationComparisonOperators, without which
-/// `Gt` and `Lt` cover nothing.
+/// Whether a toleration covers a taint. `comparison` is the feature gate TaintTolerationComparisonOperators, without
+/// which `Gt` and `Lt` cover nothing.
 pub fn tolerates(toleration: &Toleration, taint: &Taint, comparison: bool) -> bool {
     if !toleration.effect.is_empty() && toleration.effect != taint.effect {
         return false;

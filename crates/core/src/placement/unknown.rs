@@ -1,4 +1,5 @@
-//! Fields of a Pod or a workload that the Kubernetes API does not have, which an API server drops with a warning, or rejects.
+//! Fields of a Pod or a workload that the Kubernetes API does not have, which an API server drops with a warning, or
+//! rejects.
 //!
 //! Users misspell fields, and copy them from proposals: requiredDuringSchedulingRequiredDuringExecution was never
 //! built, matchLabelSelector became matchLabelKeys. A dropped field changes where a Pod may run, so ignoring it
@@ -214,8 +215,8 @@ macro_rules! workload {
 pub struct PodShapeErrors {
     /// Fields that do not exist, with paths in the document.
     pub unknown: Vec<Warning>,
-    /// A list where an object belongs, or the other way round: such a document is rejected. Reported here because serde would
-    /// take a list for the members of an object in their order. The path of the document itself is empty.
+    /// A list where an object belongs, or the other way round: such a document is rejected. Reported here because serde
+    /// would take a list for the members of an object in their order. The path of the document itself is empty.
     pub misshapen: Vec<FieldError>,
 }
 

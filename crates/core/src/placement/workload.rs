@@ -74,7 +74,8 @@ fn template_path(kind: &str) -> Option<&'static str> {
 impl Workload {
     /// Reads `{kind, metadata, spec}`.
     ///
-    /// # Errors The kind is unknown, or the document cannot be read.
+    /// # Errors
+    /// The kind is unknown, or the document cannot be read.
     pub fn read(document: &Value) -> Result<Workload, WorkloadError> {
         let kind = document.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
         let template_path = template_path(&kind).ok_or_else(|| WorkloadError::UnknownKind { kind: kind.clone() })?;

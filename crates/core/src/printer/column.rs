@@ -5,7 +5,8 @@
 pub struct Column {
     /// Header, such as `Ready`.
     pub name: &'static str,
-    /// `string`, `integer`, `boolean` or `date`. Some columns have another type than they state: upstream declares a count as a string.
+    /// `string`, `integer`, `boolean` or `date`. Some columns have another type than they state: upstream declares a
+    /// count as a string.
     pub kind: &'static str,
     /// `name` or empty.
     pub format: &'static str,

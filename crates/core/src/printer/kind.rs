@@ -45,7 +45,8 @@ impl Printer {
         read_object(json, |object| (self.print)(object, now))
     }
 
-    /// Makes the sort key of an object in a list; `None` for the order of the store, which all kinds but FlowSchema have.
+    /// Makes the sort key of an object in a list; `None` for the order of the store, which all kinds but FlowSchema
+    /// have.
     pub fn order(&self) -> Option<impl Fn(&[u8]) -> SortKey + use<>> {
         self.order.map(|order| move |json: &[u8]| read_object(json, order))
     }

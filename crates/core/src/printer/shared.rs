@@ -8,7 +8,8 @@ use super::read::{name, text_or};
 use super::time::{Moment, age};
 use crate::json::Json;
 
-/// Name and age: kinds without columns of their own, and those that are not in the table, such as those of aggregated API servers.
+/// Name and age: kinds without columns of their own, and those that are not in the table, such as those of aggregated
+/// API servers.
 pub const NAME_AND_AGE: &Printer = &Printer { columns: &[NAME, AGE], print: name_and_age, order: None };
 
 /// Name and time of creation.

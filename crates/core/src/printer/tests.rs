@@ -31,7 +31,7 @@ fn check(group: &str, resource: &str, column: &str, rows: &[(Value, &str, &str)]
 }
 
 #[test]
-fn every_row_has_a_cell_for_each_column_whatever_the_object_is() {
+fn every_row_has_a_cell_for_each_column_for_any_object() {
     let now = Moment::parse(NOW).unwrap();
     for row in kinds() {
         let (printer, what) = (row.printer, format!("{}/{}", row.group, row.plural));
@@ -84,7 +84,7 @@ fn ended(code: i64, reason: &str) -> Value {
 }
 
 #[test]
-fn the_status_of_a_pod_is_that_of_the_container_that_says_most() {
+fn the_status_of_a_pod_is_that_of_its_deciding_container() {
     let none = json!({});
     let ready = json!({ "status": { "conditions": [{ "type": "Ready", "status": "True" }] } });
     let going = json!({ "metadata": { "deletionTimestamp": NOW } });
@@ -148,7 +148,7 @@ fn starting(sidecars: &[usize], statuses: &[Value], more: &Value) -> Value {
 }
 
 #[test]
-fn a_pod_that_starts_says_how_far_it_is() {
+fn a_starting_pod_prints_its_progress() {
     let none = json!({});
     let done = || ended(0, "Completed");
     let sidecar = |ready: bool| json!({ "started": true, "ready": ready, "state": { "running": {} } });
@@ -329,7 +329,7 @@ fn lists_are_cut_after_three() {
 }
 
 #[test]
-fn jobs_say_how_much_is_done_and_how_long_it_took() {
+fn jobs_print_their_completions_and_their_duration() {
     let job = |spec: Value, status: Value| json!({ "spec": spec, "status": status });
     let none = || json!({});
     let rows = [

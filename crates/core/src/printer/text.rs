@@ -9,8 +9,8 @@ use crate::selector::syntax::{label_key_errors, label_value_errors};
 
 use super::read::{items, members, text, texts};
 
-/// A map of texts as `a=1,b=2`, `<none>` when it is empty (apimachinery `labels.FormatLabels`). The printed pairs are sorted,
-/// not the keys: `a-b=1` precedes `a=1`.
+/// A map of texts as `a=1,b=2`, `<none>` when it is empty (apimachinery `labels.FormatLabels`). The printed pairs are
+/// sorted, not the keys: `a-b=1` precedes `a=1`.
 pub(super) fn labels(map: Json<'_>) -> String {
     let mut pairs: Vec<String> = members(map).map(|(key, value)| format!("{key}={}", text(value))).collect();
     pairs.sort_unstable();

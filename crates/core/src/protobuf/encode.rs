@@ -28,7 +28,8 @@ pub struct Message<'e> {
 impl Encoder {
     /// Reads an object's JSON as a message of this kind.
     ///
-    /// # Errors [`Unencodable`] when the bytes are no JSON, or the kind's message lacks a field for a part of them.
+    /// # Errors
+    /// [`Unencodable`] when the bytes are no JSON, or the kind's message lacks a field for a part of them.
     pub fn read<'e>(&'e mut self, kind: FieldKind<'e>, json: &'e [u8]) -> Result<Message<'e>, Unencodable> {
         self.buffers.clear(KEPT);
         let root = read::read(&mut self.buffers, &mut self.memo, kind, json)?;

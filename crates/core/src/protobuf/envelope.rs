@@ -107,7 +107,8 @@ impl List<'_> {
     }
 }
 
-/// Appends the beginning of an event's frame: four bytes of length, and a WatchEvent. The object follows, `length` bytes with its envelope.
+/// Appends the beginning of an event's frame: four bytes of length, and a WatchEvent. The object follows, `length`
+/// bytes with its envelope.
 pub fn begin_event(event_type: &str, length: usize, out: &mut Vec<u8>) {
     let object = 1 + delimited_length(length);
     let event = 1 + delimited_length(event_type.len()) + 1 + delimited_length(object);

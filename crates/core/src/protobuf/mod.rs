@@ -6,8 +6,8 @@
 //! [`envelope`] has the envelopes of messages: `runtime.Unknown`, lists, frames of watches. `quantity` brings
 //! quantities into upstream's canonical form, and `wire` is varints and tags.
 //!
-//! A field that the table does not have is an error and is never left out: a client must get the whole object. An object that cannot be
-//! encoded can still be sent as JSON. Bytes are those that upstream writes for the same JSON.
+//! A field that the table does not have is an error and is never left out: a client must get the whole object. An
+//! object that cannot be encoded can still be sent as JSON. Bytes are those that upstream writes for the same JSON.
 
 pub mod encode;
 pub mod envelope;

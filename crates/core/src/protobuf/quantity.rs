@@ -1,4 +1,5 @@
-//! Quantities in the text that upstream prints after reading them (apimachinery `pkg/api/resource`: quantity.go, amount.go, suffix.go).
+//! Quantities in the text that upstream prints after reading them (apimachinery `pkg/api/resource`: quantity.go,
+//! amount.go, suffix.go).
 //!
 //! Upstream does not change a text that its fast reader accepts as canonical, even `+1` or `1.500`. It prints other
 //! texts again.

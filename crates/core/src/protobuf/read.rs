@@ -2,8 +2,8 @@
 //!
 //! The result is on the tape of [`super::tape`].
 //!
-//! Reading recurses once for each message in a message, at most [`MOST_NESTED`] times. Other values are skipped by the cursor, which
-//! does not recurse.
+//! Reading recurses once for each message in a message, at most [`MOST_NESTED`] times. Other values are skipped by the
+//! cursor, which does not recurse.
 
 use std::borrow::Cow;
 
@@ -416,8 +416,8 @@ impl<'r> Reader<'r> {
         let of_map = &mut members[start..];
         if !is_sorted {
             let name = |link: &u32| self.buffers.bytes(self.buffers.slots(*link, 2)[1], self.json);
-            // Keys that are not UTF-8 differ in kube-apiserver, and can be equal in its JSON. All are written, in their order: readers take the
-            // last one, as those of JSON do.
+            // Keys that are not UTF-8 differ in kube-apiserver, and can be equal in its JSON. All are written, in their
+            // order: readers take the last one, as those of JSON do.
             of_map.sort_by(|left, right| name(left).cmp(name(right)));
         }
         for pair in of_map.windows(2) {

@@ -1,4 +1,5 @@
-//! The messages of one minor version of Kubernetes, prepared for an encoder: names to fields, and the encoding of absent fields.
+//! The messages of one minor version of Kubernetes, prepared for an encoder: names to fields, and the encoding of
+//! absent fields.
 //!
 //! A struct that is inline in JSON is a message of its own in protobuf. Its fields are listed here among those around
 //! it, in the order in which they are written. A [`MessageField`] that opens the inner message precedes them. Each
@@ -138,8 +139,8 @@ pub(super) struct MessageType {
     /// Its slots when it is empty: those of the parts, and those of the fields.
     pub(super) empty: Box<[Slot]>,
     names: Names,
-    /// Which field came after each, and at first, in the last object where another was expected. Objects are alike, so most names are
-    /// compared with one.
+    /// Which field came after each, and at first, in the last object where another was expected. Objects are alike, so
+    /// most names are compared with one.
     followers: Box<[AtomicU16]>,
 }
 

@@ -7,7 +7,8 @@
 
 use super::table::MessageId;
 
-/// A place and a length in bytes. Place 0 means absent: an object begins there with a bracket, and the tape with a slot that is not used.
+/// A place and a length in bytes. Place 0 means absent: an object begins there with a bracket, and the tape with a slot
+/// that is not used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) place: u32,

@@ -274,7 +274,7 @@ fn selections() -> impl Strategy<Value = Selection> {
 
 proptest! {
     #[test]
-    fn planned_answers_equal_the_obviously_right_filter(records in objects(), selection in selections(), limit in 1usize..40, cut in any::<proptest::sample::Index>()) {
+    fn planned_results_equal_the_reference_filter(records in objects(), selection in selections(), limit in 1usize..40, cut in any::<proptest::sample::Index>()) {
         let mut store = store(records);
         let naive = |store: &Store| -> Vec<String> {
             let snapshot = store.snapshot();

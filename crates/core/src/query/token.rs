@@ -33,8 +33,8 @@ impl ContinueToken {
         URL_SAFE_NO_PAD.encode(text)
     }
 
-    /// The token of a page that follows the object with this key, which is relative to the request. With a slash in front,
-    /// as kube-apiserver's cache makes them; its store makes them without.
+    /// The token of a page that follows the object with this key, which is relative to the request. With a slash in
+    /// front, as kube-apiserver's cache makes them; its store makes them without.
     pub fn after(version: Version, key: &str) -> ContinueToken {
         ContinueToken { version: Some(version), start: format!("/{key}\0") }
     }

@@ -29,8 +29,8 @@ impl Work {
     }
 }
 
-/// Lets every task that is runnable run first. A task that wakes itself goes to the end of the runtime's queue, unlike one
-/// that another task wakes, which runs next.
+/// Lets every task that is runnable run first. A task that wakes itself goes to the end of the runtime's queue, unlike
+/// one that another task wakes, which runs next.
 pub async fn yield_to_others() {
     let mut has_yielded = false;
     poll_fn(|context| {

@@ -71,7 +71,7 @@ fn defaults_are_applied_as_on_create() {
 }
 
 #[test]
-fn pruning_keeps_what_the_schema_knows() {
+fn pruning_retains_declared_fields() {
     let known = json!({"type": "object", "properties": {"x": {"type": "string"}}});
     let mut keeps = known.clone();
     keeps["x-kubernetes-preserve-unknown-fields"] = json!(true);
@@ -145,7 +145,7 @@ fn built_in_kinds_are_read_as_go_structs_are() {
 }
 
 #[test]
-fn every_refusal_is_worded_as_kube_apiserver_words_it() {
+fn every_error_has_the_words_of_kube_apiserver() {
     for (schema, value, expected) in [
         (
             json!({"type": "integer"}),
@@ -317,7 +317,7 @@ fn what_a_schema_allows_has_no_problem() {
 }
 
 #[test]
-fn formats_take_and_refuse_the_texts_that_upstream_takes_and_refuses() {
+fn formats_accept_and_reject_the_same_texts_as_upstream() {
     for (name, good, bad) in [
         (
             "date-time",
@@ -357,7 +357,7 @@ fn formats_take_and_refuse_the_texts_that_upstream_takes_and_refuses() {
 }
 
 #[test]
-fn metadata_is_judged_as_on_create() {
+fn metadata_is_validated_as_on_create() {
     let namespaced = Scope::Namespaced;
     let subdomain = NameRule::DnsSubdomain;
     let rows: [(Value, Scope, NameRule, &[&str]); 16] = [

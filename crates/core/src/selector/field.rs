@@ -1,8 +1,8 @@
 //! Field selectors (apimachinery `fields/selector.go`): parsing, and printing back.
 //!
-//! Whether a resource has a field is not decided here. `extract::Extractor::resolve` checks term by term in the order of the
-//! requirements, so that the first error is the one that kube-apiserver reports. The additional operators of Views are
-//! read in [`super::wire`].
+//! Whether a resource has a field is not decided here. `extract::Extractor::resolve` checks term by term in the order
+//! of the requirements, so that the first error is the one that kube-apiserver reports. The additional operators of
+//! Views are read in [`super::wire`].
 
 use std::fmt;
 

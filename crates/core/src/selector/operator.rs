@@ -4,14 +4,16 @@
 //! properties, which stay complete when an operator is added. [`Operator::values`] are the values that it tests for.
 //! [`OperatorName::is_negative`] decides whether it selects the objects with such a value, or those without.
 //!
-//! # A new operator It needs a variant of both enums here and an arm wherever the compiler then reports a match. A sign
-//! of its own in a text form is read in [`super::label`] or [`super::field`]. If Views have it, `kinds::selectors`
-//! documents it for their authors.
+//! # A new operator
+//! It needs a variant of both enums here and an arm wherever the compiler then reports a match. A sign of its own in a
+//! text form is read in [`super::label`] or [`super::field`]. If Views have it, `kinds::selectors` documents it for
+//! their authors.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// How a requirement compares the values of a label or a field, with its operand. Lists of values are sorted and without repetition.
+/// How a requirement compares the values of a label or a field, with its operand. Lists of values are sorted and
+/// without repetition.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Operator {
     /// `in`, `=`, `==`: there is a value, and it is one of these.
@@ -46,7 +48,8 @@ pub enum OperatorName {
     LessThan,
 }
 
-/// Where a requirement is written. The `labelSelector` of a request has every operator, under signs of its own: see [`super::label`].
+/// Where a requirement is written. The `labelSelector` of a request has every operator, under signs of its own: see
+/// [`super::label`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// The `fieldSelector` of a request, of kube-apiserver too: `=` and `!=` with one value.
@@ -325,7 +328,8 @@ impl Operator {
         }
     }
 
-    /// A requirement on `key` in the signs of a text form: `key=a`, `key in (a,b)`, `!key`, `key>5`. `escape` writes a value.
+    /// A requirement on `key` in the signs of a text form: `key=a`, `key in (a,b)`, `!key`, `key>5`. `escape` writes a
+    /// value.
     pub fn text<'a>(&'a self, key: &'a str, escape: fn(&str) -> Cow<'_, str>) -> impl fmt::Display + 'a {
         fmt::from_fn(move |formatter| {
             let list = |values: &[String]| values.iter().map(|value| escape(value)).collect::<Vec<_>>().join(",");

@@ -24,8 +24,9 @@ pub struct Rewind {
 impl Snapshot {
     /// The changes to revert for the state at exactly `version`, for the keys that begin with `prefix`.
     ///
-    /// # Errors [`TooOld`] when history does not reach back that far, or when `version` is in a relist gap, where the
-    /// exact state is unknown.
+    /// # Errors
+    /// [`TooOld`] when history does not reach back that far, or when `version` is in a relist gap, where the exact
+    /// state is unknown.
     pub fn rewind_to(&self, version: Version, prefix: &str) -> Result<Rewind, TooOld> {
         Rewind::new(self, version, prefix)
     }

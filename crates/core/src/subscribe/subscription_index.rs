@@ -84,7 +84,8 @@ impl Subscribers {
     }
 }
 
-/// The subscriptions that one change may concern, each once: an object can have many of the values that one subscription is stored under.
+/// The subscriptions that one change may concern, each once: an object can have many of the values that one
+/// subscription is stored under.
 #[derive(Debug, Default)]
 pub struct Candidates {
     ids: Vec<SubscriptionId>,

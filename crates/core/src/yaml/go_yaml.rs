@@ -1,5 +1,5 @@
-//! The style of go-yaml v3, byte for byte: vendor extensions, defaults and enums in the protobuf form of OpenAPI documents (gnostic
-//! `compiler.Marshal`).
+//! The style of go-yaml v3, byte for byte: vendor extensions, defaults and enums in the protobuf form of OpenAPI
+//! documents (gnostic `compiler.Marshal`).
 //!
 //! Block style, indented by four, list items by their dash. A text is quoted exactly when go-yaml would read it as
 //! something else. A map key that does not fit on a line is written in double quotes, where go-yaml would use the `? `
@@ -13,7 +13,8 @@ pub(super) const INDENT: usize = 4;
 /// author of an enum decides how many levels its values have, and each line would repeat the indentation.
 pub(super) const MOST_INDENTATION: usize = 64;
 
-/// The column of the value of a member. Below an item of a list the column is no multiple of four, so it aligns to the next one.
+/// The column of the value of a member. Below an item of a list the column is no multiple of four, so it aligns to the
+/// next one.
 pub(super) fn below(indent: usize) -> usize {
     INDENT * ((indent + INDENT) / INDENT)
 }
@@ -23,8 +24,8 @@ pub(super) fn is_literal(text: &str) -> bool {
     text.contains('\n') && AllowedStyles::analyze(text).block
 }
 
-/// The indicators after `|`: whether the first line begins with space, and whether the text ends with no newline (`-`), or with more
-/// than one (`+`).
+/// The indicators after `|`: whether the first line begins with space, and whether the text ends with no newline (`-`),
+/// or with more than one (`+`).
 pub(super) fn literal_header(text: &str) -> String {
     let indentation = if text.starts_with([' ', '\n']) { INDENT.to_string() } else { String::new() };
     let chomping = if !text.ends_with('\n') {

@@ -65,7 +65,8 @@ pub(super) fn write_quoted(text: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a number, boolean or null. Numbers look as sigs.k8s.io/yaml writes them: integers of 64 bits as they are, others as floats.
+/// Writes a number, boolean or null. Numbers look as sigs.k8s.io/yaml writes them: integers of 64 bits as they are,
+/// others as floats.
 pub(super) fn write_literal(raw: &[u8], out: &mut Vec<u8>) {
     let text = std::str::from_utf8(raw).unwrap_or_default();
     let integer = text.parse::<i64>().map(|number| number.to_string());

@@ -7,7 +7,8 @@ use super::{go_yaml, kubectl};
 /// A style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
-    /// As `kubectl -o yaml` prints: indented by two, lists not indented. Values in it are bounded: see [`DEEPEST`] and [`MOST_VALUES`].
+    /// As `kubectl -o yaml` prints: indented by two, lists not indented. Values in it are bounded: see [`DEEPEST`] and
+    /// [`MOST_VALUES`].
     Kubectl,
     /// As go-yaml v3 writes: indented by four.
     GoYaml,

@@ -48,7 +48,8 @@ impl YamlWriter {
         self.outline.as_ref().map_or(0, |outline| outline.0.len())
     }
 
-    /// Writes until `out` has `most` bytes; true at the end. One step writes a line: its indentation, a key and a scalar.
+    /// Writes until `out` has `most` bytes; true at the end. One step writes a line: its indentation, a key and a
+    /// scalar.
     pub fn fill(&mut self, most: usize, out: &mut Vec<u8>) -> bool {
         let Some(outline) = &self.outline else {
             out.extend_from_slice(&self.json);

@@ -1,6 +1,7 @@
 //! Parses a path into steps: names, wildcards and elements of lists. Anything else is rejected with a reason.
 //!
-//! Two dialects: RFC 9535, read by jsonpath-rust, and the one of printer columns, read by [`crate::extract::json_path`].
+//! Two dialects: RFC 9535, read by jsonpath-rust, and the one of printer columns, read by
+//! [`crate::extract::json_path`].
 
 use jsonpath_rust::parser::model::{Segment, Selector};
 use jsonpath_rust::parser::parse_json_path;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::field::{CompiledField, TooComplex};
 use crate::extract::extractor::Extractor;
 
-/// The fields that were accepted for an extractor, and that extractor with them. Merging their paths takes time, so it is done once. Clones
-/// share everything.
+/// The fields that were accepted for an extractor, and that extractor with them. Merging their paths takes time, so it
+/// is done once. Clones share everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtraFields(Option<Arc<Extended>>);
 
@@ -28,7 +28,8 @@ impl ExtraFields {
 
     /// Adds these fields to an extractor of the resource.
     ///
-    /// A field is left out if the resource itself has a field of its name by now: the resource's own field takes precedence.
+    /// A field is left out if the resource itself has a field of its name by now: the resource's own field takes
+    /// precedence.
     ///
     /// # Errors
     /// [`TooComplex`], if the extractor is another one than the one for which they were accepted.

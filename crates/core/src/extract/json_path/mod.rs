@@ -12,7 +12,8 @@
 //! - In the API server, the results of a template with `range` depend on the objects that it printed before. From the
 //!   second object on they are an error. Here they are always an error.
 //! - Letters outside of ASCII are those of Unicode's property Alphabetic, which has some more than Go's category L.
-//! - Filters in filters are read to [`template::MAX_LEVELS`], and a search visits a bounded number of values: see [`search::Search`].
+//! - Filters in filters are read to [`template::MAX_LEVELS`], and a search visits a bounded number of values: see
+//!   [`search::Search`].
 //!
 //! `server` prints a result in a cell. [`super::extra`] reads RFC 9535 paths.
 

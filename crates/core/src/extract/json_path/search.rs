@@ -64,7 +64,8 @@ impl<'t, 'b> Search<'t, 'b> {
         self.left
     }
 
-    /// The first result of a template; `None` when there is none, or an error, or the searches have visited too many values.
+    /// The first result of a template; `None` when there is none, or an error, or the searches have visited too many
+    /// values.
     pub fn first<'p>(&mut self, path: &'p JsonPath) -> Option<FoundValue<'p>> {
         let mut first = None;
         for (index, action) in path.actions().iter().enumerate() {

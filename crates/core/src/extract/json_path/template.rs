@@ -1,11 +1,13 @@
 //! A template as data.
 
-/// Filters in filters; reading and following a template recurses as deep. Quotes make more than two levels hard to write.
+/// Filters in filters; reading and following a template recurses as deep. Quotes make more than two levels hard to
+/// write.
 pub(super) const MAX_LEVELS: usize = 8;
 
 /// A template, such as `.spec.color` or `.status.conditions[?(@.type=="Ready")].status`.
 ///
-/// Braces in the text end and begin actions. Only the results of the first action are shown, but an error in any of them is an error.
+/// Braces in the text end and begin actions. Only the results of the first action are shown, but an error in any of
+/// them is an error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonPath {
     pub(super) actions: Vec<Steps>,

@@ -202,7 +202,7 @@ fn refusals_have_the_words_of_the_kind() {
 }
 
 #[test]
-fn kinds_without_a_row_accept_name_and_namespace_whatever_their_scope() {
+fn kinds_without_a_row_accept_name_and_namespace_in_either_scope() {
     let plan = crate::builtin::extractor("", "v1", "PersistentVolume");
     assert_eq!(plan.resolve("metadata.namespace"), Ok(FieldRef::Namespace));
     assert_eq!((plan.fields().len(), plan.accepts_namespace()), (0, true));

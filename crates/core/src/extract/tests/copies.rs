@@ -19,7 +19,7 @@ fn pruned(paths: &[&str], object: &Value) -> Value {
 }
 
 #[test]
-fn paths_are_read_and_refused_with_a_reason() {
+fn paths_are_parsed_or_rejected_with_a_reason() {
     let rows = [
         (".spec", Ok(&["spec"][..])),
         (".spec.secret", Ok(&["spec", "secret"])),
@@ -68,7 +68,7 @@ fn keys_with_dots_are_left_out() {
 }
 
 #[test]
-fn copies_go_with_what_is_pruned_and_only_then() {
+fn copies_are_pruned_with_their_data_and_only_then() {
     let applied = json!({"spec": {"secret": "s3cret"}}).to_string();
     let mut annotations: Map<String, Value> =
         ANNOTATIONS.iter().map(|name| ((*name).to_owned(), json!(applied))).collect();

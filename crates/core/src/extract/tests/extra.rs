@@ -124,7 +124,7 @@ fn right_requests_become_fields() {
 }
 
 #[test]
-fn wrong_requests_are_refused_with_a_reason_and_a_remedy() {
+fn invalid_requests_are_rejected_with_a_reason_and_a_remedy() {
     let neither = FieldRequest { name: "x".to_owned(), ..FieldRequest::default() };
     let both = FieldRequest { printer_column: Some("Size".to_owned()), ..at_path("x", "$.spec.size") };
     let long = format!("$.{}", "a".repeat(511));

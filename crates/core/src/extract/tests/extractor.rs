@@ -53,7 +53,7 @@ fn a_record_has_key_version_labels_values_and_spans() {
 }
 
 #[test]
-fn a_plan_lists_the_right_fields_and_resolves_their_labels() {
+fn an_extractor_lists_the_valid_fields_and_resolves_their_labels() {
     let plan = shirts();
     let labels: Vec<&str> = plan.fields().iter().map(|field| field.label.as_str()).collect();
     assert_eq!(labels, ["spec.color", "spec.size"], "the invalid path is left out");
@@ -149,7 +149,7 @@ fn keys_with_odd_characters_are_walked_literally() {
 }
 
 #[test]
-fn unreadable_objects_are_refused_with_their_place() {
+fn unreadable_objects_are_rejected_with_their_position() {
     let plan = shirts();
     let deep = |levels: usize| object(&format!(",\"x\":{}{}", "[".repeat(levels), "]".repeat(levels)));
     let mixed = |levels: usize| object(&format!(",\"x\":{}1{}", "[{\"a\":".repeat(levels), "}]".repeat(levels)));

@@ -132,7 +132,7 @@ fn paths_find_what_client_go_finds() {
 }
 
 #[test]
-fn malformed_templates_are_refused_with_a_reason() {
+fn malformed_templates_are_rejected_with_a_reason() {
     let index = |text: &str| InvalidTemplate::Index(text.to_owned());
     for (path, expected) in [
         (".a[0", InvalidTemplate::Bracket),

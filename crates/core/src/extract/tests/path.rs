@@ -60,7 +60,7 @@ fn right_paths_resolve_to_literal_segments() {
 }
 
 #[test]
-fn wrong_paths_are_refused_in_kube_apiservers_words() {
+fn invalid_paths_are_rejected_in_kube_apiservers_words() {
     const ARRAY: &str = "array notation is not allowed";
     const NO_FIELD: &str = "does not refer to a valid field";
     const END: &str = "unexpected end of JSON path";

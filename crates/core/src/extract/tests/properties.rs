@@ -206,7 +206,7 @@ proptest! {
     }
 
     #[test]
-    fn broken_bytes_never_panic_and_right_ones_are_never_refused(
+    fn broken_bytes_never_panic_and_valid_ones_are_never_rejected(
         document in written(),
         paths in paths(),
         edits in prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(b"\"\\{}[]:, x0e-\xff\x00".to_vec())), 1..4),
@@ -280,7 +280,7 @@ proptest! {
     }
 
     #[test]
-    fn paths_of_any_text_are_judged_without_a_panic(text in "[.\\[\\]'\\\\a-c*$ é]{0,20}", other in any::<String>()) {
+    fn paths_of_any_text_are_validated_without_a_panic(text in "[.\\[\\]'\\\\a-c*$ é]{0,20}", other in any::<String>()) {
         let schema = json!({"properties": {"a": {"additionalProperties": {"properties": {"b": {"type": "string"}}}},
             "b": {"additionalProperties": true}, "'a.b'": {"type": "string"}, ".": {"type": "string"}}});
         for json_path in [&text, &other] {

@@ -10,7 +10,7 @@ use crate::extract::{Extractor, Prune};
 use fieldcache_testing::nested::{self, MAX_LEVELS, Nested, Nesting, on_worker_stack};
 
 #[test]
-fn what_is_named_goes_and_the_rest_keeps_its_bytes() {
+fn named_parts_are_removed_and_the_rest_keeps_its_bytes() {
     let rows = [
         (&[".a"][..], r#"{"a":1,"b":1.0}"#, r#"{"b":1.0}"#, "a member"),
         (&[".b"], r#"{"a":1,"b":{"c":[1,2]}}"#, r#"{"a":1}"#, "with all that is in it"),
@@ -148,7 +148,7 @@ fn wildcards_and_pruned_paths_are_compared_in_bounded_time() {
 }
 
 #[test]
-fn a_field_that_is_read_from_what_is_left_out_is_not_offered() {
+fn a_field_that_is_read_from_a_pruned_part_is_not_offered() {
     let crd = Crd::read(&json!({
         "metadata": {"name": "shirts.stable.example.com"},
         "spec": {

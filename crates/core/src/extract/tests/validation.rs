@@ -194,7 +194,7 @@ fn causes_are_named_by_where_the_api_server_keeps_the_list() {
 }
 
 #[test]
-fn what_only_the_hoisting_refuses_is_accepted_with_a_warning() {
+fn definitions_that_only_the_hoisting_rejects_are_accepted_with_a_warning() {
     let (same, other) = (Some(schema()), Some(other_schema()));
     let mut unknown_keyword = schema();
     unknown_keyword["x-vendor"] = json!(1);
@@ -357,7 +357,7 @@ fn a_list_that_was_too_long_may_stay_unchanged() {
 }
 
 #[test]
-fn hints_say_how_to_mend() {
+fn hints_describe_the_fix() {
     for (path, expected) in [
         ("spec.color", "write \".spec.color\""),
         ("$.spec.color", "write \".spec.color\""),
@@ -379,7 +379,7 @@ fn hints_say_how_to_mend() {
 }
 
 #[test]
-fn accepted_fields_carry_what_people_want_to_know() {
+fn accepted_fields_carry_the_facts_for_users() {
     let validation = validate(&crd("Namespaced", schema(), &[".spec.color", ".spec.maybe"]), None);
     let [color, maybe] = &validation.versions[0].accepted[..] else { panic!("two fields") };
     assert_eq!((&*color.label, &*color.json_path, &*color.kind), ("spec.color", ".spec.color", "string"));
@@ -405,7 +405,7 @@ fn what_an_api_server_drops_is_warned_of() {
 }
 
 #[test]
-fn a_definition_is_judged_once_for_each_state() {
+fn a_definition_is_validated_once_for_each_state() {
     let of = |paths: &[&str]| Arc::new(crd("Namespaced", schema(), paths));
     let (first, second) = (of(&[".spec.color", ".spec.nope"]), of(&[".spec.color"]));
     let validations = CrdValidationCache::default();

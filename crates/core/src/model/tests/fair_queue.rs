@@ -215,7 +215,7 @@ fn a_flood_leaves_every_other_user_a_place_at_once() {
 }
 
 #[test]
-fn a_list_that_is_larger_than_everything_goes_when_nothing_else_does() {
+fn a_list_larger_than_the_bound_runs_when_no_other_does() {
     let mut turns = FairQueue::new(Places::UntilLeft, BOUNDS);
     assert_eq!(turns.enter(&user(0), 0, list(50)), Entered::Granted);
     assert_eq!(turns.enter(&user(0), 1, list(1_000)), Entered::Queued);

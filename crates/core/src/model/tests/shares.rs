@@ -11,7 +11,7 @@ use crate::model::shares::{Share, Shares};
 
 proptest! {
     #[test]
-    fn a_user_holds_at_most_what_is_free(steps in vec((0u8..20, prop_oneof![0u64..400, 0u64..40], 0u8..4, 0usize..20), 0..80)) {
+    fn a_user_holds_at_most_the_free_amount(steps in vec((0u8..20, prop_oneof![0u64..400, 0u64..40], 0u8..4, 0usize..20), 0..80)) {
         const MOST: u64 = 1000;
         const FIRST: u64 = 30;
         let shares = Arc::new(Shares::new(MOST, FIRST));

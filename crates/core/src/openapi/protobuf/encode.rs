@@ -1,4 +1,5 @@
-//! Walks a document along its message and writes the wire format: varints and length-delimited fields, in the order of field numbers.
+//! Walks a document along its message and writes the wire format: varints and length-delimited fields, in the order of
+//! field numbers.
 
 use serde_json::{Map, Value};
 

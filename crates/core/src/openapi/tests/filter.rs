@@ -90,7 +90,7 @@ fn document(prefix: &str) -> (Value, Value) {
 }
 
 #[test]
-fn a_part_has_what_is_shown_in_both_forms() {
+fn a_filtered_document_has_the_shown_parts_in_both_forms() {
     let shown = shirts(Prune::new([".spec.secret", ".spec.steps.token", ".spec.checks.token"]).unwrap());
     let shown_step = json!({"type": "object", "properties": {"image": {"type": "string"}}});
     let (paths, definitions) = document("#/definitions/");

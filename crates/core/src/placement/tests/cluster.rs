@@ -119,7 +119,7 @@ fn a_clone_is_a_point_in_time() {
 }
 
 #[test]
-fn null_reads_as_absent_and_the_wrong_type_is_refused() {
+fn null_reads_as_absent_and_another_type_is_rejected() {
     let null = br#"{"metadata":{"namespace":"a","name":"p","labels":null},"spec":{"nodeName":null,"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":null}},"tolerations":null,"nodeSelector":null},"status":null}"#;
     let pod = Pod::read(null).unwrap();
     assert_eq!(pod.key(), "a/p");
@@ -155,7 +155,7 @@ fn every_label_of_a_node_may_be_a_topology() {
 }
 
 #[test]
-fn what_comes_and_goes_leaves_no_more_than_it_took_once() {
+fn objects_that_come_and_go_leave_no_growing_memory() {
     let mut cluster = cluster(&[node("stays", &[])], &[]);
     let mut round = |name: String| {
         let mut spec = required("podAntiAffinity", json!([term(&format!("app={name}"), "zone")]));

@@ -106,7 +106,7 @@ fn a_profile_is_chosen_by_the_schedulers_name() {
 }
 
 #[test]
-fn a_configuration_that_cannot_be_used_is_refused() {
+fn a_configuration_that_cannot_be_used_is_rejected() {
     let with = |args: Value| {
         json!({
             "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",

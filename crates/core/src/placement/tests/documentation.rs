@@ -152,7 +152,7 @@ fn services_are_co_located_in_a_zone_and_spread_over_zones() {
 }
 
 #[test]
-fn an_empty_topology_key_is_refused_everywhere_and_three_terms_say_what_it_meant() {
+fn an_empty_topology_key_is_rejected_everywhere_and_three_terms_express_its_meaning() {
     let empty = term("service=b", "");
     for spec in [
         required("podAffinity", json!([empty])),
@@ -265,7 +265,7 @@ fn no_execute_evicts_at_once_or_never_or_after_toleration_seconds() {
 }
 
 #[test]
-fn pods_leave_a_lost_node_after_300_seconds_unless_they_say_otherwise() {
+fn pods_leave_a_lost_node_after_300_seconds_unless_their_tolerations_differ() {
     let lost: Taint = "node.kubernetes.io/unreachable:NoExecute".parse().unwrap();
     let leaves = |spec: Value| {
         let pod = created(json!({"spec": spec}));

@@ -51,7 +51,8 @@ fn upgrading(full: usize, empty: usize) -> ClusterIndex {
     cluster(&nodes, &old_pods(full, false))
 }
 
-/// A pod of the old revision on each of the first nodes, alone there among all of the app, or of its revision if `scoped`.
+/// A pod of the old revision on each of the first nodes, alone there among all of the app, or of its revision if
+/// `scoped`.
 fn old_pods(count: usize, scoped: bool) -> Vec<Pod> {
     let labels = ["app=x", "pod-template-hash=old"];
     let affinity = created(&labels, alone(scoped)).spec.affinity;

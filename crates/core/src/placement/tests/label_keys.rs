@@ -25,7 +25,7 @@ fn expression(key: &str, operator: &str, value: &str) -> Value {
 }
 
 #[test]
-fn keys_are_merged_behind_what_is_there_in_order() {
+fn keys_are_merged_after_existing_requirements_in_order() {
     let exists = json!({"key": "own", "operator": "Exists"});
     let rows = [
         (

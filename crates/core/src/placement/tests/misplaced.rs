@@ -87,7 +87,7 @@ fn evictions_are_reported_with_seconds_and_the_time_of_the_taint() {
 }
 
 #[test]
-fn uses_of_label_keys_are_listed_with_what_came_from_them() {
+fn uses_of_label_keys_are_listed_with_the_derived_requirements() {
     let with_keys = json!([{
         "labelSelector": {"matchExpressions": [{"key": "tenant", "operator": "Exists"}, {"key": "tenant", "operator": "NotIn", "values": ["a"]}]},
         "topologyKey": "pool", "mismatchLabelKeys": ["tenant"],

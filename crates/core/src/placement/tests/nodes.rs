@@ -367,7 +367,7 @@ fn a_plugin_that_is_off_rejects_nothing() {
 }
 
 #[test]
-fn every_answer_says_what_was_not_evaluated() {
+fn every_result_states_what_was_not_evaluated() {
     let status = review(&[], &[], &incoming(json!({}))).summary(Default::default(), None);
     let text = status.not_evaluated.join("\n");
     for word in [

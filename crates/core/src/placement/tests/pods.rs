@@ -325,7 +325,7 @@ fn terms_are_reported_with_the_pods_that_they_select() {
 }
 
 #[test]
-fn where_kube_scheduler_errs_the_answer_says_so() {
+fn where_kube_scheduler_errs_the_result_has_a_warning() {
     let excluding = json!([{
         "labelSelector": {"matchLabels": {"app": "x"}},
         "namespaceSelector": {"matchExpressions": [{"key": "colour", "operator": "NotIn", "values": ["red"]}]},

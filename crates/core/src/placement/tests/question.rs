@@ -136,7 +136,7 @@ fn premises_change_a_copy_and_nothing_else() {
 }
 
 #[test]
-fn premises_that_make_no_sense_are_refused() {
+fn invalid_premises_are_rejected() {
     let rows = [
         (
             json!({"taints": [{"node": "n9", "key": "k", "effect": "NoSchedule"}]}),
@@ -256,7 +256,7 @@ fn fields_that_do_not_exist_are_reported_at_every_level() {
 }
 
 #[test]
-fn a_pod_that_could_not_be_created_for_want_of_containers_has_no_answer() {
+fn a_pod_that_cannot_be_created_without_containers_has_no_result() {
     let named = |name: &str| json!({"name": name, "image": "b"});
     let label = "a lowercase RFC 1123 label must consist of";
     for (containers, expected) in [
@@ -292,7 +292,7 @@ fn a_pod_that_could_not_be_created_for_want_of_containers_has_no_answer() {
 }
 
 #[test]
-fn the_answer_is_a_document() {
+fn the_result_is_a_document() {
     let question = json!({
         "apiVersion": "view.fieldcache.dev/v1alpha1", "kind": "PlacementReview",
         "spec": {"pod": {"spec": {"nodeSelector": {"disk": "ssd"}, "containers": [{"name": "kept", "image": "kept"}]}}, "nodeNames": ["n2"]},

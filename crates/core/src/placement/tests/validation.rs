@@ -25,7 +25,7 @@ fn node_terms(terms: Value) -> Value {
 }
 
 #[test]
-fn node_selectors_and_node_affinity_are_refused_in_upstreams_words() {
+fn node_selectors_and_node_affinity_are_rejected_in_upstreams_words() {
     let path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
     let expression = |key: &str, operator: &str, values: Value| {
         node_terms(json!([{"matchExpressions": [{"key": key, "operator": operator, "values": values}]}]))
@@ -116,7 +116,7 @@ fn node_selectors_and_node_affinity_are_refused_in_upstreams_words() {
 }
 
 #[test]
-fn preferences_are_refused_in_upstreams_words() {
+fn preferences_are_rejected_in_upstreams_words() {
     let preferred = |weight: i64, values: Value| {
         json!({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
             {"weight": weight, "preference": {"matchExpressions": [{"key": "k", "operator": "In", "values": values}]}},
@@ -149,7 +149,7 @@ fn preferences_are_refused_in_upstreams_words() {
 }
 
 #[test]
-fn pod_terms_are_refused_in_upstreams_words() {
+fn pod_terms_are_rejected_in_upstreams_words() {
     let path = "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]";
     let with = |changes: Value| {
         let mut term = json!({"labelSelector": {}, "topologyKey": "zone"});
@@ -284,7 +284,7 @@ fn a_merged_key_must_not_be_in_the_selector_too() {
 }
 
 #[test]
-fn tolerations_are_refused_in_upstreams_words() {
+fn tolerations_are_rejected_in_upstreams_words() {
     let with = |toleration: Value, options: &Options| -> Vec<String> {
         let pod = incoming(json!({"tolerations": [toleration]}));
         validate::pod(&pod, options).iter().map(ToString::to_string).collect()

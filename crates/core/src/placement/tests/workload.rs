@@ -91,7 +91,7 @@ fn templates_are_read_from_the_path_of_their_kind() {
 }
 
 #[test]
-fn pods_of_a_daemon_set_tolerate_what_nodes_suffer() {
+fn pods_of_a_daemon_set_tolerate_the_taints_of_node_conditions() {
     let listed = |spec: Value| {
         let mut pod: Pod = serde_json::from_value(json!({"spec": spec})).unwrap();
         add_daemon_tolerations(&mut pod.spec);

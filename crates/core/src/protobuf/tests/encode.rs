@@ -7,7 +7,8 @@ use super::{refused, written, written_in};
 
 #[test]
 fn a_small_object_is_these_bytes() {
-    // Texts and numbers of the metadata are written even if they are empty, and members of maps in the order of their keys.
+    // Texts and numbers of the metadata are written even if they are empty, and members of maps in the order of their
+    // keys.
     let bytes = written("v1", "ConfigMap", r#"{"metadata":{"name":"n"},"data":{"b":"2","a":""}}"#).unwrap();
     let metadata = b"\x0a\x11\x0a\x01n\x12\0\x1a\0\x22\0\x2a\0\x32\0\x38\0\x42\0";
     let data = b"\x12\x05\x0a\x01a\x12\0\x12\x06\x0a\x01b\x12\x012";
@@ -31,7 +32,7 @@ fn the_order_of_members_does_not_count() {
 }
 
 #[test]
-fn what_the_message_does_not_have_is_refused_with_its_place() {
+fn fields_that_the_message_lacks_are_rejected_with_their_path() {
     let of = |json: &str| refused("v1", "Pod", json);
     assert_eq!(of(r#"{"spec":{"new":1}}"#), ("spec.new".into(), EncodeErrorReason::UnknownField));
     assert_eq!(

@@ -42,7 +42,7 @@ fn quantities_are_as_upstream_prints_them() {
 }
 
 #[test]
-fn what_is_no_quantity_is_refused() {
+fn texts_that_are_no_quantities_are_rejected() {
     for text in ["", "x", "1x", "1.2.3", "1Kii", "--1", "1e", "Ki1", "1 1", "1e99999999999999999999"] {
         assert_eq!(canonical(text), None, "{text}");
     }

@@ -71,7 +71,7 @@ fn inner_messages_are_parts() {
 }
 
 #[test]
-fn tables_that_cannot_be_read_say_where() {
+fn unreadable_tables_are_rejected_with_the_line() {
     let of = |text: &str| MessageTable::read(text, 36).err().map(|error| error.to_string()).unwrap_or_default();
     assert_eq!(of("minors 32-37\nkind v1 A x.A"), "line 2 of the table of messages: there is no message x.A");
     assert_eq!(of("message x.A shape"), "line 1 of the table of messages: an unknown form");

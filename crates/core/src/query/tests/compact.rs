@@ -53,7 +53,7 @@ fn terms() -> impl Strategy<Value = Vec<FieldTerm>> {
 
 proptest! {
     #[test]
-    fn they_select_what_selections_do(
+    fn compact_selections_select_the_same_as_selections(
         labels in collection::btree_map(sample::select(KEYS.to_vec()), sample::select(VALUES.to_vec()), 0..6),
         values in collection::vec(collection::btree_set(sample::select(VALUES.to_vec()), 0..5), 2),
         requirements in requirements(),

@@ -27,7 +27,7 @@ pub(super) fn fields() -> Vec<Field> {
 }
 
 #[test]
-fn explanations_say_what_is_looked_up_and_how_much_there_is() {
+fn explanations_show_the_lookups_and_their_counts() {
     use OperatorName::{In as Equals, NotIn as NotEquals};
     let color = FieldRef::Field(FieldIndex(0));
     let records: Vec<_> = (0..100)
@@ -130,7 +130,7 @@ fn an_explanation_of_the_past_counts_the_past() {
 
 proptest! {
     #[test]
-    fn an_explanation_agrees_with_the_answer(records in objects(), selection in selections(), cut in any::<proptest::sample::Index>()) {
+    fn an_explanation_agrees_with_the_result(records in objects(), selection in selections(), cut in any::<proptest::sample::Index>()) {
         let mut store = store(records);
         let version = store.version();
         for past in [false, true] {

@@ -172,7 +172,7 @@ fn missing(state: &BTreeMap<String, Has>, part: IndexedPart) -> Vec<&String> {
 
 proptest! {
     #[test]
-    fn planned_answers_equal_a_filter_over_the_values(steps in steps(), selection in selections(), has_limits in any::<bool>()) {
+    fn planned_results_equal_a_filter_over_the_values(steps in steps(), selection in selections(), has_limits in any::<bool>()) {
         let limits = if has_limits { LIMITS } else { IndexLimits::default() };
         let (store, state) = replay(&steps, limits);
         let expected: Vec<&String> =
@@ -208,7 +208,7 @@ proptest! {
     }
 
     #[test]
-    fn watchers_and_past_states_see_what_a_filter_sees(steps in steps(), selection in selections(), at in any::<sample::Index>()) {
+    fn watchers_and_past_states_equal_a_filter(steps in steps(), selection in selections(), at in any::<sample::Index>()) {
         // Without relists, history has every state.
         let steps: Vec<Step> = steps.into_iter().filter(|step| !matches!(step, Step::Relist(_))).collect();
         if steps.is_empty() {
@@ -267,7 +267,7 @@ fn a_plan_reports_how_many_objects_are_compared_one_by_one() {
 }
 
 #[test]
-fn requirements_that_say_nothing_new_are_dropped() {
+fn redundant_requirements_are_dropped() {
     let field = |field, operator: OperatorName, value: &str| term(field, operator, value);
     let (name, namespace) = (FieldRef::Name, FieldRef::Namespace);
     let (equals, differs) = (OperatorName::In, OperatorName::NotIn);

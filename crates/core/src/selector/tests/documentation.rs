@@ -29,7 +29,7 @@ fn equality_is_the_set_of_one_value() {
 }
 
 #[test]
-fn every_example_selects_what_the_page_says() {
+fn every_example_selects_the_objects_of_the_page() {
     let objects: [(&str, &[(&str, &str)]); 6] = [
         ("production", &[("environment", "production")]),
         ("front", &[("environment", "production"), ("tier", "frontend"), ("team", "red")]),

@@ -6,7 +6,7 @@ use crate::selector::field::{escape_value, unescape_value};
 use crate::selector::{FieldRequirement, FieldSelector, Operator, OperatorName};
 
 #[test]
-fn every_refusal_is_worded_as_kube_apiserver_words_it() {
+fn every_error_has_the_words_of_kube_apiserver() {
     for (text, message, offset) in [
         ("spec.x", "invalid selector: 'spec.x'; can't understand 'spec.x'", 0),
         ("!spec.x", "invalid selector: '!spec.x'; can't understand '!spec.x'", 0),
@@ -96,7 +96,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_breaks_the_parser_and_what_it_takes_prints_back(text in "[ab=!,\\\\é]{0,16}") {
+    fn no_text_breaks_the_parser_and_accepted_ones_print_back(text in "[ab=!,\\\\é]{0,16}") {
         match FieldSelector::parse(&text) {
             Ok(selector) => prop_assert_eq!(FieldSelector::parse(&selector.to_string()), Ok(selector)),
             Err(error) => prop_assert!(error.offset <= text.len()),

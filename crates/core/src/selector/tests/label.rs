@@ -13,7 +13,7 @@ const VALUE_RULE: &str = "a valid label must be an empty string or consist of al
                           '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
 #[test]
-fn every_refusal_is_worded_as_kube_apiserver_words_it() {
+fn every_error_has_the_words_of_kube_apiserver() {
     let long = "x".repeat(64);
     let rows = [
         ("a=b c", "found 'c', expected: ',' or 'end of string'", 4),
@@ -307,7 +307,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_breaks_the_parser_and_what_it_takes_prints_back(
+    fn no_text_breaks_the_parser_and_accepted_ones_print_back(
         text in prop_oneof![any::<String>(), "[ab=!<>(),\\-/ \\x00innot05]{0,24}"]
     ) {
         match LabelSelector::parse(&text) {

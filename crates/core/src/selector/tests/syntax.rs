@@ -10,7 +10,7 @@ use crate::selector::syntax::{
 };
 
 #[test]
-fn keys_values_and_names_are_accepted_or_refused_by_the_documented_rules() {
+fn keys_values_and_names_are_accepted_or_rejected_by_the_documented_rules() {
     let name_63 = "n".repeat(63);
     let prefix_253 = vec!["p".repeat(62); 4].join(".") + "pp";
     assert_eq!(prefix_253.len(), 253, "the test's own prefix");

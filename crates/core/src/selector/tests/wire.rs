@@ -10,7 +10,7 @@ fn shown(problems: Vec<FieldError>) -> Vec<String> {
 }
 
 #[test]
-fn match_labels_and_match_expressions_mean_what_their_text_means() {
+fn match_labels_and_match_expressions_mean_the_same_as_their_text() {
     for (selector, text) in [
         (json!({"matchLabels": {"component": "redis"}}), "component=redis"),
         (

@@ -40,7 +40,7 @@ fn objects(count: usize, keys: impl Fn(usize) -> Vec<String>, value: impl Fn(usi
 }
 
 #[test]
-fn what_is_counted_is_what_is_allocated() {
+fn counted_memory_equals_allocated_memory() {
     let few = |_| vec!["app".to_owned(), "tier".to_owned(), "track".to_owned()];
     let distinct = |object: usize| texts(250, move |place| format!("key-{object}-{place}"));
     let same = |_| texts(250, |place| format!("key-{place}"));

@@ -147,7 +147,7 @@ fn versions_that_go_backwards_start_a_new_epoch() {
 }
 
 #[test]
-fn history_is_bounded_and_says_where_it_begins() {
+fn history_is_bounded_and_reports_its_beginning() {
     let mut store = Store::new(HistoryLimits { changes: 3, bytes: u64::MAX });
     store.replace(&[], Version::new(1));
     let slow = store.snapshot().end();

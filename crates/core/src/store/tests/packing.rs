@@ -156,7 +156,7 @@ fn what_has_nothing_in_common_stays_as_it_is() {
 }
 
 #[test]
-fn a_relist_of_what_is_held_keeps_it_and_a_distrusted_one_takes_what_differs() {
+fn a_relist_of_stored_objects_retains_them_and_a_distrusted_one_replaces_different_ones() {
     let records: Vec<Record> = (1..=2_000).map(|number| described("shop", number)).collect();
     let mut store = Store::new(HistoryLimits::default());
     store.replace(&records, Version::new(10_000));
@@ -210,7 +210,7 @@ fn a_relist_of_what_is_held_keeps_it_and_a_distrusted_one_takes_what_differs() {
 }
 
 #[test]
-fn what_is_read_often_is_the_same_as_what_is_read_once() {
+fn frequent_reads_return_the_same_as_the_first_one() {
     let mut store = Store::new(HistoryLimits::default());
     let records: Vec<Record> = (1..=3_000).map(|number| described("shop", number)).collect();
     store.replace(&records, Version::new(10_000));

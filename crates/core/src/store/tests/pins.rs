@@ -30,7 +30,7 @@ fn is_held(reader: &PinnedValue<Snapshot>) -> bool {
 }
 
 #[test]
-fn the_oldest_states_are_let_go_when_readers_hold_too_much() {
+fn the_oldest_states_are_revoked_when_readers_hold_too_much() {
     let all = Arc::new(Pinned::new(MOST));
     let (mut busy, mut calm) = (store(&all), store(&all));
     let (mut version, mut other) = (1, 1);

@@ -13,8 +13,8 @@ use crate::store::order::Order;
 use crate::store::slots::SlotSet;
 use crate::store::terms::Terms;
 
-/// Waves of steps: so many insertions or removals of neighbours (true) or of anything (false), so that whole blocks come
-/// and go.
+/// Waves of steps: so many insertions or removals of neighbours (true) or of anything (false), so that whole blocks
+/// come and go.
 fn waves(most: u32) -> impl Strategy<Value = Vec<(bool, bool, u32, u16)>> {
     proptest::collection::vec((any::<bool>(), any::<bool>(), 0..most, 1u16..400), 1..14)
 }
