@@ -471,7 +471,7 @@ fn pieces(
         objects = PageObjects::Kept(sorted.into_iter());
         show = Box::new(Some);
     }
-    let pinned = snapshot.hold(objects);
+    let pinned = snapshot.pin(objects);
     let revocation = pinned.revocation();
     let objects = std::iter::from_fn(move || pinned.with(Iterator::next).flatten());
     if let Some(columns) = table {
@@ -526,7 +526,7 @@ async fn encoded_pieces(
     resource: &Arc<Resource>,
     shape: protobuf::Objects,
 ) -> Result<Option<(Pieces, Revocation)>, ApiError> {
-    let pinned = state.snapshot().hold(Twice { measured: again.objects, written: page.objects });
+    let pinned = state.snapshot().pin(Twice { measured: again.objects, written: page.objects });
     drop(state);
     let (mut encoder, mut length) = (Encoder::default(), 0);
     loop {

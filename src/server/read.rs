@@ -182,7 +182,7 @@ pub async fn in_turns<Done>(
     if let Poll::Ready(done) = futures::poll!(work.as_mut()) {
         return Ok(done);
     }
-    let served = snapshot.hold(work);
+    let served = snapshot.pin(work);
     drop(snapshot);
     // It has woken this task already, and this turn is over.
     let mut is_next_turn = false;

@@ -164,7 +164,7 @@ pub(super) async fn answer(
         resource: resource.clone(),
         shape,
         epoch: snapshot.epoch(),
-        place: Place::Before { start, snapshot: snapshot.hold(snapshot.clone()), initial },
+        place: Place::Before { start, snapshot: snapshot.pin(snapshot.clone()), initial },
         bookmarks: bookmarks.then(|| Bookmarks::new(now, deadline)),
         ends_within_jump: false,
         progress_forwarding: proofs,

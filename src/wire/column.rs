@@ -81,7 +81,7 @@ pub fn write_cell(kind: ColumnKind, json: &[u8], now: Timestamp, out: &mut Vec<u
 
 /// An object or list as Go writes it: by a [`Tree`], which takes a fraction of the memory of values, and any depth.
 fn print_container(json: &[u8]) -> Option<Vec<u8>> {
-    let tree = Tree::of_at_most(json, MOST_VALUES).ok()?;
+    let tree = Tree::read_at_most(json, MOST_VALUES).ok()?;
     let mut text = Vec::with_capacity(json.len());
     let mut open: Vec<(NodeKind, bool, Option<NodeId>)> = Vec::new();
     let mut at = tree.root();

@@ -156,7 +156,7 @@ impl Columns {
                 Err(_) => break,
             };
             // What is not read may look anywhere.
-            if prune.is_some_and(|prune| path.as_ref().map_or(!prune.is_empty(), |path| path.looks_at(prune))) {
+            if prune.is_some_and(|prune| path.as_ref().map_or(!prune.is_empty(), |path| path.reads_pruned(prune))) {
                 is_any_hidden = true;
             } else {
                 shown.push((column, path));
@@ -345,7 +345,7 @@ impl Columns {
     pub(crate) fn cells(&self, json: &[u8], now: Timestamp) -> (Vec<Cell>, Option<RowCondition>) {
         match &self.cells {
             Cells::Paths(paths) => {
-                let tree = Tree::of_at_most(json, MOST_VALUES).ok();
+                let tree = Tree::read_at_most(json, MOST_VALUES).ok();
                 let mut search = tree.as_ref().map(Search::new);
                 let cell = |(kind, path): &(ColumnKind, Option<JsonPath>)| {
                     let found = search.as_mut().zip(path.as_ref()).and_then(|(search, path)| search.first(path));

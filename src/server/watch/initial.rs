@@ -71,6 +71,6 @@ impl Initial {
             limits.count(limited.limit);
             ApiError::Limited(limited)
         })?;
-        Ok(RemainingInitialEvents { listing: snapshot.hold(listing), version, then, large, _share: of_listing })
+        Ok(RemainingInitialEvents { listing: snapshot.pin(listing), version, then, large, _share: of_listing })
     }
 }

@@ -151,14 +151,14 @@ impl<'b> Tree<'b> {
     /// # Errors
     /// Bytes that are no JSON value, or nest deeper than an API server stores.
     pub fn read(bytes: &'b [u8]) -> Result<Tree<'b>, SyntaxError> {
-        Tree::of_at_most(bytes, usize::MAX)
+        Tree::read_at_most(bytes, usize::MAX)
     }
 
     /// Like [`Tree::read`], for at most this many values: each takes 20 bytes, however short it is.
     ///
     /// # Errors
     /// As above, and more values.
-    pub fn of_at_most(bytes: &'b [u8], most: usize) -> Result<Tree<'b>, SyntaxError> {
+    pub fn read_at_most(bytes: &'b [u8], most: usize) -> Result<Tree<'b>, SyntaxError> {
         if u32::try_from(bytes.len()).is_err() {
             return Err(SyntaxError { offset: 0, expected: "less than 4 GiB" });
         }

@@ -61,27 +61,27 @@ impl PlacementReviewSpec {
         let mut warnings = Vec::new();
         let pod = match (&self.pod, &self.template) {
             (Some(document), _) => {
-                warnings.extend(checked(self.shape_errors())?);
+                warnings.extend(unknown_field_warnings(self.shape_errors())?);
                 let pod = read_pod(document)?;
                 warnings.extend(validate::warnings(&pod.spec, "spec"));
                 let missing = validate::containers(document.pointer("/spec/containers"), "spec.containers");
                 match admit(pod, fetched.runtime, options) {
                     Err(AdmissionError::Invalid(problems)) => {
-                        return Err(AdmissionError::Invalid(in_order(missing, problems)));
+                        return Err(AdmissionError::Invalid(sort_errors(missing, problems)));
                     }
                     Ok(_) if !missing.is_empty() => return Err(AdmissionError::Invalid(missing)),
                     admitted => admitted?,
                 }
             }
             (None, Some(document)) => {
-                warnings.extend(checked(self.shape_errors())?);
+                warnings.extend(unknown_field_warnings(self.shape_errors())?);
                 let workload = Workload::read(document)
                     .map_err(|error| AdmissionError::Invalid(vec![invalid("spec.template", &error.to_string())]))?;
                 let path = workload.template_path;
                 warnings.extend(validate::warnings(&workload.template.spec, &format!("{path}.spec")));
                 let containers = document.pointer(&format!("/{}/spec/containers", path.replace('.', "/")));
                 let missing = validate::containers(containers, &format!("{path}.spec.containers"));
-                let problems = in_order(missing, validate::template(&workload.template, path, options));
+                let problems = sort_errors(missing, validate::template(&workload.template, path, options));
                 if !problems.is_empty() {
                     return Err(AdmissionError::Invalid(problems));
                 }
@@ -190,7 +190,7 @@ impl PlacementReviewSpec {
 }
 
 /// The warnings about fields that do not exist; an error for values of another shape.
-fn checked(shape_errors: PodShapeErrors) -> Result<Vec<Warning>, AdmissionError> {
+fn unknown_field_warnings(shape_errors: PodShapeErrors) -> Result<Vec<Warning>, AdmissionError> {
     if shape_errors.misshapen.is_empty() {
         Ok(shape_errors.unknown)
     } else {
@@ -199,7 +199,7 @@ fn checked(shape_errors: PodShapeErrors) -> Result<Vec<Warning>, AdmissionError>
 }
 
 /// Sorts errors: those of metadata first, then those of containers, then the others of the spec.
-fn in_order(containers: Vec<FieldError>, mut problems: Vec<FieldError>) -> Vec<FieldError> {
+fn sort_errors(containers: Vec<FieldError>, mut problems: Vec<FieldError>) -> Vec<FieldError> {
     let of_metadata = |problem: &&FieldError| problem.field.ends_with("labels");
     let metadata = problems.iter().take_while(of_metadata).count();
     problems.splice(metadata..metadata, containers);

@@ -30,7 +30,7 @@ fn horizontal_pod_autoscalers(object: Json<'_>, now: Moment) -> PrintedRow {
         || is_set(annotations.at(METRICS))
         || is_set(annotations.at(CURRENT_METRICS));
     let metrics = if is_old && !is_set(spec.at("metrics")) {
-        of_old_form(object)
+        v1_metrics(object)
     } else {
         let statuses = items(status.at("currentMetrics"));
         let current = |index: usize, kind: &str| statuses.clone().nth(index).and_then(|one| Amount::current(one, kind));
@@ -81,7 +81,7 @@ impl<'a> Metric<'a> {
         Metric { kind, target: Amount::from_json(text(metric.at("name")), metric.at("target")) }
     }
 
-    fn of_old_form(metric: Json<'a>) -> Metric<'a> {
+    fn from_v1(metric: Json<'a>) -> Metric<'a> {
         let kind = text(metric.at("type"));
         let metric = member_of(&kind).map_or(Json::NOTHING, |member| metric.at(member));
         let average = if kind == "Object" { "averageValue" } else { "targetAverageValue" };
@@ -107,7 +107,7 @@ impl<'a> Amount<'a> {
         is_set(status).then(|| Amount::from_json(text(status.at("name")), status.at("current")))
     }
 
-    fn current_of_old_form(status: Json<'a>, kind: &str) -> Option<Amount<'a>> {
+    fn current_v1(status: Json<'a>, kind: &str) -> Option<Amount<'a>> {
         let member = member_of(kind).filter(|_| text(status.at("type")) == kind)?;
         let status = status.at(member);
         let average = if kind == "Object" { "averageValue" } else { "currentAverageValue" };
@@ -174,14 +174,13 @@ fn pointer(value: Json<'_>) -> String {
 }
 
 /// The metrics of autoscaling/v1.
-fn of_old_form(object: Json<'_>) -> String {
+fn v1_metrics(object: Json<'_>) -> String {
     let annotations = object.at("metadata").at("annotations");
     let (metrics, statuses) = (text(annotations.at(METRICS)), text(annotations.at(CURRENT_METRICS)));
     let (metrics, statuses) = (Tree::read(metrics.as_bytes()).ok(), Tree::read(statuses.as_bytes()).ok());
-    let metrics = items(Json::root(metrics.as_ref())).map(Metric::of_old_form);
+    let metrics = items(Json::root(metrics.as_ref())).map(Metric::from_v1);
     let statuses = items(Json::root(statuses.as_ref()));
-    let current =
-        |index: usize, kind: &str| statuses.clone().nth(index).and_then(|one| Amount::current_of_old_form(one, kind));
+    let current = |index: usize, kind: &str| statuses.clone().nth(index).and_then(|one| Amount::current_v1(one, kind));
     let Some(percent) = object.at("spec").at("targetCPUUtilizationPercentage").as_i64() else {
         return cell(metrics, current);
     };

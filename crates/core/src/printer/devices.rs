@@ -8,15 +8,15 @@ use crate::json::Json;
 
 use super::column::{AGE, NAME, integer as integer_column, string};
 use super::kind::{PrintedRow, Printer};
-use super::read::{integer, is_empty, is_going, is_set, items, name, text};
+use super::read::{integer, is_being_deleted, is_empty, is_set, items, name, text};
 use super::time::{Moment, age, since};
 
 fn resource_claims(object: Json<'_>, now: Moment) -> PrintedRow {
     let status = object.at("status");
     let is_allocated = is_set(status.at("allocation"));
     let states = [
-        ("deleted", is_going(object)),
-        ("pending", !is_allocated && !is_going(object)),
+        ("deleted", is_being_deleted(object)),
+        ("pending", !is_allocated && !is_being_deleted(object)),
         ("allocated", is_allocated),
         ("reserved", is_allocated && !is_empty(status.at("reservedFor"))),
     ];

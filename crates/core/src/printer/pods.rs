@@ -9,7 +9,7 @@ use crate::json::Json;
 
 use super::column::{AGE, NAME, string};
 use super::kind::{PrintedRow, Printer, RowCondition};
-use super::read::{flag, has_condition, integer, is_going, is_set, items, name, text, text_or};
+use super::read::{flag, has_condition, integer, is_being_deleted, is_set, items, name, text, text_or};
 use super::text::{containers, labels};
 use super::time::{Moment, age, since};
 
@@ -37,13 +37,13 @@ fn pods(pod: Json<'_>, now: Moment) -> PrintedRow {
         json!(address),
         json!(text_or(spec.at("nodeName"), "<none>")),
         json!(text_or(status.at("nominatedNodeName"), "<none>")),
-        json!(gates(pod)),
+        json!(readiness_gates(pod)),
     ];
     PrintedRow { cells, condition }
 }
 
-/// How many readiness gates are open.
-fn gates(pod: Json<'_>) -> String {
+/// The readiness gates of a pod as `OPEN/ALL`, or `<none>`.
+fn readiness_gates(pod: Json<'_>) -> String {
     let gates = items(pod.at("spec").at("readinessGates"));
     let all = gates.clone().count();
     if all == 0 {
@@ -140,9 +140,9 @@ impl<'a> State<'a> {
                 if !waits_for.is_empty() {
                     container_reason.get_or_insert_with(|| waits_for.into_owned());
                 } else if is_set(ended) {
-                    container_reason.get_or_insert_with(|| end_of(ended));
+                    container_reason.get_or_insert_with(|| termination_reason(ended));
                     if integer(ended.at("exitCode")) != 0 {
-                        failure.get_or_insert_with(|| end_of(ended));
+                        failure.get_or_insert_with(|| termination_reason(ended));
                     }
                 } else if flag(container.at("ready")) && is_set(container.at("state").at("running")) {
                     has_running = true;
@@ -160,7 +160,7 @@ impl<'a> State<'a> {
                 };
             }
         }
-        if is_going(pod) {
+        if is_being_deleted(pod) {
             if text(status.at("reason")) == "NodeLost" {
                 reason = "Unknown".to_owned();
             } else if !matches!(&*text(status.at("phase")), "Succeeded" | "Failed") {
@@ -191,7 +191,7 @@ impl InitState {
         } else if is_sidecar && flag(container.at("started")) {
             InitState::RunsBeside { is_ready: flag(container.at("ready")) }
         } else if is_set(ended) {
-            InitState::Troubled(end_of(ended))
+            InitState::Troubled(termination_reason(ended))
         } else {
             match &*text(waiting.at("reason")) {
                 "" | "PodInitializing" => InitState::Underway,
@@ -202,7 +202,7 @@ impl InitState {
 }
 
 /// Why a container ended: its reason, else its signal, else its exit code.
-fn end_of(ended: Json<'_>) -> String {
+fn termination_reason(ended: Json<'_>) -> String {
     match (&*text(ended.at("reason")), integer(ended.at("signal"))) {
         ("", 0) => format!("ExitCode:{}", integer(ended.at("exitCode"))),
         ("", signal) => format!("Signal:{signal}"),

@@ -78,7 +78,7 @@ pub(super) fn name(object: Json<'_>) -> Value {
 }
 
 /// Whether deletion has begun.
-pub(super) fn is_going(object: Json<'_>) -> bool {
+pub(super) fn is_being_deleted(object: Json<'_>) -> bool {
     is_set(object.at("metadata").at("deletionTimestamp"))
 }
 

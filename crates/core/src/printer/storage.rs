@@ -8,7 +8,7 @@ use crate::json::Json;
 
 use super::column::{AGE, NAME, boolean, integer as integer_column, string};
 use super::kind::{PrintedRow, Printer};
-use super::read::{count, flag, is_going, is_set, items, name, pointer_or, text, texts};
+use super::read::{count, flag, is_being_deleted, is_set, items, name, pointer_or, text, texts};
 use super::text::{access_modes, or_none, quantity};
 use super::time::{Moment, age};
 
@@ -21,7 +21,7 @@ fn class(object: Json<'_>) -> Cow<'_, str> {
 }
 
 fn phase(object: Json<'_>) -> Cow<'_, str> {
-    if is_going(object) { Cow::Borrowed("Terminating") } else { text(object.at("status").at("phase")) }
+    if is_being_deleted(object) { Cow::Borrowed("Terminating") } else { text(object.at("status").at("phase")) }
 }
 
 fn persistent_volumes(object: Json<'_>, now: Moment) -> PrintedRow {

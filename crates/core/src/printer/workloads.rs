@@ -7,7 +7,7 @@ use crate::json::Json;
 use super::column::{AGE, CONTAINERS, IMAGES, NAME, boolean, integer as integer_column, string};
 use super::kind::{PrintedRow, Printer};
 use super::read::{
-    count, flag, has_condition, integer, integer_or_string, is_going, is_set, items, name, pointer_or, text,
+    count, flag, has_condition, integer, integer_or_string, is_being_deleted, is_set, items, name, pointer_or, text,
 };
 use super::text::{bare_selector, containers, labels, lower, selector};
 use super::time::{Moment, age, human_duration, since};
@@ -122,7 +122,7 @@ fn jobs(object: Json<'_>, now: Moment) -> PrintedRow {
         "Complete"
     } else if has_condition(object, "Failed") {
         "Failed"
-    } else if is_going(object) {
+    } else if is_being_deleted(object) {
         "Terminating"
     } else if has_condition(object, "Suspended") {
         "Suspended"

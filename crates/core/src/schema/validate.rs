@@ -176,7 +176,7 @@ impl Validator {
                 }
             }
             if best.as_ref().is_some_and(|best| !best.is_valid()) {
-                outcome.add(general(format!("{} must validate at least one schema (anyOf)", quote(path))));
+                outcome.add(error_without_path(format!("{} must validate at least one schema (anyOf)", quote(path))));
             }
             outcome.merge(best.unwrap_or_default());
         }
@@ -200,7 +200,10 @@ impl Validator {
                     0 => "Found none valid".to_owned(),
                     valid => format!("Found {valid} valid alternatives"),
                 };
-                outcome.add(general(format!("{} must validate one and only one schema (oneOf). {found}", quote(path))));
+                outcome.add(error_without_path(format!(
+                    "{} must validate one and only one schema (oneOf). {found}",
+                    quote(path)
+                )));
             }
             outcome.merge(best.filter(|_| valid < 2).unwrap_or_default());
         }
@@ -214,12 +217,12 @@ impl Validator {
         }
         if valid != count {
             let none = if valid == 0 { ". None validated" } else { "" };
-            outcome.add(general(format!("{} must validate all the schemas (allOf){none}", quote(path))));
+            outcome.add(error_without_path(format!("{} must validate all the schemas (allOf){none}", quote(path))));
         }
         if let Some(not) = schema.get("not").filter(|not| not.is_object())
             && self.value(value, schema.child(not), path).is_valid()
         {
-            outcome.add(general(format!("{} must not validate the schema (not)", quote(path))));
+            outcome.add(error_without_path(format!("{} must not validate the schema (not)", quote(path))));
         }
         outcome.matches += 1;
         outcome
@@ -332,8 +335,8 @@ fn invalid(path: &str, value: &str, rule: impl std::fmt::Display) -> FieldError 
     FieldError::with_text(FieldErrorType::Invalid, field(path), value, format!("{path} in body {rule}"))
 }
 
-/// An error that upstream has only as a sentence, without a path.
-fn general(sentence: String) -> FieldError {
+/// An error without a path: upstream has only a sentence for it.
+fn error_without_path(sentence: String) -> FieldError {
     FieldError::with_text(FieldErrorType::Invalid, "<nil>", "\"\"", sentence)
 }
 
@@ -476,7 +479,7 @@ fn number(numeral: Numeral, schema: SchemaNode<'_>, path: &str) -> Outcome {
         if !fits {
             let format =
                 if format.is_empty() { "(default format)".to_owned() } else { format!("with format {format}") };
-            outcome.add(general(format!("Checked value must be of type {kind} {format} in {path}")));
+            outcome.add(error_without_path(format!("Checked value must be of type {kind} {format} in {path}")));
         }
     }
     // Beside an integer upstream compares with the bound cut to an integer and prints that.

@@ -182,7 +182,7 @@ impl<'text> Parser<'text> {
             return Ok(LabelSelector::default());
         }
         if !starts_requirement(first) {
-            return Err(found(first, ", expected: !, identifier, or 'end of string'"));
+            return Err(unexpected_token(first, ", expected: !, identifier, or 'end of string'"));
         }
         loop {
             if requirements.len() == most {
@@ -198,10 +198,10 @@ impl<'text> Parser<'text> {
                 return Ok(LabelSelector::new(requirements));
             }
             if !token.is_symbol(",") {
-                return Err(found(token, ", expected: ',' or 'end of string'"));
+                return Err(unexpected_token(token, ", expected: ',' or 'end of string'"));
             }
             if !starts_requirement(self.peek()) {
-                return Err(found(self.peek(), ", expected: identifier after ','"));
+                return Err(unexpected_token(self.peek(), ", expected: identifier after ','"));
             }
         }
     }
@@ -214,7 +214,7 @@ impl<'text> Parser<'text> {
         }
         let key = self.next();
         if !key.is_word() {
-            return Err(found(key, ", expected: identifier"));
+            return Err(unexpected_token(key, ", expected: identifier"));
         }
         let errors = label_key_errors(key.text);
         if !errors.is_empty() {
@@ -241,7 +241,7 @@ impl<'text> Parser<'text> {
             "!=" => Ok(Operator::NotIn(self.single(key)?)),
             ">" => Ok(Operator::GreaterThan(self.bound(key)?)),
             "<" => Ok(Operator::LessThan(self.bound(key)?)),
-            _ => Err(found(operator, ", expected: in, notin, =, ==, !=, gt, lt")),
+            _ => Err(unexpected_token(operator, ", expected: in, notin, =, ==, !=, gt, lt")),
         }
     }
 
@@ -249,7 +249,7 @@ impl<'text> Parser<'text> {
     fn set(&mut self, key: &str) -> Result<Vec<String>, SelectorError> {
         let open = self.next();
         if !open.is_symbol("(") {
-            return Err(found(open, " expected: '('"));
+            return Err(unexpected_token(open, " expected: '('"));
         }
         let first = self.peek();
         if first.is_symbol(")") {
@@ -257,7 +257,7 @@ impl<'text> Parser<'text> {
             return Ok(vec![String::new()]);
         }
         if !first.is_word() && !first.is_symbol(",") {
-            return Err(found(first, ", expected: ',', ')' or identifier"));
+            return Err(unexpected_token(first, ", expected: ',', ')' or identifier"));
         }
         let mut values = Vec::new();
         loop {
@@ -266,21 +266,21 @@ impl<'text> Parser<'text> {
             if token.is_word() {
                 values.push(token.text);
                 if !following.is_symbol(",") && !following.is_symbol(")") {
-                    return Err(found(following, ", expected: ',' or ')'"));
+                    return Err(unexpected_token(following, ", expected: ',' or ')'"));
                 }
             } else if token.is_symbol(",") {
                 if values.is_empty() || following.is_symbol(",") || following.is_symbol(")") {
                     values.push("");
                 }
             } else {
-                return Err(found(token, ", expected: ',', or identifier"));
+                return Err(unexpected_token(token, ", expected: ',', or identifier"));
             }
             if following.is_symbol(")") {
                 self.next();
                 values.sort_unstable();
                 values.dedup();
                 let values: Vec<String> = values.into_iter().map(str::to_owned).collect();
-                return checked(key, &values, &[], first.offset).map(|()| values);
+                return check_values(key, &values, &[], first.offset).map(|()| values);
             }
         }
     }
@@ -291,14 +291,14 @@ impl<'text> Parser<'text> {
             return Ok(Token { kind: TokenKind::Word, text: "", offset: self.peek().offset });
         }
         let token = self.next();
-        if token.is_word() { Ok(token) } else { Err(found(token, ", expected: identifier")) }
+        if token.is_word() { Ok(token) } else { Err(unexpected_token(token, ", expected: identifier")) }
     }
 
     /// Parses one value.
     fn single(&mut self, key: &str) -> Result<Vec<String>, SelectorError> {
         let token = self.value()?;
         let values = vec![token.text.to_owned()];
-        checked(key, &values, &[], token.offset).map(|()| values)
+        check_values(key, &values, &[], token.offset).map(|()| values)
     }
 
     /// Parses the number of `>` or `<`.
@@ -309,7 +309,7 @@ impl<'text> Parser<'text> {
             let value = quote(token.text);
             format!("values[0]: Invalid value: {value}: for 'Gt', 'Lt' operators, the value must be an integer")
         });
-        checked(key, &[token.text.to_owned()], error.as_slice(), token.offset)?;
+        check_values(key, &[token.text.to_owned()], error.as_slice(), token.offset)?;
         number.map_err(|_| SelectorError { message: error.unwrap_or_default(), offset: token.offset })
     }
 }
@@ -319,13 +319,13 @@ fn starts_requirement(token: Token<'_>) -> bool {
 }
 
 /// The error for an unexpected token.
-fn found(token: Token<'_>, rest: &str) -> SelectorError {
+fn unexpected_token(token: Token<'_>, rest: &str) -> SelectorError {
     SelectorError { message: format!("found '{}'{rest}", token.text), offset: token.offset }
 }
 
 /// Checks the syntax of values; `earlier` are errors found before. Several errors are written as upstream's aggregate:
 /// `[a, b]`. Errors beyond [`MOST_ERRORS`] are left out.
-fn checked(key: &str, values: &[String], earlier: &[String], offset: usize) -> Result<(), SelectorError> {
+fn check_values(key: &str, values: &[String], earlier: &[String], offset: usize) -> Result<(), SelectorError> {
     let mut errors = earlier.to_vec();
     let faulty = values.iter().enumerate().filter_map(|(index, value)| {
         let errors = label_value_errors(value);

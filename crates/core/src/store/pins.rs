@@ -136,7 +136,7 @@ impl Pins {
     }
 
     /// Pins a value with a state that was taken when `at` bytes had been released.
-    pub(super) fn hold<Value: Send + 'static>(self: &Arc<Pins>, at: u64, value: Value) -> PinnedValue<Value> {
+    pub(super) fn pin<Value: Send + 'static>(self: &Arc<Pins>, at: u64, value: Value) -> PinnedValue<Value> {
         let slot = Arc::new(Slot { is_revoked: Arc::default(), value: Mutex::new(Some(value)) });
         let revocable: Arc<dyn Revocable> = slot.clone();
         let mut readers = lock(&self.readers);

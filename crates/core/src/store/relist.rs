@@ -173,7 +173,7 @@ impl Store {
         for key in gone {
             let before = self.take(key.as_str());
             if !begins_anew {
-                self.remember(Change { version: before_gap, before, after: None, in_relist_gap: true });
+                self.append_to_history(Change { version: before_gap, before, after: None, in_relist_gap: true });
             }
         }
         let mut changed: Vec<Object> = over.changed.into_values().collect();
@@ -184,7 +184,7 @@ impl Store {
         } else {
             changed.sort_unstable_by(|left, right| (left.version(), left.key()).cmp(&(right.version(), right.key())));
             for object in changed {
-                self.enter(self.current.slot(object.key()), object);
+                self.apply_new(self.current.slot(object.key()), object);
             }
             self.current.history.bridge(before_gap, version);
             self.advance_to(version);

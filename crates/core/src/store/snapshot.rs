@@ -63,8 +63,8 @@ pub struct Usage {
 
 impl Snapshot {
     /// Pins a value that contains this state, for a reader that may be slow.
-    pub fn hold<Value: Send + 'static>(&self, value: Value) -> PinnedValue<Value> {
-        self.pins.hold(self.retired, value)
+    pub fn pin<Value: Send + 'static>(&self, value: Value) -> PinnedValue<Value> {
+        self.pins.pin(self.retired, value)
     }
 
     /// The version up to which every change is applied, and nothing later.

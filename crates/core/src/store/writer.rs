@@ -100,7 +100,7 @@ impl Store {
             return WriteOutcome::Stale;
         }
         let after = self.pack(record);
-        self.enter(slot, after);
+        self.apply_new(slot, after);
         WriteOutcome::Changed
     }
 
@@ -115,7 +115,7 @@ impl Store {
         }
         self.take(key.as_str());
         self.advance_to(version);
-        self.remember(Change { version, before: Some(before), after: None, in_relist_gap: false });
+        self.append_to_history(Change { version, before: Some(before), after: None, in_relist_gap: false });
         WriteOutcome::Changed
     }
 
@@ -136,7 +136,7 @@ impl Store {
             return WriteOutcome::Stale;
         }
         let version = self.current.version;
-        self.remember(Change { version, before, after: None, in_relist_gap: known.is_none() });
+        self.append_to_history(Change { version, before, after: None, in_relist_gap: known.is_none() });
         WriteOutcome::Changed
     }
 
@@ -168,16 +168,17 @@ impl Store {
         self.current.is_empty()
     }
 
-    /// Applies a change that is known to be new; `slot` is where the object is stored.
-    pub(super) fn enter(&mut self, slot: Option<u32>, after: Object) {
+    /// Applies a new state of an object, which the caller has compared with the stored one; `slot` is where the object
+    /// is stored.
+    pub(super) fn apply_new(&mut self, slot: Option<u32>, after: Object) {
         let version = after.version();
         let before = self.put(slot, after.clone());
         self.advance_to(version);
-        self.remember(Change { version, before, after: Some(after), in_relist_gap: false });
+        self.append_to_history(Change { version, before, after: Some(after), in_relist_gap: false });
     }
 
     /// Appends a change to history.
-    pub(super) fn remember(&mut self, change: Change) {
+    pub(super) fn append_to_history(&mut self, change: Change) {
         self.current.history.push(Arc::new(change), &self.limits);
     }
 

@@ -77,8 +77,8 @@ pub fn accept(requests: &[FieldRequest], subject: &TargetResource<'_>) -> Accept
     let mut names = BTreeSet::new();
     let (mut places, mut fields, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for (index, request) in requests.iter().enumerate() {
-        let named = name(&request.name, subject.extractor, &mut names).map_err(|broken| (".name", broken));
-        match named.and_then(|()| field(request, subject, &fields).map_err(|broken| (member(index), broken))) {
+        let named = validate_name(&request.name, subject.extractor, &mut names).map_err(|broken| (".name", broken));
+        match named.and_then(|()| compile_field(request, subject, &fields).map_err(|broken| (member(index), broken))) {
             Ok(accepted) => {
                 places.push(index);
                 fields.push(accepted);
@@ -121,7 +121,7 @@ fn fitting(extractor: &Extractor, fields: &[CompiledField]) -> (usize, Extractor
 }
 
 /// Validates the name of an extra field, which must be new.
-fn name(name: &str, extractor: &Extractor, names: &mut BTreeSet<String>) -> Result<(), Violation> {
+fn validate_name(name: &str, extractor: &Extractor, names: &mut BTreeSet<String>) -> Result<(), Violation> {
     let is_inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let is_label = !name.is_empty()
         && name.len() <= MAX_NAME
@@ -154,7 +154,7 @@ fn name(name: &str, extractor: &Extractor, names: &mut BTreeSet<String>) -> Resu
 }
 
 /// Compiles an extra field from its path or its printer column.
-fn field(
+fn compile_field(
     request: &FieldRequest,
     subject: &TargetResource<'_>,
     others: &[CompiledField],
@@ -163,7 +163,7 @@ fn field(
         (Some(json_path), None) => (dialect::rfc_9535(json_path)?, json_path.clone()),
         (None, Some(wanted)) => {
             let column = subject.columns.iter().find(|column| column.name == *wanted);
-            let column = column.ok_or_else(|| no_column(wanted, subject.columns))?;
+            let column = column.ok_or_else(|| column_not_found(wanted, subject.columns))?;
             (dialect::printer_column(&column.json_path)?, column.json_path.clone())
         }
         _ => {
@@ -171,7 +171,7 @@ fn field(
             return Err(Violation::new(ExtraFieldReason::PathAmbiguous, message));
         }
     };
-    not_pointless(&steps)?;
+    reject_pointless(&steps)?;
     let leaf = walk::leaf(&steps, subject.schema)?;
     let mut description = format!("The value at {json_path}.");
     if is_many(&steps) {
@@ -197,7 +197,7 @@ fn field(
 }
 
 /// The error for a printer column that does not exist.
-fn no_column(wanted: &str, columns: &[PrinterColumn]) -> Violation {
+fn column_not_found(wanted: &str, columns: &[PrinterColumn]) -> Violation {
     let known: Vec<String> = columns.iter().map(|column| quote(&column.name)).collect();
     let hint = if known.is_empty() {
         "its definition has no additionalPrinterColumns, or Kubernetes itself defines it; name a jsonPath".to_owned()
@@ -208,7 +208,7 @@ fn no_column(wanted: &str, columns: &[PrinterColumn]) -> Violation {
 }
 
 /// Rejects fields that are useless, such as `kind`.
-fn not_pointless(steps: &[PathStep]) -> Result<(), Violation> {
+fn reject_pointless(steps: &[PathStep]) -> Result<(), Violation> {
     let keys: Vec<&str> = steps
         .iter()
         .map(|step| match step {

@@ -52,7 +52,7 @@ impl<'a> Scalar<'a> {
 }
 
 /// Whether two values compare so; `None` when they cannot.
-pub(super) fn compares(operator: ComparisonOperator, left: &Scalar<'_>, right: &Scalar<'_>) -> Option<bool> {
+pub(super) fn compare(operator: ComparisonOperator, left: &Scalar<'_>, right: &Scalar<'_>) -> Option<bool> {
     let order = match (left, right) {
         // Booleans have no order.
         (Scalar::Bool(left), Scalar::Bool(right)) => match operator {

@@ -5,24 +5,24 @@ use crate::extract::prune::{Prune, PrunedPart};
 
 impl JsonPath {
     /// Whether a template reads a pruned part of an object, or may read one.
-    pub fn looks_at(&self, prune: &Prune) -> bool {
-        !prune.is_empty() && self.actions.iter().any(|action| looks(action, &mut vec![prune]))
+    pub fn reads_pruned(&self, prune: &Prune) -> bool {
+        !prune.is_empty() && self.actions.iter().any(|action| steps_read_pruned(action, &mut vec![prune]))
     }
 }
 
 /// Whether these steps read a pruned part. `places` are the positions in the pruned paths to which the values may
 /// belong; elements of a list belong to the place of the list.
-fn looks(list: &Steps, places: &mut Vec<&Prune>) -> bool {
+fn steps_read_pruned(list: &Steps, places: &mut Vec<&Prune>) -> bool {
     for node in list {
         match node {
             PathNode::Field(name) => {
                 let parts: Vec<&PrunedPart> = places.iter().filter_map(|place| place.part(name)).collect();
-                let Some(inside) = insides(parts) else { return true };
+                let Some(inside) = inner_prunes(parts) else { return true };
                 *places = inside;
             }
             PathNode::Wildcard => {
                 let parts = places.iter().flat_map(|place| place.parts()).map(|(_, part)| part).collect();
-                let Some(inside) = insides(parts) else { return true };
+                let Some(inside) = inner_prunes(parts) else { return true };
                 places.extend(inside);
             }
             // Some part below is pruned.
@@ -33,7 +33,7 @@ fn looks(list: &Steps, places: &mut Vec<&Prune>) -> bool {
                     Test::Exists => None,
                     Test::Compares(_, right) | Test::Unknown(right) => Some(right),
                 };
-                if std::iter::once(&filter.left).chain(right).any(|side| looks(side, &mut places.clone())) {
+                if std::iter::once(&filter.left).chain(right).any(|side| steps_read_pruned(side, &mut places.clone())) {
                     return true;
                 }
             }
@@ -41,7 +41,7 @@ fn looks(list: &Steps, places: &mut Vec<&Prune>) -> bool {
                 let mut all = Vec::new();
                 for list in lists {
                     let mut places = places.clone();
-                    if looks(list, &mut places) {
+                    if steps_read_pruned(list, &mut places) {
                         return true;
                     }
                     all.extend(places);
@@ -57,8 +57,8 @@ fn looks(list: &Steps, places: &mut Vec<&Prune>) -> bool {
     false
 }
 
-/// The pruned paths inside of these parts; `None` when one of them is pruned as a whole.
-fn insides(parts: Vec<&PrunedPart>) -> Option<Vec<&Prune>> {
+/// The pruned paths inside of these parts; `None` when one of the parts is pruned as a whole.
+fn inner_prunes(parts: Vec<&PrunedPart>) -> Option<Vec<&Prune>> {
     let inside = parts.into_iter().map(|part| match part {
         PrunedPart::Whole => None,
         PrunedPart::Inside(inside) => Some(inside),

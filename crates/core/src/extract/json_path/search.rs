@@ -3,7 +3,7 @@
 //! All values of a step are found before the next step, for two reasons. An error at any of them is an error of the
 //! whole template. A filter that only tests whether there are values uses the input of the step that failed.
 
-use super::compare::{Scalar, compares};
+use super::compare::{Scalar, compare};
 use super::template::{Filter, JsonPath, Literal, PathNode, Slice, SliceEnd, Steps, Test, Word};
 use crate::json::tree::{NodeId, NodeKind, Tree};
 
@@ -315,7 +315,7 @@ impl<'t, 'b> Search<'t, 'b> {
         let sides = scalar(self.tree, left).zip(scalar(self.tree, right));
         operator
             .zip(sides)
-            .and_then(|(operator, (left, right))| compares(operator, &left, &right))
+            .and_then(|(operator, (left, right))| compare(operator, &left, &right))
             .ok_or(SearchError::Incomparable)
     }
 }

@@ -42,11 +42,11 @@ proptest! {
 #[test]
 fn a_tree_has_at_most_the_requested_number_of_values() {
     let json = br#"{"a":[1,2,3],"b":{}}"#;
-    assert!(Tree::of_at_most(json, 6).is_ok());
-    assert!(Tree::of_at_most(json, 5).is_err());
+    assert!(Tree::read_at_most(json, 6).is_ok());
+    assert!(Tree::read_at_most(json, 5).is_err());
     let many = format!("[{}0]", "0,".repeat(5_000));
-    assert!(Tree::of_at_most(many.as_bytes(), 5_002).is_ok());
-    assert!(Tree::of_at_most(many.as_bytes(), 5_001).is_err());
+    assert!(Tree::read_at_most(many.as_bytes(), 5_002).is_ok());
+    assert!(Tree::read_at_most(many.as_bytes(), 5_001).is_err());
 }
 
 #[test]

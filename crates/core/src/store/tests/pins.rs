@@ -22,7 +22,7 @@ fn churn(store: &mut Store, version: &mut u64, bytes: u64) {
 
 fn hold(store: &Store) -> PinnedValue<Snapshot> {
     let snapshot = store.snapshot();
-    snapshot.hold(snapshot.clone())
+    snapshot.pin(snapshot.clone())
 }
 
 fn is_held(reader: &PinnedValue<Snapshot>) -> bool {
@@ -63,7 +63,7 @@ fn a_state_that_is_let_go_while_it_is_used_is_freed_afterwards() {
     let mut version = 1;
     store.apply(&record("a/x", version, &[], &["v"]));
     let witness = Arc::new(());
-    let reader = store.snapshot().hold(witness.clone());
+    let reader = store.snapshot().pin(witness.clone());
     let done = reader.with(|_| churn(&mut store, &mut version, 2 * MOST));
     assert!(done.is_some(), "what has begun is finished");
     assert_eq!(Arc::strong_count(&witness), 1, "and then it is free");
