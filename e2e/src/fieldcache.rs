@@ -93,7 +93,7 @@ impl Fieldcache {
     ) -> Result<Fieldcache> {
         let own = ["--kubeconfig".to_owned(), kubeconfig.display().to_string()];
         let operator = Fieldcache::start("operator", own.into_iter().chain(arguments), endpoint).await?;
-        let line = |line: &str| line.contains("client certificate authorities read from ConfigMap").then_some(());
+        let line = |line: &str| line.contains("client CA certificates read from ConfigMap").then_some(());
         operator
             .process()
             .line("the line that the operator has the certificate authorities of clients", START_DEADLINE, line)

@@ -150,13 +150,11 @@ impl AccessControl {
         for problem in problems {
             tracing::warn!(
                 problem,
-                "ConfigMap kube-system/extension-apiserver-authentication has an invalid part, which is ignored"
+                "ignoring an invalid part of ConfigMap kube-system/extension-apiserver-authentication"
             );
         }
         if self.config.borrow().generation == 0 {
-            tracing::info!(
-                "client certificate authorities read from ConfigMap kube-system/extension-apiserver-authentication"
-            );
+            tracing::info!("client CA certificates read from ConfigMap kube-system/extension-apiserver-authentication");
         }
         self.config.send_modify(|current| {
             read.generation = current.generation + 1;

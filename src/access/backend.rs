@@ -62,7 +62,7 @@ pub enum ReviewError {
         message: String,
     },
     /// It was not sent, because too many reviews of the same user wait.
-    #[error("too many reviews of one user wait for the API server")]
+    #[error("too many reviews of this user are waiting for the API server")]
     TooMany,
     /// The response cannot be read.
     #[error("the API server's response to a {0} cannot be read: {1}")]

@@ -80,10 +80,10 @@ pub enum Due {
 #[derive(Debug, thiserror::Error)]
 pub enum SelfSignedError {
     /// The error of the library.
-    #[error("making a certificate failed: {0}")]
+    #[error("cannot create a self-signed certificate: {0}")]
     Library(#[from] rcgen::Error),
     /// Something is due after all steps.
-    #[error("internal error: the certificate that was made is not valid")]
+    #[error("internal error: the new self-signed certificate is not valid")]
     Endless,
 }
 

@@ -297,7 +297,7 @@ fn accepted(audiences: &[String], accept_api_audience: bool) -> String {
     };
     let kinds = own.into_iter().chain(accept_api_audience.then(|| "for the API server".to_owned()));
     let tokens = kinds.collect::<Vec<_>>().join(", or ");
-    format!("accepted are valid tokens {tokens}, and client certificates that the API server accepts")
+    format!("use a valid token {tokens}, or a client certificate that the API server accepts")
 }
 
 /// Claims of a JSON Web Token. They are not verified here. They only decide whose tries a review takes, and when a valid token is

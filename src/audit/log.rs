@@ -47,7 +47,7 @@ pub const STANDARD_OUTPUT: &str = "-";
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The file.
-    #[error("--audit-log-path: {} cannot be opened for append; name a file in an existing, writable folder, or - for standard output", path.display())]
+    #[error("--audit-log-path: {} cannot be opened for append; use a file in an existing, writable folder, or - for standard output", path.display())]
     File {
         /// Its path.
         path: PathBuf,
@@ -55,10 +55,10 @@ pub enum OpenError {
         source: io::Error,
     },
     /// Standard output.
-    #[error("--audit-log-path: standard output is closed; name a file")]
+    #[error("--audit-log-path: standard output is closed; use a file")]
     StandardOutput(#[source] io::Error),
     /// The thread that writes.
-    #[error("the thread that writes the audit log cannot be started")]
+    #[error("cannot start the thread that writes the audit log")]
     Thread(#[source] io::Error),
 }
 

@@ -95,9 +95,10 @@ impl AuditCounters {
         let progress = self.progress();
         match (&progress.error, progress.since) {
             (Some(error), _) => Err(format!("the audit log cannot be written: {error}")),
-            (None, Some(since)) if since.elapsed() > STALLED_AFTER => {
-                Err(format!("the audit log cannot be written: nothing was taken for {} s", since.elapsed().as_secs()))
-            }
+            (None, Some(since)) if since.elapsed() > STALLED_AFTER => Err(format!(
+                "the audit log cannot be written: no write has completed for {} s",
+                since.elapsed().as_secs()
+            )),
             (None, _) => Ok(()),
         }
     }

@@ -50,7 +50,7 @@ pub async fn run(arguments: AdviseArguments) -> anyhow::Result<Exit> {
             tokio::time::sleep(wait).await;
             reading(&connection).await?.since(&first).map_err(|error| {
                 anyhow::anyhow!(
-                    "{error}: it was restarted, or there are several behind {}; --server URL selects one of them",
+                    "{error}: the API server restarted, or several API servers are behind {}; --server URL selects one of them",
                     connection.url()
                 )
             })?
@@ -86,7 +86,7 @@ async fn reading(connection: &Connection) -> anyhow::Result<Scrape> {
     let body = match connection.bytes(METRICS, "text/plain").await {
         Err(RequestError::Status { code: 403, message, .. }) => bail!("{}", forbidden(url, &message)),
         Err(RequestError::Status { code: 404 | 405, .. }) => {
-            bail!("{url} has no {METRICS}: it is not a kube-apiserver; name one with --kubeconfig or --server")
+            bail!("{url} has no {METRICS}: it is not a kube-apiserver; select one with --kubeconfig or --server")
         }
         answered => answered?,
     };

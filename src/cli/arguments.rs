@@ -66,7 +66,7 @@ pub struct CheckArguments {
     /// Files with CustomResourceDefinitions, YAML or JSON; - reads standard input
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// How to print
+    /// The output format
     #[arg(short, long, default_value = "table")]
     pub output: OutputFormat,
 }
@@ -74,12 +74,12 @@ pub struct CheckArguments {
 /// `fieldcache fields`.
 #[derive(Debug, Args)]
 pub struct FieldsArguments {
-    /// A resource: plural, singular, kind or short name, with .VERSION.GROUP or .GROUP where needed; default: all resources with fields
+    /// The resource: plural, singular, kind or short name, with .VERSION.GROUP or .GROUP if needed; default: all resources with fields
     pub resource: Option<String>,
     /// What to read.
     #[command(flatten)]
     pub source: SourceArguments,
-    /// How to print
+    /// The output format
     #[arg(short, long, default_value = "table")]
     pub output: OutputFormat,
 }
@@ -87,7 +87,7 @@ pub struct FieldsArguments {
 /// `fieldcache kubeconfig`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "It needs the permission to get the View, and the View must be Ready. The cluster of the kubeconfig is the View's endpoint. User and namespace are those of the current context, with absolute file names.
+    after_help = "You need the permission to get the View, and the View must be Ready. The cluster of the kubeconfig is the View's endpoint. User and namespace are those of the current context, with absolute file names.
 
 The operator authenticates users by the credentials in the kubeconfig:
 - A client certificate is copied, and nothing else.
@@ -104,26 +104,26 @@ Examples:
 pub struct KubeconfigArguments {
     /// The View
     pub view: String,
-    /// The cluster that has the View, and the credentials; default: KUBECONFIG, ~/.kube/config or the Pod's service account
+    /// The kubeconfig with the cluster of the View, and the credentials; default: KUBECONFIG, ~/.kube/config or the Pod's service account
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// A context of the kubeconfig other than its current one
+    /// The context of the kubeconfig; default: its current context
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// Another address of the View's endpoint, such as a port-forward; the View's path is appended unless it has one
+    /// Another address of the View's endpoint, such as a port-forward; the View's path is appended unless the URL has a path
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// Use the token in this file, which clients read again when it changes
     #[arg(long, value_name = "FILE", conflicts_with = "service_account")]
     pub token_file: Option<PathBuf>,
-    /// Embed a new token for this ServiceAccount: needs the permission to create serviceaccounts/token
+    /// Embed a new token for this ServiceAccount; you need the permission to create serviceaccounts/token
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub service_account: Option<String>,
     /// Copy the credentials of the user unchanged. The operator rejects tokens for the API server, and a server that
     /// receives one can use it there
     #[arg(long, conflicts_with_all = ["service_account", "token_file"])]
     pub allow_api_server_credentials: bool,
-    /// How to print
+    /// The output format
     #[arg(short, long, default_value = "yaml")]
     pub output: OutputFormat,
 }
@@ -133,17 +133,17 @@ pub struct KubeconfigArguments {
 #[command(
     after_help = "Counts for each resource: objects; open watches, whose clients each hold a copy of up to all objects; events sent to watches; lists and their duration. SHARE is the mean of three shares: of copies, of events and of the duration of lists. Counters start with the API server that responds; each API server has its own.
 
-It needs the permission to get /metrics.
+You need the permission to get /metrics.
 
 Examples:
   fieldcache advise
   fieldcache advise --for 30s -o wide"
 )]
 pub struct AdviseArguments {
-    /// The cluster to read; default: KUBECONFIG, ~/.kube/config or the Pod's service account
+    /// The kubeconfig of the cluster to read; default: KUBECONFIG, ~/.kube/config or the Pod's service account
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// A context of the kubeconfig other than its current one
+    /// The context of the kubeconfig; default: its current context
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
     /// A server URL instead of the kubeconfig's, such as that of one of several API servers; without credentials unless --kubeconfig is given
@@ -155,7 +155,7 @@ pub struct AdviseArguments {
     /// Show all resources instead of the first 20
     #[arg(long)]
     pub all: bool,
-    /// How to print
+    /// The output format
     #[arg(short, long, default_value = "table")]
     pub output: OutputFormat,
 }
@@ -165,7 +165,7 @@ pub struct AdviseArguments {
 #[command(after_help = "Example:
   fieldcache crds | kubectl apply --server-side -f -")]
 pub struct CrdsArguments {
-    /// How to print
+    /// The output format
     #[arg(short, long, default_value = "yaml")]
     pub output: OutputFormat,
 }
@@ -176,16 +176,16 @@ pub struct OpenapiArguments {
     /// What to read.
     #[command(flatten)]
     pub source: SourceArguments,
-    /// Which document
+    /// The version of the document
     #[arg(long, value_name = "VERSION", default_value = "v3")]
     pub openapi_version: OpenapiVersion,
-    /// v3 only: the document of one group and version, such as stable.example.com/v1; default: the discovery index
+    /// v3 only: the document of one group version, such as stable.example.com/v1; default: the discovery index
     #[arg(long, value_name = "GROUP/VERSION")]
     pub group_version: Option<String>,
     /// Write to a file instead of standard output
     #[arg(long, value_name = "FILE")]
     pub output_file: Option<PathBuf>,
-    /// How to print
+    /// The output format
     #[arg(short, long, default_value = "json")]
     pub output: OutputFormat,
 }
@@ -195,6 +195,6 @@ pub struct OpenapiArguments {
 pub enum OpenapiVersion {
     /// Swagger 2.0: one document
     V2,
-    /// OpenAPI 3.0: an index and a document for each group and version
+    /// OpenAPI 3.0: an index and a document for each group version
     V3,
 }

@@ -21,7 +21,7 @@ use crate::manifest::yaml::{Syntax, documents};
 /// Validates every CustomResourceDefinition in the files and skips other kinds.
 ///
 /// # Errors
-/// A file that cannot be read or parsed, or no CustomResourceDefinition in any of them.
+/// A file that cannot be read or parsed, or there is no CustomResourceDefinition in any of them.
 pub fn run(arguments: &CheckArguments) -> anyhow::Result<Exit> {
     let (text, exit) = answer(arguments)?;
     write_out(&text)?;
@@ -34,7 +34,7 @@ pub(super) fn answer(arguments: &CheckArguments) -> anyhow::Result<(String, Exit
         checked.extend(check_file(file)?);
     }
     if checked.is_empty() {
-        bail!("no CustomResourceDefinition in {}", list(arguments));
+        bail!("there is no CustomResourceDefinition in {}", list(arguments));
     }
     let is_accepted = checked.iter().all(|checked| checked.validation.is_accepted());
     Ok((printed(&checked, arguments.output), if is_accepted { Exit::Done } else { Exit::No }))
@@ -93,7 +93,7 @@ fn check_file(path: &Path) -> anyhow::Result<Vec<Checked>> {
         let api_version = value["apiVersion"].as_str().unwrap_or_default();
         if api_version != "apiextensions.k8s.io/v1" {
             bail!(
-                "{file}:{}: apiVersion {api_version:?} of a CustomResourceDefinition is not read; write apiextensions.k8s.io/v1",
+                "{file}:{}: apiVersion {api_version:?} of a CustomResourceDefinition is not supported; use apiextensions.k8s.io/v1",
                 document.line
             );
         }
@@ -129,8 +129,8 @@ impl Checked {
     fn text(&self, is_wide: bool) -> String {
         let verdict = match self.validation.causes.len() {
             0 => format!("accepted, selectable fields: {}", self.fields),
-            1 => "refused for 1 cause".to_owned(),
-            count => format!("refused for {count} causes"),
+            1 => "rejected for 1 reason".to_owned(),
+            count => format!("rejected for {count} reasons"),
         };
         let mut text = format!("{}:{}: {}: {verdict}\n", self.file, self.line, self.name);
         for version in self.validation.versions.iter().filter(|_| is_wide) {

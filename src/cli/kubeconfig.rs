@@ -68,7 +68,7 @@ async fn read(connection: &Connection, name: &str) -> anyhow::Result<View> {
             bail!("there is no View {name:?} in cluster {}: `kubectl get views` lists all Views", connection.url())
         }
         Err(RequestError::Status { code: 404, .. }) => bail!(
-            "cluster {} has no Views: fieldcache is not installed there, or the kubeconfig is of another cluster",
+            "cluster {} has no Views: fieldcache is not installed there, or the kubeconfig is for another cluster",
             connection.url()
         ),
         answered => answered?,
@@ -167,8 +167,7 @@ pub(super) fn credentials(mut user: Value, place: &ViewServer, allows_others: bo
     let (has_certificate, other) = (CERTIFICATE.iter().any(|name| has(&name)), OTHERS.iter().find(has));
     if let Some(other) = other.filter(|_| !has_certificate) {
         bail!(
-            "the user of this kubeconfig has no client certificate but {other}, which is for the API server: {} would receive it, and rejects it, because \
-             a token must have the audience {AUDIENCE}. Use --service-account NAMESPACE/NAME or --token-file FILE, or allow it with \
+            "the user of this kubeconfig has no client certificate, and its {other} is for the API server. {} would receive and reject it, because a token must have the audience {AUDIENCE}. Use --service-account NAMESPACE/NAME or --token-file FILE, or allow it with \
              --allow-api-server-credentials",
             place.server
         );
@@ -251,7 +250,7 @@ async fn token(connection: &Connection, account: &str) -> anyhow::Result<String>
     let answer = accounts.create_token_request(name, &PostParams::default(), &request).await;
     let answer = answer.map_err(|error| {
         anyhow!(
-            "no token of ServiceAccount {name} in namespace {namespace}: {}; it must exist, and you need the permission to create serviceaccounts/token there",
+            "cannot get a token of ServiceAccount {name} in namespace {namespace}: {}; the ServiceAccount must exist, and you need the permission to create serviceaccounts/token there",
             described(&error)
         )
     })?;

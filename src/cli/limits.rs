@@ -20,40 +20,43 @@ const MOST_OF_A_BODY: u64 = 3 << 20;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArguments {
-    /// Most connections of clients at a time; further ones are closed with a message. With authentication, connections without
-    /// credentials have a quarter of them, and so has one address while half are open
+    /// Maximum number of client connections; further ones are closed with a message. With authentication, connections without credentials
+    /// get a quarter of them at most, and so does one address while half are open
     #[arg(long, value_name = "COUNT", default_value = "8192", value_parser = at_least_one)]
     pub max_connections: u64,
-    /// Most watches of one user at a time (without authentication: of one address); further ones get 429
+    /// Maximum number of watches of one user (without authentication: of one address); further ones get 429
     #[arg(long, value_name = "COUNT", default_value = "30000", value_parser = at_least_one)]
     pub max_watches_per_user: u64,
     /// Seats: units of work in progress, of about a millisecond each. When all are taken, further requests wait,
     /// ordered by user: 128 for each seat and user, then 429. Default: 16 for each processor
     #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
     pub max_seats: Option<u64>,
-    /// Most large lists (over 4Mi) in progress at a time; further ones take turns, four times as many of each user wait, then 429
+    /// Maximum number of large lists (over 4Mi) in progress. Further ones wait, and users take turns; up to four times as many wait for
+    /// each user, more get 429
     #[arg(long, value_name = "COUNT", default_value = "100", value_parser = at_least_one)]
     pub max_lists: u64,
-    /// Most bytes of large lists in progress at a time, as for --max-lists
+    /// Maximum bytes of large lists in progress, as for --max-lists
     #[arg(long, value_name = "QUANTITY", default_value = "16Gi", value_parser = Bytes::parse)]
     pub max_list_bytes: Bytes,
     /// Most bytes of watches that clients have not read. Beyond it, the watches of the slowest clients end, those of
     /// the user with the most first
     #[arg(long, value_name = "QUANTITY", default_value = "256Mi", value_parser = Bytes::parse)]
     pub max_unread_bytes: Bytes,
-    /// Most request bodies in memory at a time; a user may have as many as are free, further ones get 429
+    /// Maximum number of request bodies in memory; a user may have as many as are free, further ones get 429
     #[arg(long, value_name = "COUNT", default_value = "64", value_parser = at_least_two)]
     pub max_bodies: u64,
-    /// Most bytes of request bodies in memory at a time, as for --max-bodies
+    /// Maximum bytes of request bodies in memory, as for --max-bodies
     #[arg(long, value_name = "QUANTITY", default_value = "64Mi", value_parser = at_least_two_bodies)]
     pub max_body_bytes: Bytes,
-    /// Load no further store while the loaded ones take this much, including history; none is evicted. Default: no limit
+    /// Load no further store while the loaded stores take this much memory, including history; loaded stores are not evicted. Default: no
+    /// limit
     #[arg(long, value_name = "QUANTITY", value_parser = Bytes::parse)]
     pub memory_limit: Option<Bytes>,
-    /// Changes in the history of each store of a cluster's resource, for watches that resume and lists of the past [default: 102400]
+    /// Maximum number of changes in the history of each store of a cluster's resource, for watches that resume and lists of past versions
+    /// [default: 102400]
     #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
     pub history_changes: Option<u64>,
-    /// Memory for the previous states of these changes in each store; the oldest are dropped first [default: 64Mi]
+    /// Maximum memory of the previous states of these changes in each store; the oldest are dropped first [default: 64Mi]
     #[arg(long, value_name = "QUANTITY", value_parser = Bytes::parse)]
     pub history_memory: Option<Bytes>,
 }
@@ -62,7 +65,7 @@ pub struct LimitArguments {
 fn at_least_one(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(count) if count > 0 => Ok(count),
-        _ => Err("name a count of 1 or more".to_owned()),
+        _ => Err("use a count of 1 or more".to_owned()),
     }
 }
 
@@ -70,7 +73,7 @@ fn at_least_one(text: &str) -> Result<u64, String> {
 fn at_least_two(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(count) if count > 1 => Ok(count),
-        _ => Err("name a count of 2 or more".to_owned()),
+        _ => Err("use a count of 2 or more".to_owned()),
     }
 }
 
@@ -78,7 +81,7 @@ fn at_least_two(text: &str) -> Result<u64, String> {
 fn at_least_two_bodies(text: &str) -> Result<Bytes, String> {
     let bytes = Bytes::parse(text).map_err(|error| error.to_string())?;
     if bytes.0 < 2 * MOST_OF_A_BODY {
-        return Err(format!("name {} or more", Bytes(2 * MOST_OF_A_BODY)));
+        return Err(format!("use {} or more", Bytes(2 * MOST_OF_A_BODY)));
     }
     Ok(bytes)
 }
@@ -106,8 +109,7 @@ impl LimitArguments {
             tracing::warn!(
                 max_connections = self.max_connections,
                 connections,
-                "the limit of open files allows fewer connections than --max-connections: raise it (ulimit -n, LimitNOFILE), \
-                 or name a smaller --max-connections"
+                "the limit of open files allows fewer connections than --max-connections: raise it (ulimit -n, LimitNOFILE), or use a smaller --max-connections"
             );
         }
         LimitSettings {

@@ -46,7 +46,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().event_interval(EVENT_INTERVAL).build();
     let runtime = match runtime {
         Ok(runtime) => runtime,
-        Err(error) => return exit::failed(&anyhow::Error::new(error).context("starting the runtime"), program),
+        Err(error) => return exit::failed(&anyhow::Error::new(error).context("cannot start the runtime"), program),
     };
     let result = match arguments.command {
         Command::Serve(arguments) => runtime.block_on(serve::run(*arguments)),

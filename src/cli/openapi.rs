@@ -21,7 +21,7 @@ use crate::wire::yaml;
 /// The source cannot be read, or has no such document.
 pub async fn run(arguments: OpenapiArguments) -> anyhow::Result<Exit> {
     if arguments.openapi_version == OpenapiVersion::V2 && arguments.group_version.is_some() {
-        bail!("--group-version goes with --openapi-version v3: the v2 document is one for all groups");
+        bail!("--group-version needs --openapi-version v3: the v2 document contains all groups");
     }
     let opened = source::open(&arguments.source.location(), &SourceOptions::default()).await?;
     let Some(documents) = opened.registry.catalog().documents.clone() else {
@@ -107,7 +107,7 @@ struct Field {
 
 impl Summary {
     fn read(json: &[u8]) -> anyhow::Result<Summary> {
-        serde_json::from_slice(json).context("the OpenAPI document cannot be read; -o json prints it as it is")
+        serde_json::from_slice(json).context("cannot parse the OpenAPI document; -o json prints it unchanged")
     }
 
     /// The definitions of OpenAPI v2, or the schemas of v3.

@@ -44,10 +44,7 @@ pub async fn run(arguments: ServeArguments) -> anyhow::Result<Exit> {
         }
     }
     if let (Some(option), Some(folder)) = (arguments.limits.history_option(), &arguments.source.dir) {
-        bail!(
-            "{option} is of use for a cluster only, and --dir {} is a folder: leave one of them out",
-            folder.display()
-        );
+        bail!("{option} needs a cluster, and --dir {} is a folder: remove one of them", folder.display());
     }
     arguments.log.start().map_err(anyhow::Error::msg)?;
     let options = options(arguments);
@@ -150,7 +147,7 @@ async fn greet(registry: &Registry, (source, pinned): (&str, &[Gvr]), reached: &
     };
     let text = greeting(&catalog, (source, pinned), reached, example);
     if let Err(error) = write_out(&printable(&text)) {
-        tracing::warn!(error = %error, "the greeting could not be written");
+        tracing::warn!(error = %error, "cannot write the greeting");
     }
 }
 

@@ -22,31 +22,31 @@ pub struct ServeArguments {
     /// What to read.
     #[command(flatten)]
     pub source: SourceArguments,
-    /// Load this resource at once and never unload it: any name that kubectl accepts, such as shirts or deployments.apps; repeatable
+    /// Load this resource at the start and never unload it: any name that kubectl accepts, such as shirts or deployments.apps; repeatable
     #[arg(long = "resource", value_name = "RESOURCE", conflicts_with = "dir")]
     pub resources: Vec<String>,
     /// Consistency of reads without a resourceVersion
     #[arg(long, value_name = "CONSISTENCY", default_value = "eventual")]
     pub consistency: ConsistencyArgument,
-    /// The longest time without confirmed progress from the cluster; past it, reads fail with 503
+    /// The maximum time without confirmed progress from the cluster; beyond it, reads fail with 503
     #[arg(long, value_name = "DURATION", default_value = "90s", value_parser = max_lag, conflicts_with = "dir")]
     pub max_lag: Duration,
     /// Which requests are forwarded to the API server, with the kubeconfig's credentials, if they are not served here
     #[arg(long, value_name = "WHAT", default_value = "read", conflicts_with = "dir")]
     pub pass_through: PassThroughArgument,
-    /// How often each store is compared with a list of the cluster; 0 turns that off
+    /// The interval at which each store is compared with a list of the cluster; 0 turns that off
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = self_check_interval, conflicts_with = "dir")]
     pub self_check_interval: Duration,
-    /// Where to listen; loopback only, port 0 takes a free one
+    /// The address to listen on; loopback only, port 0 selects a free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8181", value_parser = socket_address)]
     pub address: SocketAddr,
-    /// Also serve Prometheus metrics, at /metrics of this address; off by default, loopback only, port 0 takes a free one
+    /// Also serve Prometheus metrics, at /metrics of this address; off by default, loopback only, port 0 selects a free port
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub metrics_address: Option<SocketAddr>,
-    /// Serve HTTPS with this certificate: PEM, followed by its issuers; read again when it is replaced
+    /// Serve HTTPS with this certificate: a PEM file, with its issuers after it; reloaded when it is replaced
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     pub tls_cert_file: Option<PathBuf>,
-    /// The private key of that certificate: PEM, not encrypted
+    /// The private key of --tls-cert-file: PEM, not encrypted
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub tls_private_key_file: Option<PathBuf>,
     /// What is logged, and how.
@@ -69,22 +69,22 @@ Examples:
   kubectl --server https://127.0.0.1:8443 --certificate-authority ca.crt --token \"$(kubectl create token NAME --audience fieldcache.dev)\" get shirts"
 )]
 pub struct OperatorArguments {
-    /// The cluster to serve; default: KUBECONFIG, ~/.kube/config or the Pod's service account
+    /// The kubeconfig of the cluster to serve; default: KUBECONFIG, ~/.kube/config or the Pod's service account
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// A context of the kubeconfig other than its current one
+    /// The context of the kubeconfig; default: its current context
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// Serve this resource too, as if a FieldCache named it: PLURAL.VERSION.GROUP, core PLURAL.VERSION; repeatable
+    /// Cache and serve this resource without a FieldCache: PLURAL.VERSION.GROUP (core group: PLURAL.VERSION); repeatable
     #[arg(long = "resource", value_name = "RESOURCE")]
     pub resources: Vec<String>,
-    /// The namespace of the Lease by which one replica is elected to write
+    /// The namespace of the Lease for leader election
     #[arg(long, value_name = "NAMESPACE", default_value = "fieldcache-system")]
     pub namespace: String,
-    /// The name of this replica in the Lease; default: the host's name
+    /// The name of this replica in the Lease; default: the hostname
     #[arg(long, value_name = "NAME")]
     pub identity: Option<String>,
-    /// Where to listen; port 0 takes a free one
+    /// The address to listen on; port 0 selects a free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:8443", value_parser = socket_address)]
     pub address: SocketAddr,
     /// Also serve Prometheus metrics over TLS, at /metrics of this address, to users who may get the nonResourceURL /metrics; off by default
@@ -94,26 +94,26 @@ pub struct OperatorArguments {
     /// only the result, needs no credentials, and --max-connections does not count it. Off by default
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub health_address: Option<SocketAddr>,
-    /// Serve with this certificate: PEM, followed by its issuers; read again when it is replaced
+    /// Serve with this certificate: a PEM file, with its issuers after it; reloaded when it is replaced
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file", conflicts_with_all = ["cert_dir", "tls_names"])]
     pub tls_cert_file: Option<PathBuf>,
-    /// The private key of that certificate: PEM, not encrypted
+    /// The private key of --tls-cert-file: PEM, not encrypted
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub tls_private_key_file: Option<PathBuf>,
-    /// Store the self-signed certificate and its authority here (tls.crt, tls.key, ca.crt, ca.key); default: in memory
+    /// Store the self-signed certificate and its CA in this folder (tls.crt, tls.key, ca.crt, ca.key); default: in memory
     #[arg(long, value_name = "PATH")]
     pub cert_dir: Option<PathBuf>,
-    /// Store them in this Secret of --namespace instead, which replicas share; it is created if it is missing
+    /// Store them in this Secret of --namespace instead, which replicas share; fieldcache creates it if it is missing
     #[arg(long, value_name = "NAME", conflicts_with_all = ["cert_dir", "tls_cert_file"])]
     pub cert_secret: Option<String>,
-    /// The authorities (PEM) of --tls-cert-file, for the status of Views; default: none, because clients trust it anyway
+    /// The CA certificates (PEM) of --tls-cert-file, for the status of Views; default: none, if clients trust the certificate anyway
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub tls_ca_file: Option<PathBuf>,
     /// The URL of this server for clients, in the status of Views; default: https://fieldcache.NAMESPACE.svc
     #[allow(rustdoc::bare_urls, reason = "the comment is also the help of the option, unchanged")]
     #[arg(long, value_name = "URL")]
     pub views_url: Option<String>,
-    /// A name or address in the self-signed certificate besides localhost; repeatable
+    /// A DNS name or IP address in the self-signed certificate, in addition to localhost; repeatable
     #[arg(long = "tls-name", value_name = "NAME")]
     pub tls_names: Vec<String>,
     /// Accept tokens with this audience; repeatable
@@ -122,19 +122,19 @@ pub struct OperatorArguments {
     /// Also accept tokens with the audience of the API server; a program that sees one here could use it there
     #[arg(long)]
     pub accept_api_audience: bool,
-    /// The longest time without confirmed progress from the cluster; past it, reads fail with 503
+    /// The maximum time without confirmed progress from the cluster; beyond it, reads fail with 503
     #[arg(long, value_name = "DURATION", default_value = "90s", value_parser = max_lag)]
     pub max_lag: Duration,
-    /// How often each store is compared with a list of the cluster; 0 turns that off
+    /// The interval at which each store is compared with a list of the cluster; 0 turns that off
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = self_check_interval)]
     pub self_check_interval: Duration,
     /// How often the credential and the permissions of each watch are checked again, at least; for tests
     #[arg(long, value_name = "DURATION", default_value = "280s", value_parser = recheck_interval, hide = true)]
     pub recheck_interval: Duration,
-    /// Which requests the audit log contains, as audit.k8s.io/v1 events of level Metadata, one JSON object in each line
+    /// Which requests the audit log contains, as audit.k8s.io/v1 events of level Metadata, one JSON object per line
     #[arg(long, value_name = "WHICH", default_value = "view-rights")]
     pub audit_policy: AuditPolicyArgument,
-    /// The file that the audit log is appended to; - is standard output, where nothing else is written
+    /// The file to which the audit log is appended; - is standard output, where nothing else is written
     #[arg(long, value_name = "FILE", default_value = audit::log::STANDARD_OUTPUT)]
     pub audit_log_path: String,
     /// Limits.
@@ -150,8 +150,8 @@ pub struct OperatorArguments {
 pub enum AuditPolicyArgument {
     /// None
     None,
-    /// Requests through Views with authorization View, whose users the cluster's own audit log does not name, and rejected requests
-    /// through any name of a View
+    /// Requests through Views with authorization View, because the cluster's audit log does not contain their users; and rejected requests
+    /// through any View
     ViewRights,
     /// Requests through any View
     Views,
@@ -173,7 +173,7 @@ impl From<AuditPolicyArgument> for audit::Policy {
 /// The consistency of reads without a resourceVersion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ConsistencyArgument {
-    /// At once from the store, which can be behind the cluster
+    /// Immediately from the store, which can be behind the cluster
     Eventual,
     /// At least as fresh as the request
     Strong,
@@ -184,7 +184,7 @@ fn max_lag(text: &str) -> Result<Duration, String> {
     const SHORTEST: Duration = Duration::from_millis(1400);
     let duration = go_duration(text)?;
     if duration < SHORTEST {
-        return Err("a cluster takes up to 1.4s to confirm progress: name 1.4s or more".to_owned());
+        return Err("a cluster takes up to 1.4s to confirm progress: use 1.4s or more".to_owned());
     }
     Ok(duration)
 }
@@ -193,7 +193,7 @@ fn max_lag(text: &str) -> Result<Duration, String> {
 fn self_check_interval(text: &str) -> Result<Duration, String> {
     let duration = go_duration(text)?;
     if !duration.is_zero() && duration < SHORTEST_INTERVAL {
-        return Err("a check lists the metadata of every object: name 1s or more, or 0 for none".to_owned());
+        return Err("a check lists the metadata of every object: use 1s or more, or 0 for none".to_owned());
     }
     Ok(duration)
 }
@@ -202,7 +202,7 @@ fn self_check_interval(text: &str) -> Result<Duration, String> {
 fn recheck_interval(text: &str) -> Result<Duration, String> {
     let duration = go_duration(text)?;
     if duration < SHORTEST_INTERVAL || duration > crate::access::lease::EVERY {
-        return Err(format!("name 1s to {}s", crate::access::lease::EVERY.as_secs()));
+        return Err(format!("use 1s to {}s", crate::access::lease::EVERY.as_secs()));
     }
     Ok(duration)
 }

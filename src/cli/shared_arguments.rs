@@ -16,10 +16,10 @@ pub struct SourceArguments {
     /// Read a folder of manifests: CRDs and objects, YAML or JSON; no cluster needed
     #[arg(long, value_name = "PATH", conflicts_with_all = ["kubeconfig", "context", "server"])]
     pub dir: Option<PathBuf>,
-    /// Read a cluster; default: KUBECONFIG, ~/.kube/config or the Pod's service account
+    /// Read the cluster of this kubeconfig; default: KUBECONFIG, ~/.kube/config or the Pod's service account
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// A context of the kubeconfig other than its current one
+    /// The context of the kubeconfig; default: its current context
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
     /// A server URL: kube-apiserver or another fieldcache, without credentials unless --kubeconfig is given
@@ -49,10 +49,10 @@ impl SourceArguments {
 /// What is logged.
 #[derive(Clone, Debug, Args)]
 pub struct LogArguments {
-    /// How much to log; debug has a line for each request, with the id in the Audit-Id header of its response
+    /// The log level; debug logs each request, with the id in the Audit-Id header of its response
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub log_level: LogLevelArgument,
-    /// Which log lines to show, in tracing's syntax, instead of a level
+    /// A filter for log lines in the syntax of tracing, instead of a level
     #[arg(long, value_name = "FILTER", conflicts_with = "log_level")]
     pub log: Option<String>,
     /// The format of log lines
@@ -107,22 +107,22 @@ pub enum LogLevelArgument {
 pub enum LogFormatArgument {
     /// Text, for people
     Text,
-    /// One JSON object in each line
+    /// One JSON object per line
     Json,
 }
 
 /// How a result is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
-    /// Columns for people
+    /// A table
     Table,
-    /// More columns
+    /// A table with more columns
     Wide,
     /// One JSON document
     Json,
-    /// The same as one YAML document
+    /// One YAML document
     Yaml,
-    /// Names only, one in each line, as other commands accept them
+    /// Names only, one per line, as other commands accept them
     Name,
 }
 
@@ -133,6 +133,6 @@ pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
         _ => text.to_owned(),
     };
     literal.parse().map_err(|error: std::net::AddrParseError| {
-        format!("{error}: name an address and a port, such as 127.0.0.1:8181, [::1]:8181 or localhost:8181")
+        format!("{error}: use an address and a port, such as 127.0.0.1:8181, [::1]:8181 or localhost:8181")
     })
 }

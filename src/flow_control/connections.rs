@@ -205,8 +205,7 @@ impl Connections {
             let (limit, most) = (Limit::UnstartedRequests, Bytes(MOST_HEADS));
             // Without figures: they would reveal how much others send.
             let message = format!(
-                "too many long requests, please try again later: requests of {user} with a long URL or many headers hold as much as they \
-                 may, which is what is free of {most}. Send fewer of them at a time"
+                "too many long requests, please try again later: requests of {user} with a long URL or many headers take as much memory as is free of {most}. Send fewer of them at a time"
             );
             Limited { limit, message, retry_after: Some(RETRY_AFTER) }
         })
@@ -385,8 +384,7 @@ impl Connections {
     /// The error for a connection without a place.
     pub fn limited(&self) -> Limited {
         let message = format!(
-            "too many connections: this server has as many open as it may. Send requests over connections that are open (one \
-             of HTTP/2 carries two thousand at a time), close idle ones, or raise --max-connections={}",
+            "too many connections: this server has the maximum number open. Reuse open connections (an HTTP/2 connection carries two thousand requests at a time), close idle ones, or raise --max-connections={}",
             self.most
         );
         Limited { limit: Limit::Connections, message, retry_after: Some(1) }
@@ -395,9 +393,7 @@ impl Connections {
     /// The error for a user with too many connections.
     fn limited_user(&self, user: &User, own: usize) -> Limited {
         let message = format!(
-            "too many connections: all {} places for authenticated connections are taken, {own} of them by user {user}, and no \
-             user has more that could make room. Send requests over connections that are open (one of HTTP/2 carries two thousand \
-             at a time), close idle ones, or raise --max-connections={}",
+            "too many connections: the maximum of {} authenticated connections is open, {own} of them of user {user}, and no user has more that could be closed instead. Reuse open connections (an HTTP/2 connection carries two thousand requests at a time), close idle ones, or raise --max-connections={}",
             self.most_authenticated(),
             self.most
         );

@@ -174,8 +174,7 @@ impl Limits {
             let (flag, most) = (Limit::BodyBytes.flag(), quantity::Bytes(self.heads.most()));
             // Without figures: they would reveal how many requests of others wait.
             let message = format!(
-                "too many requests, please try again later: requests of {user} that wait for authentication or authorization hold as \
-                 much as they may, which is what is free of {flag}={most}. Send fewer at a time, or raise {flag}"
+                "too many requests, please try again later: requests of {user} that wait for authentication or authorization take as much memory as is free of {flag}={most}. Send fewer at a time, or raise {flag}"
             );
             Limited { limit: Limit::BodyBytes, message, retry_after: Some(RETRY_AFTER) }
         })

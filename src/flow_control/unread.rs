@@ -200,14 +200,13 @@ impl Unread {
     /// [`STREAMED`].
     ///
     /// # Errors
-    /// 429 when the responses that this user has not read hold as much as they may.
+    /// 429 when unread responses of this user take as much memory as they may.
     pub fn admit(&self, user: &User, bytes: u64) -> Result<UserShare, Limited> {
         self.responses.take(user, bytes).ok_or_else(|| {
             let (flag, most) = (Limit::UnreadBytes.flag(), quantity::Bytes(self.responses.most()));
             // The count reveals how long objects are that the caller may not see, and what others do.
             let message = format!(
-                "too many requests, please try again later: user {user} has not read responses that take as much memory as is free of \
-                 {flag}={most}. Read responses before you send more requests, send fewer at a time, or raise {flag}"
+                "too many requests, please try again later: user {user} has unread responses that take as much memory as is free of {flag}={most}. Read responses before you send more requests, send fewer at a time, or raise {flag}"
             );
             Limited { limit: Limit::UnreadBytes, message, retry_after: Some(RETRY_AFTER) }
         })
@@ -333,7 +332,7 @@ impl Unread {
                 watches,
                 bytes = freed,
                 user = user.name(),
-                "the watches with the slowest readers were ended: more than --max-unread-bytes={} are unread, most by this user",
+                "ended the watches with the slowest clients: more than --max-unread-bytes={} are unread, most of them by this user",
                 quantity::Bytes(self.most)
             );
         }

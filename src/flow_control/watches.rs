@@ -72,12 +72,12 @@ impl Watches {
                 String::new()
             };
             let reached = if open + weight <= self.most {
-                format!("all users together have {} open, and user {user} {open} of them", self.held.total())
+                format!("all users together have {} open, and user {user} has {open} of them", self.held.total())
             } else {
-                format!("user {user} has {open} open, which is the most for one user")
+                format!("user {user} has {open} open, the maximum for one user")
             };
             let message = format!(
-                "too many watches: {reached}.{counts} Close some, have one informer serve several readers, or raise \
+                "too many watches: {reached}.{counts} Close some, share one informer in each program, or raise \
                  --max-watches-per-user={}",
                 self.most
             );

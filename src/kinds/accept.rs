@@ -122,7 +122,7 @@ pub fn versions(spec: &FieldCacheSpec, cached: &[String], served: &[&str]) -> (V
     let is_served = |version: &&String| served.contains(&version.as_str());
     let unknown =
         (0..).zip(&spec.versions).filter(|(_, version)| !is_served(version)).map(|(index, version): (usize, _)| {
-            let message = format!("{name} is not served in {version}; it is in {}", served.join(", "));
+            let message = format!("{name} is not served in {version}; its versions are {}", served.join(", "));
             problem(format!("spec.versions[{index}]"), SpecErrorReason::VersionNotServed, message)
         });
     (spec.versions.iter().filter(is_served).cloned().collect(), unknown.collect())
@@ -185,8 +185,7 @@ pub fn scope(spec: &FieldCacheSpec, extractor: &Extractor) -> Result<(String, St
         let place = format!("{place}.matchExpressions[{index}]");
         if extractor.resolve(&requirement.key).is_err() {
             let message = format!(
-                "the API server cannot select this resource by {}: only by fields that `kubectl get selectableresources` shows \
-                 with another origin than FieldCache",
+                "the API server cannot select this resource by {}: use a field that `kubectl get selectableresources` shows with an origin other than FieldCache",
                 requirement.key
             );
             problems.push(problem(format!("{place}.key"), SpecErrorReason::FieldNotSelectable, message));
@@ -197,7 +196,7 @@ pub fn scope(spec: &FieldCacheSpec, extractor: &Extractor) -> Result<(String, St
                 terms.push(FieldRequirement { label: requirement.key.clone(), operator }.to_string());
             }
             Ok(_) | Err(_) => {
-                let message = "the API server knows In and NotIn with exactly one value";
+                let message = "the API server supports only In and NotIn with exactly one value";
                 problems.push(problem(place, SpecErrorReason::InvalidSelector, message));
             }
         }
@@ -227,7 +226,7 @@ fn offered(extractor: &Extractor, name: &str) -> String {
         more => format!(" and {more} more"),
     };
     let shown = all[..all.len().min(MOST)].join(", ");
-    format!("{name} has {shown}{more}. Name one of them, or add a field to the selectableFields of FieldCache {name}")
+    format!("{name} has {shown}{more}. Use one of them, or add a field to the selectableFields of FieldCache {name}")
 }
 
 /// Validates a View and returns its first problems. `shown_of` looks up a resource by group and plural name.
@@ -236,7 +235,7 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
     // Each part of a View has few problems, or stops at so many.
     let is_enough = |problems: &Vec<SpecError>| problems.len() >= MOST_PROBLEMS;
     for place in &spec.unknown {
-        let message = "this release does not know this field and cannot enforce what it restricts: remove it, or run the release of crds/";
+        let message = "this release does not know this field and cannot enforce its restriction: remove it, or upgrade fieldcache to the release of crds/";
         problems.push(problem(place.as_str(), SpecErrorReason::UnknownField, message));
     }
     if let Some(consumer) = &spec.consumer
@@ -273,15 +272,16 @@ pub fn view(spec: &ViewSpec, shown_of: &dyn Fn(&str, &str) -> CacheLookup) -> Ve
         }
         if names > prune::MOST_NAMES {
             let most = prune::MOST_NAMES;
-            let message =
-                format!("the paths have {names} names together, and may have {most}: name whole parts instead");
+            let message = format!(
+                "all paths together have {names} names; at most {most} are allowed: prune larger parts instead"
+            );
             problems.push(problem(format!("{place}.prune"), SpecErrorReason::InvalidPath, message));
         }
         let name = super::field_cache::object_name(&shown.group, &shown.resource);
         let extractor = match shown_of(&shown.group, &shown.resource) {
             CacheLookup::Cached(extractor) => extractor,
             CacheLookup::NotCached => {
-                let message = format!("{name} is not cached: create a FieldCache of that name");
+                let message = format!("{name} is not cached: create a FieldCache with that name");
                 problems.push(problem(place, SpecErrorReason::NotCached, message));
                 continue;
             }

@@ -22,14 +22,14 @@ use super::selectors::{FieldSelectorSpec, LabelSelectorSpec};
     status = "FieldCacheStatus",
     derive = "PartialEq",
     derive = "Default",
-    doc = "FieldCache configures the one indexed store of a resource, from which fieldcache answers get, list and watch with field and label selectors. Its name is PLURAL.GROUP of the resource, or PLURAL for the core group, so that each resource has at most one.",
+    doc = "FieldCache configures the indexed store of a resource. fieldcache serves get, list and watch from it, with field and label selectors. Its name is PLURAL.GROUP of the resource, or PLURAL for the core group, so that each resource has at most one.",
     selectable = ".spec.group",
     selectable = ".spec.resource",
     printcolumn(
         name = "Ready",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Ready\")].status",
-        description = "Whether the store answers reads"
+        description = "Whether reads are served from the store"
     ),
     printcolumn(
         name = "Accepted",
@@ -80,14 +80,14 @@ pub struct FieldCacheSpec {
         "message": "must be the plural name of a resource such as shirts: in lower case, without a group or subresource",
     }]))]
     pub resource: String,
-    /// The versions to cache, such as v1. Absent or empty: the version that the API server prefers. When it prefers another one, the
-    /// versions that are cached stay cached as long as the API server serves them, because clients may read them. Each version has its
-    /// own store, which takes as much memory again.
+    /// The versions to cache, such as v1. Absent or empty: the version that the API server prefers. If it later prefers another one, cached
+    /// versions stay cached as long as the API server serves them, because clients may read them. Each version has its own store, with its
+    /// own memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 63), pattern(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")))]
     pub versions: Vec<String>,
-    /// Selectable fields, in addition to those of the resource's own definition or of Kubernetes itself. They may be inside of lists,
-    /// and built-in resources may have them too. At most 32.
+    /// Selectable fields, in addition to those of the resource's CRD or of Kubernetes itself. They may be inside of lists, and built-in
+    /// resources may have them too. At most 32.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub selectable_fields: Vec<ExtraField>,
@@ -116,8 +116,8 @@ pub struct ExtraField {
         "message": "must be lower-case letters, digits and '-', begin and end with a letter or digit, and have no dot",
     }]))]
     pub name: String,
-    /// The path of the values in an object: an RFC 9535 path of names, wildcards and list elements, such as
-    /// $.spec.steps[*].image. The values must be strings, booleans or integers. Up to 64 different ones are indexed for an object.
+    /// The path of the values in an object: an RFC 9535 path of names, wildcards and list elements, such as $.spec.steps[*].image. The
+    /// values must be strings, booleans or integers. Up to 64 different values are indexed for an object.
     #[allow(
         rustdoc::broken_intra_doc_links,
         reason = "the comment is also the description in the definition, unchanged"
@@ -128,8 +128,8 @@ pub struct ExtraField {
         "message": "must be an RFC 9535 path, which begins with $, such as $.spec.color",
     }]))]
     pub json_path: Option<String>,
-    /// Instead of jsonPath: the name of a column of the resource's own definition (additionalPrinterColumns), whose path is
-    /// used.
+    /// Instead of jsonPath: the name of a column in the additionalPrinterColumns of the resource's CRD. The field has the path of this
+    /// column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub printer_column: Option<String>,
@@ -147,7 +147,7 @@ pub struct StoreScope {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-validations" = [{
         "rule": "!has(self.matchExpressions) || self.matchExpressions.all(each, each.operator in ['In', 'NotIn'] && has(each.values) && size(each.values) == 1)",
-        "message": "a scope is selected by the API server, which knows In and NotIn with exactly one value",
+        "message": "the API server selects the objects of a scope, and supports only In and NotIn with exactly one value",
     }]))]
     pub field_selector: Option<FieldSelectorSpec>,
 }
@@ -156,8 +156,8 @@ pub struct StoreScope {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldCacheStatus {
-    /// Accepted: the spec is valid. Synced: the store is complete and current. Ready: the store answers reads; with the reason
-    /// PartlyAccepted, it does so without the fields that Accepted names.
+    /// Accepted: the spec is valid. Synced: the store is complete and current. Ready: reads are served from the store. With the reason
+    /// PartlyAccepted, the parts that Accepted reports as invalid are missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Conditions")]
     pub conditions: Vec<Condition>,
@@ -166,12 +166,12 @@ pub struct FieldCacheStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 63)))]
     pub versions: Vec<String>,
-    /// Approximate number of cached objects, all versions together. Written when it has changed by a tenth, at most every 5 minutes; the metric
+    /// Approximate number of cached objects in all versions. Updated when it has changed by a tenth, at most every 5 minutes. The metric
     /// fieldcache_store_objects is exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub objects: Option<i64>,
-    /// Approximate memory of the stores, in bytes, all versions together. Written when objects is.
+    /// Approximate memory of all stores of the resource, in bytes. Updated together with `objects`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub bytes: Option<i64>,

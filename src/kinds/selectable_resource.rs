@@ -32,13 +32,13 @@ pub const MAX_LISTED: usize = 32;
     status = "SelectableResourceStatus",
     derive = "PartialEq",
     derive = "Default",
-    doc = "SelectableResource shows by which fields a resource can be selected, besides metadata.name and metadata.namespace. The operator writes one for each resource that has such fields or a FieldCache, under the name PLURAL.GROUP, or PLURAL for the core group. The operator deletes it when the resource is no longer served.",
+    doc = "SelectableResource shows the selectable fields of a resource, in addition to metadata.name and metadata.namespace. The operator writes one for each resource that has such fields or a FieldCache, under the name PLURAL.GROUP, or PLURAL for the core group. The operator deletes it when the resource is no longer served.",
     selectable = ".status.cached",
     printcolumn(
         name = "Fields",
         type_ = "string",
         json_path = ".status.fieldSummary",
-        description = "The first selectable fields, and how many more there are"
+        description = "The first selectable fields, and the number of others"
     ),
     printcolumn(
         name = "Cached",
@@ -85,12 +85,11 @@ pub struct SelectableResourceStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub versions: Vec<ResourceVersion>,
-    /// Summary of all selectable fields besides metadata.name and metadata.namespace, in any of the versions: the fieldPaths of
-    /// all fields.
+    /// The fieldPaths of all selectable fields in any of the versions, in addition to metadata.name and metadata.namespace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), inner(length(max = 1024)), extend("x-kubernetes-list-type" = "set"))]
     pub field_paths: Vec<String>,
-    /// The first of fieldPaths, and how many more there are, such as spec.color,spec.size,+2: short enough for a column of a terminal.
+    /// Summary of fieldPaths for a terminal column: the first ones, and the number of others, such as spec.color,spec.size,+2.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 128))]
     pub field_summary: String,
@@ -100,7 +99,7 @@ pub struct SelectableResourceStatus {
     /// Whether a FieldCache caches the resource.
     #[serde(default)]
     pub cached: bool,
-    /// Accepted: every field of the definition and of the FieldCache is valid. Published: the fields are in OpenAPI.
+    /// Accepted: every field of the CRD and of the FieldCache is valid. Published: the fields are in OpenAPI.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Conditions")]
     pub conditions: Vec<Condition>,
@@ -113,11 +112,11 @@ pub struct ResourceVersion {
     /// The version, such as v1.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
-    /// The selectable fields, besides metadata.name and metadata.namespace.
+    /// The selectable fields, in addition to metadata.name and metadata.namespace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 128), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["fieldPath"]))]
     pub fields: Vec<SelectableField>,
-    /// Invalid fields of the definition or the FieldCache, with kube-apiserver's messages.
+    /// Invalid fields of the CRD or the FieldCache, with kube-apiserver's messages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "atomic"))]
     pub rejected: Vec<RejectedField>,
@@ -141,7 +140,7 @@ pub struct SelectableField {
     #[serde(rename = "type")]
     #[schemars(length(max = 63))]
     pub kind: String,
-    /// The only values that the schema allows. Absent: any. Long lists are cut at 128.
+    /// The only values that the schema allows. Absent: any. At most 128 are shown.
     #[serde(default, rename = "enum", skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 128), inner(length(max = 1024)), extend("x-kubernetes-list-type" = "atomic"))]
     pub allowed: Vec<String>,
@@ -149,7 +148,7 @@ pub struct SelectableField {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub format: Option<String>,
-    /// The value by which an object without the field is selected. Absent: the empty text.
+    /// The value that selectors compare if an object lacks the field. Absent: the empty string.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
     pub default: Option<String>,
@@ -165,7 +164,7 @@ pub struct SelectableField {
 /// The origin of a field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FieldOrigin {
-    /// The selectableFields of the definition.
+    /// The selectableFields of the CRD.
     #[default]
     CustomResourceDefinition,
     /// Kubernetes itself.
@@ -180,13 +179,13 @@ super::string_enum::string_enum!(FieldOrigin, ["CustomResourceDefinition", "Buil
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RejectedField {
-    /// The path as it is written.
+    /// The path, as written in the CRD or the FieldCache.
     #[schemars(length(max = 1024))]
     pub json_path: String,
-    /// Why, in one word, such as FieldValueInvalid.
+    /// The reason, as one CamelCase word such as FieldValueInvalid.
     #[schemars(length(max = 63))]
     pub reason: String,
-    /// Why, for people.
+    /// Human-readable message.
     #[schemars(length(max = 4096))]
     pub message: String,
 }

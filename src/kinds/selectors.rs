@@ -18,7 +18,7 @@ pub struct LabelSelectorSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "match_labels")]
     pub match_labels: BTreeMap<String, String>,
-    /// Requirements that all must hold, beside matchLabels. Absent or empty: no restriction.
+    /// Requirements in addition to matchLabels. All must hold. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "atomic"))]
     pub match_expressions: Vec<LabelRequirementSpec>,
@@ -45,12 +45,12 @@ pub struct LabelRequirementSpec {
     /// The key of the label.
     #[schemars(length(min = 1, max = 317))]
     pub key: String,
-    /// How the value relates to values: In (one of them), NotIn (none of them, or no such label), Exists (any value),
-    /// DoesNotExist (no such label).
+    /// How the label is compared with values: In (one of them), NotIn (none of them, or no such label), Exists (any value), DoesNotExist
+    /// (no such label).
     #[serde(with = "operator_name")]
     #[schemars(schema_with = "label_operators")]
     pub operator: OperatorName,
-    /// For In and NotIn the values, at least one; for Exists and DoesNotExist none.
+    /// The values to compare with: at least one for In and NotIn, none for Exists and DoesNotExist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), inner(length(max = 63)), extend("x-kubernetes-list-type" = "atomic"))]
     pub values: Vec<String>,
@@ -60,7 +60,7 @@ pub struct LabelRequirementSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldSelectorSpec {
-    /// Requirements that all must hold. Absent or empty: no restriction.
+    /// Requirements. All must hold. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "atomic"))]
     pub match_expressions: Vec<FieldRequirementSpec>,
@@ -75,16 +75,16 @@ pub struct FieldSelectorSpec {
     "fieldPath": ".values",
 }]))]
 pub struct FieldRequirementSpec {
-    /// The field, as a field selector names it: metadata.name, spec.color, or the name of an entry of a FieldCache's
-    /// selectableFields. `kubectl get selectableresources` shows which there are.
+    /// The name of the field in field selectors: metadata.name, spec.color, or the name of an entry in the selectableFields of a
+    /// FieldCache. `kubectl get selectableresources` shows all of them.
     #[schemars(length(min = 1, max = 512))]
     pub key: String,
-    /// How the value relates to values: In (one of them), NotIn (none of them), Exists (not empty), DoesNotExist (empty). If
-    /// a field has several values, In and Exists hold if any of them matches; NotIn and DoesNotExist are the opposite.
+    /// How the field is compared with values: In (one of them), NotIn (none of them), Exists (not empty), DoesNotExist (empty). If a field
+    /// has several values, In and Exists hold if any of them matches; NotIn and DoesNotExist are the opposite.
     #[serde(with = "operator_name")]
     #[schemars(schema_with = "field_operators")]
     pub operator: OperatorName,
-    /// For In and NotIn the values, at least one, compared as text; for Exists and DoesNotExist none.
+    /// The values to compare with, as text: at least one for In and NotIn, none for Exists and DoesNotExist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 1024)), extend("x-kubernetes-list-type" = "atomic"))]
     pub values: Vec<String>,
@@ -103,7 +103,7 @@ mod operator_name {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OperatorName, D::Error> {
         let name = String::deserialize(deserializer)?;
-        let unknown = || D::Error::custom(format!("{name} is no operator of selectors"));
+        let unknown = || D::Error::custom(format!("{name} is not a selector operator"));
         OperatorName::read(&name, Dialect::View).ok_or_else(unknown)
     }
 }

@@ -70,7 +70,7 @@ use super::selectors::{FieldSelectorSpec, LabelSelectorSpec};
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
     "rule": "self.authorization == 'Caller' || !has(self.consumer) || (!has(self.consumer.matchLabelKeys) || size(self.consumer.matchLabelKeys) == 0) && (!has(self.consumer.mismatchLabelKeys) || size(self.consumer.mismatchLabelKeys) == 0)",
-    "message": "matchLabelKeys and mismatchLabelKeys follow labels that a Pod's owner may change, so they are no boundary: they need authorization Caller",
+    "message": "matchLabelKeys and mismatchLabelKeys need authorization Caller: they follow labels that a Pod's owner may change, so they are not a security boundary",
     "fieldPath": ".consumer",
 }]))]
 pub struct ViewSpec {
@@ -80,16 +80,16 @@ pub struct ViewSpec {
     /// Values that the selection takes from the caller, so that each consumer sees its own part. Absent: all callers see the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consumer: Option<Consumer>,
-    /// Whose permissions apply. Caller, the default: the caller needs the same permission without the View, in each namespace
-    /// that it shows. View: the permission to `use` the View is enough, so the View shows what its users cannot read elsewhere. To create such a
-    /// View, a user needs the permission to list and watch its resources in all namespaces.
+    /// Whose permissions apply. Caller, the default: the caller needs the same permissions as without the View, in each namespace that the
+    /// View shows. View: the permission to `use` the View is enough, so its users can read objects that they cannot read elsewhere. To
+    /// create such a View, a user needs the permission to list and watch its resources in all namespaces.
     #[serde(default)]
     pub authorization: Authorization,
-    /// Consistency of reads. Eventual, the default: the state of the store, usually some milliseconds behind the API server. Strong: not
-    /// older than the request, which takes up to 1.4 seconds if the store has to catch up with the API server.
+    /// Consistency of reads. Eventual, the default: the state of the store, usually some milliseconds behind the API server. Strong: at
+    /// least as fresh as the request. A read takes up to 1.4 seconds if the store has to catch up with the API server.
     #[serde(default)]
     pub consistency: Consistency,
-    /// Paths of members that this release does not know, as the definition of a newer one permits them: what they restrict cannot be enforced.
+    /// Paths of fields that this release does not know, as the CRD of a newer one permits them. Their restrictions cannot be enforced.
     #[serde(skip)]
     #[schemars(skip)]
     pub unknown: Vec<String>,
@@ -99,7 +99,7 @@ pub struct ViewSpec {
     pub absent: Option<Absence>,
 }
 
-/// A resource, and which of its objects the View shows. All conditions must hold.
+/// A resource, and the conditions that its objects must meet to be shown. All conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ViewResource {
@@ -116,7 +116,7 @@ pub struct ViewResource {
         "message": "must be the plural name of a resource such as shirts: in lower case, without a group or subresource",
     }]))]
     pub resource: String,
-    /// Show only objects of these namespaces; all others are empty. Several namespaces are one list and one watch with one
+    /// Show only objects of these namespaces; all others are empty. A read of several namespaces is one list or watch, with one
     /// resourceVersion. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 63), pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")))]
@@ -143,7 +143,7 @@ pub struct ViewResource {
         inner(length(min = 2, max = 512), pattern(r#"^([.][^][.'"]+)([.][^][.'"]+|\[('[^']+'|"[^"]+")\])*$"#)),
         extend("x-kubernetes-list-type" = "set", "x-kubernetes-validations" = [{
             "rule": "self.all(path, !path.matches('^[.](apiVersion|kind|metadata([.](name|namespace|uid|resourceVersion)|[[].(name|namespace|uid|resourceVersion).[]])?)$') && !path.matches('^[.]metadata([.]labels([.[]|$)|[[].labels.[]])'))",
-            "message": "apiVersion, kind, metadata.name, metadata.namespace, metadata.uid, metadata.resourceVersion and metadata.labels cannot be left out: clients follow and select objects by them",
+            "message": "apiVersion, kind, metadata.name, metadata.namespace, metadata.uid, metadata.resourceVersion and metadata.labels cannot be left out: clients identify and select objects by them",
         }])
     )]
     pub prune: Vec<String>,
@@ -163,14 +163,14 @@ pub struct ViewResource {
     },
 ]))]
 pub struct Consumer {
-    /// Selectable fields that must have a value of the caller's own token. The token must be bound to a Pod for NodeName, PodName
-    /// and PodUID. PodName and ServiceAccountName belong to one owner only together with Namespace: with authorization View, the condition
-    /// ConsumerNamespaced warns of a View without it. Absent or empty: no restriction.
+    /// Selectable fields that must have a value of the caller's own token. The token must be bound to a Pod for NodeName, PodName and
+    /// PodUID. PodName and ServiceAccountName are unique only together with Namespace: with authorization View, the condition
+    /// ConsumerNamespaced warns if Namespace is missing. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key"]))]
     pub fields: Vec<ConsumerField>,
-    /// Keys of labels that must have the same value as on the caller's own Pod. A label that the Pod does not have is ignored. Only
-    /// with authorization Caller, because it is no security boundary. Absent or empty: no restriction.
+    /// Keys of labels that must have the same value as on the caller's own Pod. A label that the Pod does not have is ignored. Only with
+    /// authorization Caller, because it is not a security boundary. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 317)))]
     pub match_label_keys: Vec<String>,
@@ -185,7 +185,7 @@ pub struct Consumer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConsumerField {
-    /// The field, as a field selector names it, such as spec.nodeName.
+    /// The name of the field in field selectors, such as spec.nodeName.
     #[schemars(length(min = 1, max = 512))]
     pub key: String,
     /// The claim of the caller's token: NodeName, PodName, PodUID, Namespace or ServiceAccountName.
@@ -223,7 +223,7 @@ pub enum Consistency {
     /// The state of the store.
     #[default]
     Eventual,
-    /// Not older than the request.
+    /// At least as fresh as the request.
     Strong,
 }
 
@@ -239,7 +239,7 @@ pub struct ViewStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Conditions")]
     pub conditions: Vec<Condition>,
-    /// Where the View is served. `fieldcache kubeconfig NAME` makes a kubeconfig of it.
+    /// Where the View is served. `fieldcache kubeconfig NAME` prints a kubeconfig for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<Endpoint>,
 }
@@ -251,7 +251,7 @@ pub struct Endpoint {
     /// The server URL for a kubeconfig.
     #[schemars(length(max = 2048))]
     pub url: String,
-    /// The certificate authorities of the server, PEM in base64. Absent: those that the client trusts by default.
+    /// The CA certificates of the server, as PEM in base64. Absent: the CAs that the client trusts by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "ca_bundle")]
     pub ca_bundle: Option<ByteString>,

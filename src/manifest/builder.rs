@@ -332,7 +332,7 @@ fn scalar_value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Val
                 "bool" => value.is_boolean(),
                 _ => value.is_null(),
             };
-            if fits { Ok(value) } else { Err(format!("{text:?} is no !!{kind}")) }
+            if fits { Ok(value) } else { Err(format!("{text:?} is not a valid !!{kind}")) }
         }
         Some(kind @ ("binary" | "timestamp" | "set" | "omap" | "pairs")) => Err(format!("!!{kind} has no JSON form")),
         _ if style == ScalarStyle::Plain && tag.is_none() => scalar::resolve(text),

@@ -167,12 +167,12 @@ impl Reader<'_> {
             match self.peek() {
                 Some(b'"') => break,
                 Some(b'\\') => self.offset += 2,
-                Some(b'\n') | None => return Err("invalid JSON: a text does not end".to_owned()),
+                Some(b'\n') | None => return Err("invalid JSON: a string does not end".to_owned()),
                 Some(_) => self.offset += 1,
             }
         }
         self.offset += 1;
-        serde_json::from_slice(&self.bytes[start..self.offset]).map_err(|error| format!("invalid JSON text: {error}"))
+        serde_json::from_slice(&self.bytes[start..self.offset]).map_err(|error| format!("invalid JSON string: {error}"))
     }
 
     /// Parses a number.

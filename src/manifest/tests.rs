@@ -68,7 +68,7 @@ fn plain_scalars_mean_what_they_mean_to_kubectl() {
     for (text, cause) in [
         (".nan", "line 1: .nan has no JSON form"),
         ("-.inf", "line 1: -.inf has no JSON form"),
-        ("!!int x", "line 1: \"x\" is no !!int"),
+        ("!!int x", "line 1: \"x\" is not a valid !!int"),
         ("!!binary aGk=", "line 1: !!binary has no JSON form"),
     ] {
         assert_eq!(plain(text), Err(cause.to_owned()), "{text}");
@@ -295,7 +295,7 @@ fn json_texts_are_read_strictly() {
         ("{\"a\": 1,\n\"a\": 2}", &[], &["line 2: duplicate key \"a\""]),
         ("{\"a\": 1,\n}", &[], &["line 2: invalid JSON: expected a key, found '}'"]),
         ("{\"a\":\n\n", &[], &["line 3: invalid JSON: expected a value, found the end"]),
-        ("{\"a\": \"b\n\"}", &[], &["line 1: invalid JSON: a text does not end"]),
+        ("{\"a\": \"b\n\"}", &[], &["line 1: invalid JSON: a string does not end"]),
         ("{\"a\": 01}", &[], &["line 1: invalid JSON number 01"]),
         ("{\"a\": \"\\u00e9\\n\\/\"}", &["1 {\"a\":\"é\\n/\"}"], &[]),
     ];

@@ -35,7 +35,7 @@ impl Collector for ConditionsCollector {
         ];
         for (metric, kind, objects) in kinds {
             let help = format!(
-                "The conditions of {objects}: 1 for the status that a condition has, 0 for the others. Only the leader has them, of at most 2,000 objects"
+                "Conditions of {objects}: 1 for the current status of a condition, 0 for the others. Only the leader reports them, for at most 2,000 objects"
             );
             let mut family = encoder.encode_descriptor(metric, &help, None, MetricType::Gauge)?;
             for (name, conditions) in self.reported.conditions(kind) {

@@ -159,11 +159,11 @@ impl Metrics {
             }
             (None, "/metrics", &Method::GET | &Method::HEAD) => self.scraped(&parts.headers).await,
             (None, "/metrics", _) => {
-                let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+                let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are allowed\n");
                 response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
                 response
             }
-            (None, _, _) => plain(StatusCode::NOT_FOUND, "only /metrics is here\n"),
+            (None, _, _) => plain(StatusCode::NOT_FOUND, "only /metrics is served here\n"),
         };
         if let Some(length) = response.body().length() {
             response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));

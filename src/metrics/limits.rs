@@ -90,7 +90,7 @@ impl Collector for LimitsCollector {
             family.encode_family(&label(limit))?.encode_counter::<NoLabelSet, _, u64>(&refused, None)?;
         }
         let help = "Connections that the server has ended: without a request, without credentials, all requests rejected, idle, \
-                    evicted for another one, or ended because its user had more than its part";
+                    evicted for another one, or ended because its user had more than its share";
         let mut family = encoder.encode_descriptor("fieldcache_connections_closed", help, None, MetricType::Counter)?;
         for reason in CloseReason::ALL {
             let closed = self.limits.connections().closed(reason);
@@ -102,10 +102,10 @@ impl Collector for LimitsCollector {
         let waiting = self.limits.lists().in_flight().waiting as u64;
         family.encode_gauge(&waiting)?;
         let pinned = self.registry.memory().pinned();
-        let help = "Upper bound of the bytes of past states that readers hold: objects that were replaced or deleted since they began";
+        let help = "Upper bound of the bytes of past states, which lists and watches in progress hold: objects that were replaced or deleted since these began";
         let mut family = encoder.encode_descriptor("fieldcache_past_state_bytes", help, None, MetricType::Gauge)?;
         family.encode_gauge(&pinned.bytes())?;
-        let help = "Lists and watches that ended because readers held too much of past states";
+        let help = "Lists and watches that were ended because they held too many bytes of past states";
         let mut family = encoder.encode_descriptor("fieldcache_past_states_let_go", help, None, MetricType::Counter)?;
         family.encode_counter::<NoLabelSet, _, u64>(&pinned.revoked(), None)?;
         let help = "Requests and responses in progress that wait for a seat";

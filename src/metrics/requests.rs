@@ -13,9 +13,8 @@ use prometheus_client::metrics::MetricType;
 use super::labels::RESOURCE_LABELS;
 use crate::server::request_metrics::{AnswerPath, BOUNDS, Counted, RequestMetrics};
 
-const COUNT_HELP: &str = "Requests answered, by verb, resource, HTTP status, how objects were found (index or scan; empty \
-    where none were looked for) and whether a list or watch came with selectors; a watch is counted when it ends";
-const DURATION_HELP: &str = "Time until the head of the response was ready; of watches, until they ended";
+const COUNT_HELP: &str = "Requests, by verb, resource, HTTP status, query path (index, scan or forwarded; empty without a lookup) and whether a list or watch has selectors. A watch is counted when it ends";
+const DURATION_HELP: &str = "Time until the response headers were ready; for watches, until they ended";
 
 /// Exports the counters of a server.
 #[derive(Debug)]

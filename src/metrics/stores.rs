@@ -40,12 +40,14 @@ const GAUGES: [Gauge; 9] = [
     ("history_changes", "Changes from which watches can resume", |store| store.usage.history_changes),
     ("history_bytes", "Bytes held only by history", |store| store.usage.history_bytes),
     ("open_watches", "Open watches of clients", |store| store.resource.state.open_watches()),
-    ("unreadable_objects", "Objects of the source that cannot be read and are not served, the first 1000", |store| {
-        store.resource.state.unreadable().names.len() as u64
-    }),
+    (
+        "unreadable_objects",
+        "Objects of the source that cannot be read and are not served, counted up to 1000",
+        |store| store.resource.state.unreadable().names.len() as u64,
+    ),
     (
         "unselectable_objects",
-        "Objects that no selector on some extra fields selects, because they have too many or too long values of these fields",
+        "Objects that selectors on some extra fields never match, because they have too many or too long values of these fields",
         |store| store.usage.unselectable,
     ),
 ];

@@ -378,10 +378,10 @@ async fn only_metrics_are_there_and_only_to_be_read() {
         ("GET", "/metrics?x=y", &[], 200, plain, "# HELP "),
         ("HEAD", "/metrics", &[], 200, plain, ""),
         ("GET", "/metrics", &open, 200, "application/openmetrics-text; version=1.0.0; charset=utf-8", "# HELP "),
-        ("POST", "/metrics", &[], 405, text, "only GET and HEAD"),
-        ("GET", "/", &[], 404, text, "only /metrics is here"),
-        ("GET", "/metrics/", &[], 404, text, "only /metrics is here"),
-        ("GET", "/api/v1/pods", &[], 404, text, "only /metrics is here"),
+        ("POST", "/metrics", &[], 405, text, "only GET and HEAD are allowed"),
+        ("GET", "/", &[], 404, text, "only /metrics is served here"),
+        ("GET", "/metrics/", &[], 404, text, "only /metrics is served here"),
+        ("GET", "/api/v1/pods", &[], 404, text, "only /metrics is served here"),
         ("GET", "/metrics", &[("origin", "http://evil.example")], 403, "application/json", "{\"kind\":\"Status\""),
     ] {
         let mut request = Request::builder().method(Method::from_bytes(method.as_bytes()).unwrap()).uri(path);

@@ -94,10 +94,9 @@ impl RequiredPolicy {
         binding: Option<&ValidatingAdmissionPolicyBinding>,
     ) -> PolicyState {
         let name = self.name;
-        let consequence = "so users who may not read what this View shows can decide what it shows: apply manifests/view-policy.yaml \
-                           of this release, and review Views with authorization View, and FieldCaches, that were written since";
+        let consequence = "so users can show objects through this View that they may not read themselves. Apply manifests/view-policy.yaml of this release. Then review the Views with authorization View, and the FieldCaches, that were written since";
         let missing = |kind: &str| Err(format!("there is no {kind} {name}, {consequence}"));
-        let differs = |kind: &str| Err(format!("the {kind} {name} is not that of this release, {consequence}"));
+        let differs = |kind: &str| Err(format!("the {kind} {name} differs from that of this release, {consequence}"));
         let Some(policy) = policy.filter(|policy| policy.metadata.deletion_timestamp.is_none()) else {
             return missing("ValidatingAdmissionPolicy");
         };
@@ -166,7 +165,7 @@ impl FollowedPolicy {
         let name = self.required.name();
         if self.policy_access.is_rejected || self.binding_access.is_rejected {
             return Some(Err(format!(
-                "fieldcache may not read the ValidatingAdmissionPolicy {name} or its binding: grant the permissions of manifests/rbac.yaml"
+                "fieldcache has no permission to read the ValidatingAdmissionPolicy {name} or its binding: grant the permissions of manifests/rbac.yaml"
             )));
         }
         self.policies.wait_until_ready().now_or_never()?.ok()?;

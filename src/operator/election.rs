@@ -103,7 +103,7 @@ pub async fn run(client: Client, election: Election, leading: &watch::Sender<boo
             Ok(Err(error)) => {
                 let problem = described(&error);
                 if logged.is_new(&problem) {
-                    tracing::warn!(lease = %election.name, problem, "the Lease cannot be read or written, retrying");
+                    tracing::warn!(lease = %election.name, problem, "cannot read or write the Lease, retrying");
                 }
                 None
             }
@@ -155,9 +155,9 @@ pub async fn release(client: Client, election: &Election) {
     match timeout(election.renew_deadline, given_back).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => {
-            tracing::debug!(problem = described(&error), "the Lease was not given back; it ends by itself")
+            tracing::debug!(problem = described(&error), "cannot release the Lease; it expires by itself")
         }
-        Err(_) => tracing::debug!("giving the Lease back was not answered in time; it ends by itself"),
+        Err(_) => tracing::debug!("the request to release the Lease timed out; it expires by itself"),
     }
 }
 

@@ -35,6 +35,6 @@ pub(super) async fn record(
         secondary: None,
     };
     if let Err(error) = recorder.publish(&event, about).await {
-        tracing::debug!(error = %error, "an Event was not written");
+        tracing::debug!(error = %error, "cannot write an Event");
     }
 }

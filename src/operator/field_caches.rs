@@ -67,7 +67,7 @@ pub async fn run(
 fn after(error: &kube::Error, context: &Context) -> Action {
     let problem = described(error);
     if context.logged.lock().unwrap_or_else(PoisonError::into_inner).is_new(&problem) {
-        tracing::warn!(problem, "the status of a FieldCache cannot be written, retrying");
+        tracing::warn!(problem, "cannot write the status of a FieldCache, retrying");
     }
     Action::requeue(AFTER_FAILURE)
 }
@@ -186,10 +186,12 @@ impl Stores {
 pub fn how_to_permit(gvr: &Gvr) -> String {
     let name = object_name(&gvr.group, &gvr.resource);
     if &*gvr.group == "apiextensions.k8s.io" {
-        return format!("fieldcache may not list and watch {name}: apply manifests/rbac.yaml, which grants it");
+        return format!(
+            "fieldcache has no permission to list and watch {name}: apply manifests/rbac.yaml, which grants it"
+        );
     }
     format!(
-        "fieldcache may not list and watch {name}: no ClusterRole with the label {READER} grants it. To grant it: \
+        "fieldcache has no permission to list and watch {name}: no ClusterRole with the label {READER} grants it. To grant it: \
          kubectl create clusterrole fieldcache-reads-{name} --verb=list,watch --resource={name} && \
          kubectl label clusterrole fieldcache-reads-{name} {READER}=true"
     )
@@ -256,8 +258,7 @@ fn older_versions(result: &FieldCacheResult) -> Option<Finding> {
     let (preferred, others) = result.stores.split_first().filter(|_| result.follows_preferred)?;
     let others: Vec<&str> = others.iter().map(|store| &*store.gvr.version).collect();
     let message = format!(
-        "the API server prefers {} now. {} was cached before and stays cached while it is served, because clients may read it: each \
-         version needs a store of its own. To select versions, name them in spec.versions",
+        "the API server now prefers {}. {} was cached before and stays cached while the API server serves it, because clients may read it. Each version needs its own store. To select versions, set spec.versions",
         preferred.gvr.version,
         others.join(", "),
     );

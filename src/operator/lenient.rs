@@ -162,7 +162,7 @@ impl<'de, K: Replaceable> Deserialize<'de> for Lenient<K> {
         let mut value =
             Part { place: Place::Object, left: MOST_LEVELS, is_deep: &is_deep }.deserialize(deserializer)?;
         let read = |value: &Value| match is_deep.get() {
-            true => Err(format!("it has more than {MOST_LEVELS} levels")),
+            true => Err(format!("it is nested more than {MOST_LEVELS} levels deep")),
             false => K::deserialize(value).map_err(|error| error.to_string()),
         };
         let whole = read(&value);

@@ -74,7 +74,7 @@ pub fn warning(rules: &[ResourceRule]) -> Option<String> {
     let more = found.len() - shown.len();
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     Some(format!(
-        "this server may do more than it needs: {}{more}; remove verbs other than get, list and watch from ClusterRoles with the label \
+        "this server has more permissions than it needs: {}{more}; remove verbs other than get, list and watch from ClusterRoles with the label \
          fieldcache.dev/aggregate-to-reader, and apply manifests/reader-policy.yaml, which rejects them",
         shown.join(", ")
     ))
@@ -99,10 +99,10 @@ pub async fn check(client: Client) {
             }
             // An API server may deny it for good; the check is no condition for anything.
             Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => {
-                tracing::info!(code = status.code, "the permissions of this server cannot be reviewed");
+                tracing::info!(code = status.code, "cannot review the permissions of this server");
                 return;
             }
-            Err(error) => tracing::debug!(%error, "the permissions of this server cannot be reviewed now"),
+            Err(error) => tracing::debug!(%error, "cannot review the permissions of this server now"),
         }
         sleep(pause).await;
         pause = (pause * 2).min(LAST_PAUSE);

@@ -94,9 +94,9 @@ fn log<K: Resource<DynamicType = ()>>(event: &Result<watcher::Event<K>, watcher:
         Err(error) => {
             let (kind, problem) = (<K as Resource>::kind(&()), described_watch(error));
             if logged.is_new(&problem) {
-                tracing::warn!(%kind, problem, "objects of this kind cannot be watched, retrying; check that crds/ are applied and the permissions of manifests/ are granted");
+                tracing::warn!(%kind, problem, "cannot watch objects of this kind, retrying; check that crds/ are applied and the permissions of manifests/ are granted");
             } else {
-                tracing::debug!(%kind, problem, "objects of this kind still cannot be watched");
+                tracing::debug!(%kind, problem, "still cannot watch objects of this kind");
             }
         }
     }

@@ -210,7 +210,7 @@ pub async fn run(
             Some((name, error)) => {
                 let problem = described(error);
                 if logged.is_new(&problem) {
-                    tracing::warn!(name, problem, "a SelectableResource cannot be written, retrying");
+                    tracing::warn!(name, problem, "cannot write a SelectableResource, retrying");
                 }
             }
         }

@@ -167,16 +167,18 @@ pub(super) fn absent(why: &Absence, crowded_out: &'static str) -> SpecProblem {
     let (reason, message) = match why {
         Absence::Unreadable(reason) => (
             "Unreadable",
-            format!("this release cannot read the object: {reason}; replace it, or run the release of crds/"),
+            format!(
+                "this release cannot read the object: {reason}; replace it, or upgrade fieldcache to the release of crds/"
+            ),
         ),
-        Absence::TooLong => {
-            ("TooLarge", format!("its spec takes more than {longest} bytes as JSON: shorten it, or make several of it"))
-        }
+        Absence::TooLong => (
+            "TooLarge",
+            format!("its spec has more than {longest} bytes as JSON: shorten it, or split it into several objects"),
+        ),
         Absence::CrowdedOut => (
             crowded_out,
             format!(
-                "the oldest {objects} objects of this kind are served; what specs have beyond {free} bytes is bounded by {excess} bytes \
-                 together, which the oldest get first: shorten the spec, or delete objects that are not used"
+                "fieldcache serves the oldest {objects} objects of this kind. The parts of specs beyond {free} bytes may have {excess} bytes in total, and the oldest objects come first. Shorten the spec, or delete unused objects"
             ),
         ),
     };
@@ -186,8 +188,7 @@ pub(super) fn absent(why: &Absence, crowded_out: &'static str) -> SpecProblem {
 /// The reason why a resource cannot be cached.
 pub(super) fn unsupported(resource: &str) -> String {
     format!(
-        "a resource with the plural name {resource} cannot be listed over all namespaces: the API server reads \
-         /apis/GROUP/VERSION/{resource} as another path; give the resource another plural name"
+        "a resource with the plural name {resource} cannot be listed in all namespaces: the API server reads /apis/GROUP/VERSION/{resource} as another path; give the resource another plural name"
     )
 }
 

@@ -297,15 +297,15 @@ fn the_admission_policy_is_valid_only_as_it_is_applied() {
         (
             "applies to no user",
             |policy, _| policy["spec"]["matchConditions"][0]["expression"] = json!("false"),
-            "is not that of this release",
+            "differs from that of this release",
         ),
         (
             "covers no updates",
             |policy, _| policy["spec"]["matchConstraints"]["resourceRules"][0]["operations"] = json!(["CREATE"]),
-            "ValidatingAdmissionPolicy NAME is not that of this release",
+            "ValidatingAdmissionPolicy NAME differs from that of this release",
         ),
         ("notes", |_, binding| binding["spec"]["validationActions"] = json!(["Audit"]), "PolicyBinding NAME"),
-        ("elsewhere", |_, binding| binding["spec"]["policyName"] = json!("other"), "is not that of this release"),
+        ("elsewhere", |_, binding| binding["spec"]["policyName"] = json!("other"), "differs from that of this release"),
     ];
     for (required, documents) in required.iter().zip(documents.chunks(2)) {
         let name = required.name();
@@ -537,7 +537,7 @@ fn a_view_with_a_wrong_name_names_what_there_is() {
     assert!(singular.ends_with("; there is shirts.stable.example.com"), "{singular}");
     let field = message("shirts", "spec.colour");
     let fields =
-        "; shirts.stable.example.com has metadata.name, metadata.namespace, spec.color. Name one of them, or add";
+        "; shirts.stable.example.com has metadata.name, metadata.namespace, spec.color. Use one of them, or add";
     assert!(field.contains(fields), "{field}");
 }
 

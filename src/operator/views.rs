@@ -338,7 +338,7 @@ pub async fn run(
 fn after(error: &kube::Error, context: &Context) -> Action {
     let problem = described(error);
     if context.logged.lock().unwrap_or_else(PoisonError::into_inner).is_new(&problem) {
-        tracing::warn!(problem, "the status of a View cannot be written, retrying");
+        tracing::warn!(problem, "cannot write the status of a View, retrying");
     }
     Action::requeue(AFTER_FAILURE)
 }
@@ -434,8 +434,7 @@ pub(super) fn not_namespaced(definition: &ViewDefinition) -> Option<Finding> {
     };
     (definition.rights == ViewRights::View && !is_unique).then(|| {
         let message = format!(
-            "spec.consumer.fields selects {name} by {value} without the namespace: a user of the View who may create {owner} in any \
-             namespace chooses the name, and so what the View shows. Add {{key: metadata.namespace, value: Namespace}}, or another field \
+            "spec.consumer.fields selects {name} by {value} without the namespace: a user of the View who may create {owner} in any namespace can choose the name, and so the objects that the View shows. Add {{key: metadata.namespace, value: Namespace}}, or another field \
              with the value Namespace"
         );
         Finding::new(CONSUMER_NAMESPACED, ConditionStatus::False, "NamespaceNotSelected", message)
@@ -446,8 +445,7 @@ pub(super) fn not_namespaced(definition: &ViewDefinition) -> Option<Finding> {
 fn pruned(definition: &ViewDefinition) -> Option<Finding> {
     definition.parts.iter().any(|part| !part.prune.is_empty()).then(|| {
         let message = format!(
-            "beside the paths of prune, the View leaves out the names under them in metadata.managedFields and these annotations, which \
-             hold copies of objects: {}. It does not recognize copies in other annotations, other fields, or other resources such as \
+            "in addition to the paths of prune, the View leaves out the names under them in metadata.managedFields, and these annotations, which contain copies of objects: {}. It does not recognize copies in other annotations, other fields, or other resources such as \
              ControllerRevisions, ReplicaSets of earlier templates, and Events",
             ANNOTATIONS.join(", ")
         );

@@ -62,8 +62,7 @@ pub enum MissingStore {
     },
     /// The store has a part of the objects.
     #[error(
-        "placement needs all {resource}, and the FieldCache named {resource} caches a part of them: remove its \
-         spec.scope"
+        "placement needs all {resource}, and the FieldCache named {resource} caches only a part of them: remove its spec.scope"
     )]
     Partial {
         /// Its plural name.
@@ -235,8 +234,7 @@ impl LongParts {
         let added: usize = counted.iter().filter(is_new).map(|(_, length)| length).sum();
         if self.bytes + added > MOST_LONG {
             return Err(unreadable(format!(
-                "its labels, affinity, tolerations and taints take {added} bytes, and those of all objects may take {MOST_LONG} \
-                 where they are longer than {SHORT}: make them shorter"
+                "its labels, affinity, tolerations and taints take {added} bytes: shorten them. All objects with more than {SHORT} bytes of these may take {MOST_LONG} together"
             )));
         }
         if counted.is_empty() {
@@ -486,7 +484,7 @@ impl Index {
         if let Err(error) = result {
             // Its old version is not what it is now.
             self.remove(kind, object.key());
-            tracing::warn!(resource = NEEDED[kind], object = object.key(), %error, "placement ignores an object that it cannot read");
+            tracing::warn!(resource = NEEDED[kind], object = object.key(), %error, "placement ignores an object that it cannot parse");
             if self.unreadable.len() < MOST_UNREADABLE {
                 self.unreadable.insert((kind, object.key().to_owned()), error.to_string());
             }

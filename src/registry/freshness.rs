@@ -54,7 +54,7 @@ struct Proof {
 /// A store without progress for too long.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the cached data is stale: no progress from the source for {} s, and at most {} s are accepted{}",
+    "the cached data is stale: no progress from the source for {} s, and the maximum is {} s{}",
     .lag.as_secs(),
     .most.as_secs_f64(),
     .trouble.as_ref().map(|trouble| format!(": {trouble}")).unwrap_or_default()

@@ -19,7 +19,7 @@ use crate::store::Pinned;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "memory limit: this resource is not loaded, because all loaded resources take {held}{} and --memory-limit is {limit}; \
-     those stay served, and nothing is evicted for this one. Raise --memory-limit, or read fewer resources: a resource without \
+     the loaded ones are not evicted for it. Raise --memory-limit, or read fewer resources: a resource without \
      requests is unloaded after 15 minutes",
     if *needed == Bytes(0) { String::new() } else { format!(" without it, it needs more than {needed}") }
 )]

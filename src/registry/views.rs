@@ -201,7 +201,7 @@ impl Resource {
         match shown {
             Ok(record) => Some(Object::loose(&record)),
             Err(error) => {
-                tracing::error!(resource = %self.gvr, %error, "an object of a View cannot be shown without what it leaves out");
+                tracing::error!(resource = %self.gvr, %error, "cannot prune an object of a View, so it is not shown");
                 None
             }
         }

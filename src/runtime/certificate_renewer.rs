@@ -92,7 +92,7 @@ impl CertificateRenewer {
             sleep(LOOK_EVERY).await;
             if let Err(error) = self.look().await {
                 let problem = format!("{error:#}");
-                tracing::error!(problem, "the serving certificate cannot be renewed, serving with the old one");
+                tracing::error!(problem, "cannot renew the serving certificate, serving with the old one");
             }
         }
     }
@@ -105,9 +105,8 @@ impl CertificateRenewer {
             return Ok(());
         }
         let found = match self.store {
-            CertificateStore::Memory => {
-                renew(now(), Some(self.current.clone()), &self.names).context("making a certificate")?
-            }
+            CertificateStore::Memory => renew(now(), Some(self.current.clone()), &self.names)
+                .context("cannot create a self-signed certificate")?,
             CertificateStore::Folder(_) | CertificateStore::Secret(..) => settled(&self.store, &self.names).await?,
         };
         if found != self.current {
@@ -133,7 +132,7 @@ async fn settled(store: &CertificateStore, names: &[String]) -> anyhow::Result<S
             CertificateStore::Folder(folder) => (read(folder)?, None),
             CertificateStore::Secret(api, name) => read_secret(api, name).await?,
         };
-        let current = renew(now(), found.clone(), names).context("making a certificate")?;
+        let current = renew(now(), found.clone(), names).context("cannot create a self-signed certificate")?;
         if found.as_ref() == Some(&current) {
             return Ok(current);
         }
@@ -207,7 +206,10 @@ fn read(folder: &Path) -> anyhow::Result<Option<SelfSignedCertificate>> {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => {
                 return Err(error).with_context(|| {
-                    format!("--cert-dir: {} cannot be read; name a folder of this user", folder.join(name).display())
+                    format!(
+                        "--cert-dir: {} cannot be read; use a folder that this user can read",
+                        folder.join(name).display()
+                    )
                 });
             }
         }
@@ -217,7 +219,8 @@ fn read(folder: &Path) -> anyhow::Result<Option<SelfSignedCertificate>> {
 
 /// Writes each file and renames it, so that readers never see a part of one.
 fn write(folder: &Path, current: &SelfSignedCertificate) -> anyhow::Result<()> {
-    let failed = || format!("--cert-dir: {} cannot be written; name a folder of this user", folder.display());
+    let failed =
+        || format!("--cert-dir: {} cannot be written; use a folder that this user can write to", folder.display());
     fs::create_dir_all(folder).with_context(failed)?;
     for (name, text) in FILES.iter().zip(current.files()) {
         let staged = folder.join(format!(".{name}"));

@@ -36,7 +36,7 @@ pub(super) async fn follow(client: Client, mut take: impl FnMut(&Value)) {
                 if logged.is_new(&problem) {
                     tracing::warn!(
                         problem,
-                        "cannot read client certificate authorities from ConfigMap kube-system/extension-apiserver-authentication, \
+                        "cannot read client CA certificates from ConfigMap kube-system/extension-apiserver-authentication, \
                          retrying; manifests/authentication-reader.yaml grants the permission"
                     );
                 }

@@ -135,7 +135,7 @@ pub async fn open(options: OperatorOptions) -> anyhow::Result<Service> {
     if options.accept_api_audience {
         tracing::warn!(
             "--accept-api-audience: tokens with the audience of the API server are accepted, and a program that sees one here could use it \
-             there; use tokens with the audience {} where that is possible",
+             there; use tokens with the audience {} if possible",
             options.audiences.join(" or ")
         );
     }
@@ -230,9 +230,8 @@ async fn certificate(
         CertificateOptions::Files { files, authorities } => {
             let tls = Tls::open(files, DeferredClientVerifier::verifier()).await?;
             let bundle = match authorities {
-                Some(file) => std::fs::read(&file).with_context(|| {
-                    format!("--tls-ca-file: {} cannot be read; name a file with PEM", file.display())
-                })?,
+                Some(file) => std::fs::read(&file)
+                    .with_context(|| format!("--tls-ca-file: {} cannot be read; use a PEM file", file.display()))?,
                 None => Vec::new(),
             };
             Ok((None, tls, watch::Sender::new(bundle).subscribe()))
@@ -286,6 +285,6 @@ fn known_field(registry: Arc<Registry>) -> KnownField {
 /// The default of `--identity`: the host name, which in a cluster is the name of the Pod, and the process id.
 fn own_name() -> anyhow::Result<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname")
-        .context("reading the host's name; --identity names this replica")?;
+        .context("cannot read the hostname; set the name of this replica with --identity")?;
     Ok(format!("{}_{}", name.trim(), std::process::id()))
 }

@@ -98,7 +98,7 @@ impl Service {
         let _probing = match cluster.and_then(|cluster| cluster.probes.take()) {
             Some(listener) => {
                 tracing::info!("health checks: http://{}/readyz", listener.address());
-                Some(listener.start(self.server.clone()).context("starting the thread of health checks")?)
+                Some(listener.start(self.server.clone()).context("cannot start the thread for health checks")?)
             }
             None => None,
         };
@@ -143,7 +143,7 @@ impl Service {
         if let Some(cluster) = cluster {
             let ClusterService { client, access, certificate_renewer, operator, heartbeat, .. } = cluster;
             tasks.extend([
-                Task::new("certificate authorities", OnEnd::Fail, async move {
+                Task::new("client CA certificates", OnEnd::Fail, async move {
                     client_authorities::follow(client, |data| access.set_authentication_config(data)).await;
                 }),
                 Task::new(CONTROLLERS, OnEnd::Fail, operator::run(operator)),
@@ -159,8 +159,8 @@ impl Service {
 
 /// Resolves at the first SIGINT or SIGTERM.
 fn interrupted() -> anyhow::Result<impl Future<Output = ()> + Send + 'static> {
-    let mut interrupted = signal(SignalKind::interrupt()).context("waiting for signals")?;
-    let mut terminated = signal(SignalKind::terminate()).context("waiting for signals")?;
+    let mut interrupted = signal(SignalKind::interrupt()).context("cannot wait for signals")?;
+    let mut terminated = signal(SignalKind::terminate()).context("cannot wait for signals")?;
     Ok(async move {
         tokio::select! {
             _ = interrupted.recv() => {}

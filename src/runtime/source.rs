@@ -124,10 +124,10 @@ pub async fn follow(location: SourceLocation, options: SourceOptions) -> anyhow:
             }
         });
     };
-    thread::Builder::new().name("source".to_owned()).spawn(read).context("starting the source's thread")?;
+    thread::Builder::new().name("source".to_owned()).spawn(read).context("cannot start the thread of the source")?;
     let (registry, name, pinned, definitions) = opened
         .await
-        .context("internal error: the thread of the source ended while it opened the source; the log says why")??;
+        .context("internal error: the thread of the source ended while it opened the source; see the log")??;
     Ok(FollowedSource { registry, name, pinned, definitions, ended })
 }
 

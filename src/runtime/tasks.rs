@@ -73,7 +73,7 @@ impl Tasks {
                 (None, OnEnd::Fail | OnEnd::Continue) => tracing::error!(task = name, "a task ended"),
             }
             if on_end != OnEnd::Continue {
-                return Err(anyhow!("the task {name:?} ended because of an internal error; the log says where"));
+                return Err(anyhow!("the task {name:?} ended because of an internal error; see the log"));
             }
         }
         Ok(())

@@ -41,7 +41,7 @@ fn info() -> Value {
 }
 
 const PROXY: &str =
-    "the root of a read-only API server that has what the View shows: discovery, OpenAPI, get, list and watch";
+    "the root of a read-only API server for the objects of the View: discovery, OpenAPI, get, list and watch";
 
 /// The OpenAPI v3 document of the group.
 fn v3() -> Value {

@@ -96,7 +96,7 @@ pub(super) async fn needed(
             let reply = tokio::time::timeout(QUESTION_WAIT, resource.state.source_version(version_request));
             let version = reply.await.unwrap_or_else(|_| Err("it did not answer in time".to_owned()));
             version.map(Some).map_err(|problem| {
-                let what = "a read that must not be older than its request needs to know how far the source is";
+                let what = "a Strong read needs the newest resourceVersion of the source";
                 ApiError::Unavailable(format!("{what}: {problem}"))
             })
         }
@@ -184,7 +184,7 @@ pub(super) async fn source_version(upstream: &dyn Upstream, gvr: &Gvr) -> Result
     let document = tree::shallow(&body, 2).unwrap_or_default();
     let version = document["metadata"]["resourceVersion"].as_str().and_then(Version::parse);
     version.filter(|_| status.is_success()).ok_or_else(|| {
-        let message = document["message"].as_str().unwrap_or("no list with a version");
-        format!("it answered {} to {path}: {message}", status.as_u16())
+        let message = document["message"].as_str().unwrap_or("the response is not a list with a resourceVersion");
+        format!("it returned {} for {path}: {message}", status.as_u16())
     })
 }

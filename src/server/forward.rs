@@ -51,8 +51,7 @@ pub(super) async fn answer(
     }
     context.record.found(AnswerPath::Forwarded);
     if context.is_long {
-        let message = "the URL is too long to be forwarded to the API server, which up to 65,534 bytes are: shorten the selectors, or have \
-                       the resource cached";
+        let message = "the URL is too long to be forwarded to the API server (at most 65,534 bytes): shorten the selectors, or cache the resource";
         return Err(ApiError::Rejected(StatusCode::URI_TOO_LONG, message.to_owned()));
     }
     let place = server.forwarding.take(context.user, 1);

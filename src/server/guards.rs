@@ -43,15 +43,15 @@ impl Guard {
         for origin in headers.get_all(ORIGIN).iter().map(text) {
             let own = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
             if own != Some(authority) {
-                let message = format!("Origin {} is not this server; web pages are not answered", quote(origin));
+                let message =
+                    format!("Origin {} is not this server; requests from web pages are rejected", quote(origin));
                 return Err(ApiError::Forbidden(message));
             }
         }
         // Other values are unknown today, so a browser means something else by them than these two.
         let is_own = |site: &&str| matches!(*site, "same-origin" | "none");
         if let Some(site) = headers.get_all("sec-fetch-site").iter().map(text).find(|site| !is_own(site)) {
-            let message =
-                format!("Sec-Fetch-Site is {}: requests caused by another web page are not answered", quote(site));
+            let message = format!("Sec-Fetch-Site is {}: requests from other web pages are rejected", quote(site));
             return Err(ApiError::Forbidden(message));
         }
         Ok(())

@@ -133,9 +133,9 @@ pub(super) fn answer(
             _ if excluded.contains(&&**name) => writeln!(lines, "[+]{name} excluded: ok"),
             Readiness::Ready => writeln!(lines, "[+]{name} ok"),
             Readiness::Unavailable(_) => {
-                writeln!(lines, "[!]{name} unavailable, which does not count: reason withheld")
+                writeln!(lines, "[!]{name} unavailable (not required): reason withheld")
             }
-            Readiness::Loading(_) => writeln!(lines, "[!]{name} loading, which does not count: reason withheld"),
+            Readiness::Loading(_) => writeln!(lines, "[!]{name} loading (not required): reason withheld"),
             Readiness::NotReady(reason) => {
                 failed = true;
                 log(endpoint, name, reason);

@@ -20,7 +20,7 @@ impl NoResponse {
     pub fn into_error(self) -> ApiError {
         match self {
             NoResponse::Error(error) => error,
-            NoResponse::Retry => ApiError::Loading("the definition of the resource has changed".to_owned()),
+            NoResponse::Retry => ApiError::Loading("the CRD of the resource has changed".to_owned()),
             NoResponse::Forward => {
                 ApiError::Loading("the store has not reached the version of this request".to_owned())
             }

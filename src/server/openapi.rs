@@ -48,7 +48,7 @@ pub(super) async fn answer(
     let needed = async || {
         tokio::time::timeout(context.timeout, Needed::by(path, &*source))
             .await
-            .unwrap_or_else(|_| Err("the source did not answer in time".to_owned()))
+            .unwrap_or_else(|_| Err("the source did not respond in time".to_owned()))
             .map_err(ApiError::Unavailable)
     };
     let (method, headers, now) = (context.info.method.clone(), context.headers.clone(), (server.settings.clock)());
@@ -72,7 +72,9 @@ pub(super) async fn answer(
     // Making a document takes many times its memory, for a large one hundreds of megabytes.
     let making = tokio::time::timeout(context.timeout, server.making_documents.acquire_one(context.user)).await;
     let Ok(Some(making)) = making else {
-        return Err(ApiError::Unavailable("documents for other requests are being made: try again later".to_owned()));
+        return Err(ApiError::Unavailable(
+            "this server is building documents for other requests: try again later".to_owned(),
+        ));
     };
     // Only now: a waiting request would hold documents that were released meanwhile.
     let needed = needed().await?;
@@ -83,7 +85,7 @@ pub(super) async fn answer(
         (response, begun.elapsed())
     });
     let (response, took) = answered.await.map_err(|error| {
-        tracing::error!(%error, "documents panicked");
+        tracing::error!(%error, "building OpenAPI documents panicked");
         server.defect()
     })?;
     // The user pays for this work, although another thread did it.

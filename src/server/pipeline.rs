@@ -346,7 +346,7 @@ impl Server {
         let is_missing = is_missing_view || matches!(&failure, ApiError::PageNotFound | ApiError::UnknownResource);
         match &self.state.settings.is_complete {
             Some(is_complete) if is_missing && !is_complete() => {
-                ApiError::Loading("it is not known yet what is to be served".to_owned())
+                ApiError::Loading("the set of served resources is not known yet".to_owned())
             }
             _ => failure,
         }

@@ -108,7 +108,7 @@ impl ProbeListener {
                     Ok(listener) => {
                         ProbeListener { listener, address, connections }.run(server, stopped.map(drop)).await
                     }
-                    Err(error) => tracing::error!(%error, "health checks are not served"),
+                    Err(error) => tracing::error!(%error, "cannot serve health checks"),
                 }
             });
         };
@@ -187,10 +187,10 @@ impl Results {
     fn answer(&self, method: &Method, path: &str) -> Response<Body> {
         let endpoint = health::ENDPOINTS.iter().position(|endpoint| path.strip_prefix('/') == Some(endpoint));
         let Some(endpoint) = endpoint else {
-            return text_response(StatusCode::NOT_FOUND, "only /livez, /readyz and /healthz are here\n");
+            return text_response(StatusCode::NOT_FOUND, "only /livez, /readyz and /healthz are served here\n");
         };
         if *method != Method::GET && *method != Method::HEAD {
-            let mut response = text_response(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+            let mut response = text_response(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are allowed\n");
             response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return response;
         }

@@ -53,7 +53,7 @@ impl ViewRequest {
             Some(ViewState::Served(view)) => Ok(ViewRequest { view, prefix: path.prefix.clone(), consumer: None }),
             // Only callers that may read the View itself learn the reason.
             Some(ViewState::NotServed(_)) => Err(ApiError::Unavailable(format!(
-                "the View {name} is not served: kubectl get view {name} -o wide says why"
+                "the View {name} is not served: kubectl get view {name} -o wide shows the reason"
             ))),
             None => Err(ApiError::NotFound { gvr: views(), name: name.clone() }),
         }
@@ -108,15 +108,15 @@ impl ViewRequest {
         let mut pod = None;
         if terms.needs_pod() {
             let pods = whole.store(&Gvr::new("", "v1", "pods"));
-            let pods = pods
-                .ok_or_else(|| missing(&"the labels of a Pod", "no FieldCache caches pods, so they are not known"))?;
+            let pods =
+                pods.ok_or_else(|| missing(&"the labels of a Pod", "pods are not cached: create the FieldCache pods"))?;
             let snapshot = read::snapshot(&pods.state, Duration::ZERO).await.map_err(NoResponse::into_error)?;
             let part = |wanted| consumer.value(wanted).unwrap_or_default();
             let named = (part(ConsumerClaim::Namespace), part(ConsumerClaim::PodName), part(ConsumerClaim::PodUid));
             let terms = Arc::new(terms.clone());
             let followed = FollowedPod::new(&pods.state, &snapshot, named, &terms);
             let followed =
-                followed.ok_or_else(|| missing(&"the labels of a Pod", "the Pod of this token is not there"))?;
+                followed.ok_or_else(|| missing(&"the labels of a Pod", "the Pod of this token does not exist"))?;
             consumer.labels = followed.labels().clone();
             pod = Some(Arc::new(followed));
         } else if terms.needs_claims_of_pod() {

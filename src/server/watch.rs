@@ -353,7 +353,7 @@ impl Watch {
                     return None;
                 }
                 self.place = Place::Ended;
-                let message = format!("too old resource version: {what} since");
+                let message = format!("too old resource version: {what} after this watch started; list again");
                 self.shape.write_error(&ApiError::Expired { message, continue_token: None }, &mut batch.rest);
                 return Some(batch);
             }
@@ -481,11 +481,11 @@ impl Watch {
     fn reset_reason(&self) -> Option<&'static str> {
         // A View of a resource that the source does not serve any more ends with it, after its last events.
         if self.view_ended.as_ref().is_some_and(|ended| *ended.borrow()) && self.resource.state.departure().is_none() {
-            return Some("the View has changed or was deleted");
+            return Some("the View was changed or deleted");
         }
         match self.pod.as_ref().filter(|pod| pod.is_changed()) {
-            Some(pod) if pod.is_without_labels() => Some("the Pod of the caller does not exist any more"),
-            Some(_) => Some("the labels of the caller's Pod have changed"),
+            Some(pod) if pod.is_without_labels() => Some("the caller's Pod was deleted"),
+            Some(_) => Some("the labels of the caller's Pod changed"),
             None => None,
         }
     }
@@ -657,7 +657,7 @@ impl Watch {
                     GoneReason::NotServed | GoneReason::Replaced => None,
                     // A client that resumed would miss the objects whose deletion it was sent, once the version is
                     // served again.
-                    GoneReason::VersionEnded => Some("is in a version that is no longer served"),
+                    GoneReason::VersionEnded => Some("is no longer served in this version"),
                     GoneReason::NotOffered => Some("is no longer offered by the API server"),
                     GoneReason::NotCached => Some("is no longer cached here"),
                 };

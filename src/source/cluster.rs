@@ -224,7 +224,7 @@ impl Cluster {
                     self.publish_catalog().await;
                 }
             }
-            Err(error) => tracing::warn!(error = %error, "discovery failed, keeping what is known"),
+            Err(error) => tracing::warn!(error = %error, "discovery failed, keeping the last result"),
         }
     }
 
@@ -257,7 +257,7 @@ impl Cluster {
                     Ok(Arc::new(crd))
                 }
                 Err(error) => {
-                    tracing::error!(crd = %key, error, "CustomResourceDefinition cannot be read; its kinds are not served");
+                    tracing::error!(crd = %key, error, "cannot parse a CustomResourceDefinition, its kind is not served");
                     Err(error)
                 }
             };
@@ -321,7 +321,7 @@ impl Cluster {
         for gvr in unsupported.difference(&self.unsupported) {
             tracing::warn!(
                 resource = %gvr,
-                "not served: the API server reads the path of all its objects as another one; give it another plural name"
+                "not served: the API server reads the path of its list as another path; give the resource another plural name"
             );
         }
         self.unsupported = unsupported;

@@ -98,7 +98,7 @@ pub enum RequestError {
         cause: String,
     },
     /// A response with an error status.
-    #[error("cluster {url} answered {code} to {path}: {message}{remedy}", remedy = remedy(*.code))]
+    #[error("cluster {url} returned {code} for {path}: {message}{remedy}", remedy = remedy(*.code))]
     Status {
         /// The server URL.
         url: String,
@@ -139,7 +139,7 @@ impl RequestError {
     pub fn without_address(&self) -> String {
         match self {
             RequestError::Status { code, message, .. } => {
-                format!("the API server answered {code}: {message}{}", remedy(*code))
+                format!("the API server returned {code}: {message}{}", remedy(*code))
             }
             RequestError::Unreachable { .. } | RequestError::Broken { .. } => self.to_string(),
         }
@@ -255,7 +255,7 @@ impl Connection {
         let unreachable = |cause: String| RequestError::Unreachable { url: self.url.clone(), cause };
         timeout(ANSWER_WAIT, self.client.send(request))
             .await
-            .map_err(|_| unreachable(format!("no answer to {path} within {} s", ANSWER_WAIT.as_secs())))?
+            .map_err(|_| unreachable(format!("no response for {path} within {} s", ANSWER_WAIT.as_secs())))?
             .map_err(|error| unreachable(chain(&error)))
             .map(PlainBody::decompress)
     }
@@ -361,7 +361,7 @@ pub(super) async fn configuration(options: &ClusterOptions) -> Result<(Config, S
     let server = match &options.server {
         Some(server) => Some(server_url(server).map_err(|cause| ConnectionError::Client {
             url: server.clone(),
-            cause: format!("--server is no URL such as https://127.0.0.1:6443: {cause}"),
+            cause: format!("--server is not a URL such as https://127.0.0.1:6443: {cause}"),
         })?),
         None => None,
     };

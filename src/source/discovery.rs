@@ -82,7 +82,7 @@ pub struct Discovery {
 
 /// A cluster that is too old.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("cluster {url} runs Kubernetes {version}; fieldcache reads 1.{OLDEST_MINOR} and newer: upgrade the cluster")]
+#[error("cluster {url} runs Kubernetes {version}; fieldcache supports 1.{OLDEST_MINOR} and newer: upgrade the cluster")]
 pub struct TooOldCluster {
     /// The server URL.
     pub url: String,
@@ -172,8 +172,7 @@ pub async fn read(connection: &Connection, known: &UpstreamDiscovery) -> Result<
         };
         if document["kind"] != "APIGroupDiscoveryList" {
             // Taken for an empty cluster it would end everything that is served.
-            return Err(connection
-                .unexpected(path, "the answer is not the aggregated form of discovery (APIGroupDiscoveryList)"));
+            return Err(connection.unexpected(path, "the response is not aggregated discovery (APIGroupDiscoveryList)"));
         }
         for group in array(&document["items"]) {
             read_group(group, &mut discovery);
@@ -223,7 +222,7 @@ async fn read_index(
 /// It does not come in time, is too long, or its values would take too much memory.
 pub(super) async fn read_older(connection: &Connection, path: &str) -> Result<Value, RequestError> {
     let Ok(read) = timeout(OLDER_WAIT, connection.bytes_within(path, JSON, MAX_OLDER_BYTES)).await else {
-        return Err(connection.unexpected(path, &format!("no document within {} s", OLDER_WAIT.as_secs())));
+        return Err(connection.unexpected(path, &format!("no response within {} s", OLDER_WAIT.as_secs())));
     };
     connection.value(path, &read?, MAX_OLDER_MEMORY)
 }
@@ -243,7 +242,7 @@ async fn read_groups(
     if list["kind"] != "APIGroupList" {
         return Err(broken);
     }
-    tracing::warn!(error = %broken, "the aggregated form of discovery cannot be read: each group is read alone, and those that are broken are left out");
+    tracing::warn!(error = %broken, "cannot read aggregated discovery: reading each group version separately, without those that fail");
     let (mut left, until) = (MAX_JSON_MEMORY, Instant::now() + GROUPS_WAIT);
     for group in array(&list["groups"]) {
         let mut versions = Vec::new();
@@ -263,7 +262,7 @@ async fn read_groups(
             versions.push(match read {
                 Ok(found) => found,
                 Err(error) => {
-                    tracing::warn!(%error, "a version of a group is left out");
+                    tracing::warn!(%error, "leaving out a group version");
                     json!({ "version": version["version"], "freshness": "Stale" })
                 }
             });
@@ -338,7 +337,7 @@ async fn read_hashes(connection: &Connection, known: &UpstreamDiscovery, discove
         .collect();
     let all = stream::iter(readings).buffer_unordered(HASHES_AT_ONCE).collect::<()>();
     if timeout(HASHES_WAIT, all).await.is_err() {
-        tracing::debug!("the hashes of some storage versions are not known: their documents take too long");
+        tracing::debug!("some storage version hashes are not known: their documents take too long");
     }
 }
 
@@ -354,7 +353,7 @@ async fn read_hashes_of(connection: &Connection, group_version: GroupVersion, ve
                 resource.storage_version_hash = hashes.remove(&resource.name).unwrap_or_default();
             }
         }
-        Err(error) => tracing::debug!(%error, "the hashes of storage versions are not known"),
+        Err(error) => tracing::debug!(%error, "cannot read storage version hashes"),
     }
 }
 

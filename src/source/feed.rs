@@ -269,7 +269,7 @@ impl Feed {
                 let replaced = self.store.commit_list(version, trust);
                 self.resource.state.set_relisting(false);
                 if replaced == RelistOutcome::Reset && trust == RelistMode::TrustVersions {
-                    tracing::warn!(resource = %self.resource.gvr, version = %version, "resource versions went backwards, history starts again");
+                    tracing::warn!(resource = %self.resource.gvr, version = %version, "resource versions went backwards, starting a new history");
                 }
                 self.unreadable = std::mem::take(&mut self.unreadable_in_list);
                 self.has_reported_unreadable = false;
@@ -438,8 +438,7 @@ impl Feed {
         self.reported_unknown_values = Some(Instant::now());
         tracing::warn!(
             resource = %self.resource.gvr, object = %record.key.as_str(),
-            "the values of extra fields of an object are too many or too long: it is served, but no selector on some of these fields \
-             selects it; name fewer or narrower paths in the FieldCache"
+            "an object has too many or too long values of extra fields: it is served, but selectors on some of these fields never match it; use fewer or narrower paths in the FieldCache"
         );
     }
 
@@ -457,7 +456,7 @@ impl Feed {
 
     /// Logs an unreadable object, and adds it to the unreadable ones.
     fn report(&mut self, name: String, error: &InvalidObject) {
-        tracing::error!(resource = %self.resource.gvr, object = %name, error = %error, "object cannot be read and is not served");
+        tracing::error!(resource = %self.resource.gvr, object = %name, error = %error, "cannot parse an object, it is not served");
         let reported = self.reported();
         if reported.len() < MAX_UNREADABLE {
             reported.insert(name, error.to_string());

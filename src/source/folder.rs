@@ -451,11 +451,11 @@ impl FolderState {
             causes.push(format!("metadata.creationTimestamp: Invalid value: {created}: must be an RFC 3339 time"));
         }
         if !causes.is_empty() {
-            return Err(format!("{} is refused: {}", named(&kind, &key), causes.join("; ")));
+            return Err(format!("{} is rejected: {}", named(&kind, &key), causes.join("; ")));
         }
         let targets = targets(&known, &group_version, plural, &mut self.schemas);
         if targets.is_empty() {
-            return Err(format!("{} is refused: version {group_version} is not served", named(&kind, &key)));
+            return Err(format!("{} is rejected: version {group_version} is not served", named(&kind, &key)));
         }
         let counts_generations = !matches!(known, Kind::BuiltIn(_));
         let identity = Identity { group: group_version.group.clone(), plural: plural.to_owned(), key };
@@ -606,12 +606,12 @@ fn written_definitions(bytes: &[u8], form: Syntax, judge: FieldJudge<'_>) -> Vec
 /// Reads a definition; returns its warnings, too.
 fn written_definition(value: &Value, judge: FieldJudge<'_>) -> Result<(Arc<Crd>, Vec<String>), String> {
     let crd = Crd::read(value).map_err(|error| {
-        format!("CustomResourceDefinition {:?} is refused: {error}", object::metadata_text(value, "name"))
+        format!("CustomResourceDefinition {:?} is rejected: {error}", object::metadata_text(value, "name"))
     })?;
     let expected = format!("{}.{}", crd.names.plural, crd.group);
     if crd.name != expected {
         return Err(format!(
-            "CustomResourceDefinition {:?} is refused: metadata.name: Invalid value: {:?}: must be \
+            "CustomResourceDefinition {:?} is rejected: metadata.name: Invalid value: {:?}: must be \
              spec.names.plural+\".\"+spec.group",
             crd.name, crd.name
         ));
@@ -631,7 +631,7 @@ fn type_of(value: &Value) -> Result<(GroupVersion, String), String> {
     let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     if api_version.is_empty() || kind.is_empty() {
-        return Err("not an object: apiVersion and kind must be texts".to_owned());
+        return Err("not a Kubernetes object: apiVersion and kind must be strings".to_owned());
     }
     match GroupVersion::parse(api_version) {
         Some(group_version) => Ok((group_version, kind.to_owned())),

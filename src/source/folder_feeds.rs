@@ -37,7 +37,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Why a folder cannot be served at all.
 #[derive(Debug, thiserror::Error)]
-#[error("folder {path} cannot be read: {cause}; name one with manifests in --dir PATH")]
+#[error("folder {path} cannot be read: {cause}; use a folder with manifests in --dir PATH")]
 pub struct UnreadableFolder {
     path: String,
     cause: io::Error,
@@ -69,7 +69,7 @@ impl FolderFeeds {
     pub fn open(path: &Path, registry: Arc<Registry>) -> Result<FolderFeeds, UnreadableFolder> {
         let (follower, trouble) = Follower::start(path, REPEAT);
         if let Some(trouble) = trouble.filter(|_| path.is_dir()) {
-            tracing::warn!(folder = %path.display(), trouble, "no notice of changes here, looking every few seconds");
+            tracing::warn!(folder = %path.display(), error = trouble, "the system does not report file changes in this folder, scanning it every few seconds");
         }
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut feeds = FolderFeeds {
@@ -113,7 +113,7 @@ impl FolderFeeds {
                 Err(_) => return,
             };
             if let Err(error) = taken {
-                tracing::error!(folder = %self.path.display(), error = %error, "folder cannot be read, keeping what was read last");
+                tracing::error!(folder = %self.path.display(), error = %error, "cannot read the folder, keeping the last state");
                 tokio::time::sleep(RETRY_AFTER).await;
             }
         }
@@ -155,7 +155,7 @@ impl FolderFeeds {
         }
         let mended = self.problems.iter().filter(|problem| !delta.problems.contains(problem)).count();
         if mended > 0 {
-            tracing::info!(mended, left = delta.problems.len(), "problems mended");
+            tracing::info!(fixed = mended, remaining = delta.problems.len(), "manifest problems fixed");
         }
         self.problems = delta.problems;
         let fresh = if has_definitions || has_fields { self.publish_catalog() } else { BTreeSet::new() };

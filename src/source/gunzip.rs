@@ -33,7 +33,7 @@ pub enum BodyError {
     #[error("the response is not gzip as its Content-Encoding says: {0}")]
     NotGzip(#[from] DecompressError),
     /// The body breaks off within a member.
-    #[error("the compressed response breaks off")]
+    #[error("the compressed response ends early")]
     BreaksOff,
 }
 

@@ -50,8 +50,9 @@ pub fn identity(options: &ClusterOptions) -> Result<KubeconfigIdentity, Connecti
         Found::Kubeconfig(kubeconfig, name) => (kubeconfig, name),
         Found::Nothing => {
             let folder = Path::new(SERVICE_ACCOUNT_FOLDER);
-            let namespace = std::fs::read_to_string(folder.join("namespace"))
-                .map_err(|error| refuse(format!("no current context, and this is no Pod: {error}")))?;
+            let namespace = std::fs::read_to_string(folder.join("namespace")).map_err(|error| {
+                refuse(format!("no current context, and this process does not run in a Pod: {error}"))
+            })?;
             let user = json!({ "tokenFile": folder.join("token") });
             return Ok(KubeconfigIdentity { user, namespace: Some(namespace.trim().to_owned()) });
         }
@@ -77,8 +78,9 @@ pub(super) async fn configuration(options: &ClusterOptions) -> Result<Config, Co
             let selected = KubeConfigOptions { context: Some(context), ..KubeConfigOptions::default() };
             Config::from_custom_kubeconfig(*kubeconfig, &selected).await.map_err(|error| refuse(chain(&error)))
         }
-        Found::Nothing => Config::incluster()
-            .map_err(|error| refuse(format!("no current context, and this is no Pod: {}", chain(&error)))),
+        Found::Nothing => Config::incluster().map_err(|error| {
+            refuse(format!("no current context, and this process does not run in a Pod: {}", chain(&error)))
+        }),
     }
 }
 

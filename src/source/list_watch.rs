@@ -193,7 +193,7 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
             // Without a watch cache a watch sends no bookmark, whatever its parameters.
             End::Silent if silent_watches == 1 && source.compare_with_newest(feed).await => {
                 silent_watches = 0;
-                tracing::info!(resource = %gvr, "the source sends no bookmarks: the store is compared with it instead");
+                tracing::info!(resource = %gvr, "the source sends no bookmarks: comparing the store with lists instead");
                 source.lacks_bookmarks.store(true, Ordering::Relaxed);
                 continue;
             }
@@ -201,21 +201,21 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
             // A stream that ends before its list does will not do better next time.
             End::Clean if feed.needs_list() => mode = ListMode::Pages,
             End::Clean if length.ended_early(lasted) && began.elapsed() < DEFINITION_SETTLES && feed.is_custom() => {
-                tracing::info!(resource = %gvr, "the source ended a watch soon after the definition changed, listing again");
+                tracing::info!(resource = %gvr, "the source ended a watch soon after the CRD changed, listing again");
                 feed.begin_new_epoch();
             }
             End::Clean if lasted >= SHORT_WATCH => continue,
             End::Clean => {}
             End::Unanswered => {
-                let trouble = format!("a list or watch was not answered within {} s", waited.as_secs());
-                tracing::warn!(resource = %gvr, trouble, "source interrupted, trying again on another connection");
+                let trouble = format!("no response to a list or watch within {} s", waited.as_secs());
+                tracing::warn!(resource = %gvr, trouble, "list or watch failed, retrying on another connection");
                 resource_state.freshness().interrupted(trouble.clone());
                 if !feed.is_ready() {
                     resource_state.publish(LoadState::Loading(trouble));
                 }
             }
             End::Behind | End::Silent => {
-                tracing::warn!(resource = %gvr, version = %feed.version(), "source is behind, listing what it has");
+                tracing::warn!(resource = %gvr, version = %feed.version(), "the API server is stale, listing its current state");
                 feed.expect_list();
                 not_older = false;
             }
@@ -227,7 +227,7 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
                 let streaming_refused = matches!(&error, RequestError::Status { code, too_large_version, .. }
                     if !too_large_version && !matches!(code, 401 | 403 | 404 | 410 | 429 | 500..));
                 if feed.needs_list() && mode == ListMode::Streaming && streaming_refused {
-                    tracing::info!(resource = %gvr, error = %error, "no streaming list here, listing in pages");
+                    tracing::info!(resource = %gvr, error = %error, "the source does not support streaming lists, listing in pages");
                     mode = ListMode::Pages;
                     continue;
                 }
@@ -248,14 +248,14 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
                 };
                 match code {
                     // As kube-apiserver answers while it loads the objects of a definition that has changed.
-                    Some(429) => tracing::info!(resource = %gvr, error = %error, "the source is busy, trying again"),
+                    Some(429) => tracing::info!(resource = %gvr, error = %error, "the source is busy, retrying"),
                     Some(401 | 403) if lacked_permission => {
                         tracing::debug!(resource = %gvr, error = %error, "a permission is still missing");
                     }
                     Some(401 | 403) => {
-                        tracing::warn!(resource = %gvr, reason = message, "a permission is missing, trying again until it is granted");
+                        tracing::warn!(resource = %gvr, reason = message, "a permission is missing, retrying until it is granted");
                     }
-                    _ => tracing::warn!(resource = %gvr, error = %error, "source interrupted, trying again"),
+                    _ => tracing::warn!(resource = %gvr, error = %error, "list or watch failed, retrying"),
                 }
                 resource_state.freshness().interrupted(message.clone());
                 if !feed.is_ready() {
@@ -270,7 +270,7 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
                 }
             }
             End::Error(message) => {
-                tracing::warn!(resource = %gvr, message, "source sent an error, trying again");
+                tracing::warn!(resource = %gvr, message, "the source sent an error, retrying");
                 resource_state.freshness().interrupted(message);
                 if feed.needs_list() {
                     mode = ListMode::Pages;
@@ -547,7 +547,7 @@ impl Source<'_> {
                 }
             }
             if !lines.has_room() {
-                return End::Error("there is no room for a long watch line now".to_owned());
+                return End::Error("there is no memory for a long watch line now".to_owned());
             }
             if initial && !feed.is_ready() && feed.listed() >= reported + 1000 {
                 reported = feed.listed();
@@ -592,7 +592,7 @@ impl Source<'_> {
                 true
             }
             Err(error) => {
-                tracing::debug!(path = self.base, error = %error, "source gives no list to compare with");
+                tracing::debug!(path = self.base, error = %error, "the source returned no list to compare with");
                 false
             }
         }
@@ -626,7 +626,7 @@ impl Source<'_> {
         match listed.await {
             Ok(page) => Some((requested_at, page.version)),
             Err(error) => {
-                tracing::debug!(path, error = %error, "source does not say how far it is");
+                tracing::debug!(path, error = %error, "the source did not return its newest version");
                 None
             }
         }

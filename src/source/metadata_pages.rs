@@ -65,7 +65,7 @@ pub(super) async fn read_page(
     let mut page = Page::sharing(connection.unfinished());
     loop {
         let chunk = match timeout(SILENCE, body.frame()).await {
-            Err(_) => return Err(connection.unexpected(path, "the list does not go on")),
+            Err(_) => return Err(connection.unexpected(path, "the list has stalled")),
             Ok(None) => break,
             Ok(Some(frame)) => frame.map_err(|error| connection.broken(path, &error))?.into_data().unwrap_or_default(),
         };

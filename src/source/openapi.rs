@@ -306,7 +306,7 @@ impl ClusterDocuments {
                 Ok(Err(error)) => Came::Failed(error),
                 Err(_) => {
                     is_any_late.store(true, Ordering::Relaxed);
-                    Came::Late(self.connection.unexpected(&document.url, "no answer in time"))
+                    Came::Late(self.connection.unexpected(&document.url, "no response in time"))
                 }
             };
             Some((document, came))
@@ -408,8 +408,8 @@ impl Known {
                     }
                     if !self.failing.contains(&key) {
                         let shown =
-                            if self.v3.contains_key(&key) { "its last state is shown" } else { "it is left out" };
-                        tracing::warn!(document = %key, error = %error, "OpenAPI document cannot be fetched, {shown}");
+                            if self.v3.contains_key(&key) { "its last state is served" } else { "it is left out" };
+                        tracing::warn!(document = %key, error = %error, "cannot fetch an OpenAPI document, {shown}");
                     }
                     failing.insert(key);
                 }
@@ -425,8 +425,7 @@ impl Known {
         if !reported.contains(&key) {
             tracing::warn!(
                 document = %key,
-                "OpenAPI document is left out: its values would take more than 256Mi of memory, or it is one of the longest where all together \
-                 are longer than 128Mi or more than 4096"
+                "leaving out an OpenAPI document: its values take more than 256Mi of memory, or there are more than 4096 documents or 128Mi of them and it is one of the longest"
             );
         }
         self.left_out.insert(key, url);

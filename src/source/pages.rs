@@ -34,7 +34,7 @@ pub(super) enum PageError {
         most: usize,
     },
     /// It is long, and so are the items that others wait for.
-    #[error("there is no room for a long item now")]
+    #[error("there is no memory for a long item now")]
     NoRoom,
 }
 

@@ -27,11 +27,11 @@ pub(super) async fn logged<Left>(resource: Arc<Resource>, keeping: impl Future<O
         && gone.had_store
     {
         let reason = match gone.reason {
-            GoneReason::Replaced => "its definition or its fields have changed",
-            GoneReason::NotServed => "its definition is gone",
-            GoneReason::VersionEnded => "its definition does not serve this version any more",
-            GoneReason::NotOffered => "the source does not offer it any more",
-            GoneReason::NotCached => "no FieldCache names it any more",
+            GoneReason::Replaced => "its CRD or its fields have changed",
+            GoneReason::NotServed => "its CRD was deleted",
+            GoneReason::VersionEnded => "its CRD no longer serves this version",
+            GoneReason::NotOffered => "the source no longer serves it",
+            GoneReason::NotCached => "no FieldCache configures it any more",
         };
         tracing::info!(resource = %resource.gvr, reason, "no longer cached");
     }

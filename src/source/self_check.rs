@@ -166,7 +166,7 @@ impl<P: Pages> SelfCheck<P> {
                 let first = first.map_or_else(|| "not known".to_owned(), |first| first.to_string());
                 tracing::error!(
                     resource = %gvr, version = %version, listed, stored, first,
-                    "the store differs from its source: reading it again, watches end with 410 Expired"
+                    "the store differs from its source: listing it again, watches end with 410 Expired"
                 );
                 return true;
             }
@@ -175,7 +175,7 @@ impl<P: Pages> SelfCheck<P> {
                 tracing::debug!(resource = %gvr, error = %error, "self-check failed again");
             }
             CheckResult::Failed(error) => {
-                tracing::warn!(resource = %gvr, error = %error, "self-check failed: the source gave no list of metadata; it is tried again");
+                tracing::warn!(resource = %gvr, error = %error, "self-check failed: cannot list metadata from the source, retrying");
             }
         }
         false
@@ -209,10 +209,10 @@ impl From<RequestError> for Unable {
     fn from(error: RequestError) -> Unable {
         match error {
             RequestError::Status { code: 410, .. } => {
-                Unable::Skipped("the source has forgotten the version".to_owned())
+                Unable::Skipped("the source no longer has the version".to_owned())
             }
             RequestError::Status { too_large_version: true, .. } => {
-                Unable::Skipped("the source has not come to the version".to_owned())
+                Unable::Skipped("the source has not reached the version".to_owned())
             }
             other @ (RequestError::Unreachable { .. } | RequestError::Status { .. } | RequestError::Broken { .. }) => {
                 Unable::Failed(other)
@@ -232,10 +232,10 @@ async fn compare(
     if resource_state.is_relisting() {
         return skipped("a full list is being read");
     }
-    let LoadState::Ready(snapshot) = resource_state.load_state() else { return skipped("it is not loaded") };
+    let LoadState::Ready(snapshot) = resource_state.load_state() else { return skipped("the store is not loaded") };
     let unreadable = resource_state.unreadable();
     if !unreadable.are_all {
-        return skipped("objects that cannot be read are not all known by name");
+        return skipped("the names of some unreadable objects are not known");
     }
     let (version, epoch) = (snapshot.version(), snapshot.epoch());
     let stored = sum_of(&snapshot, &unreadable.names).await;
@@ -245,7 +245,7 @@ async fn compare(
     loop {
         let page = pages.page(&page_path).await?;
         if page.version != version {
-            return skipped("the source does not list at an exact version");
+            return skipped("the source does not support lists at an exact version");
         }
         for (key, version) in &page.entries {
             if !unreadable.names.contains(key.as_str()) {

@@ -49,7 +49,7 @@ impl StoreOptions {
     pub fn extractor(&self, gvr: &Gvr, extractor: Extractor) -> Extractor {
         let Some(option) = self.0.get(gvr) else { return extractor };
         option.fields.extend(&extractor).unwrap_or_else(|error| {
-            tracing::error!(resource = %gvr, error = %error, "extra fields are left out");
+            tracing::error!(resource = %gvr, error = %error, "leaving out the extra fields");
             extractor
         })
     }

@@ -67,7 +67,7 @@ pub struct ListPage {
 
 /// Bytes that are no list and no watch line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unexpected answer at byte {offset}: {expected}")]
+#[error("unexpected response at byte {offset}: expected {expected}")]
 pub struct FrameError {
     /// Byte offset.
     pub offset: usize,
@@ -234,7 +234,7 @@ fn for_each_member(
         visit(key, &mut cursor)?;
     }
     cursor.space();
-    if cursor.peek().is_some() { Err(cursor.error("the end of the answer")) } else { Ok(()) }
+    if cursor.peek().is_some() { Err(cursor.error("the end of the response")) } else { Ok(()) }
 }
 
 /// The elements of the list at the cursor, as slices of `body`; null counts as empty.

@@ -241,7 +241,7 @@ impl Listener {
                 tokio::select! {
                     served = AssertUnwindSafe(served).catch_unwind() => {
                         if served.is_err() {
-                            tracing::error!("a connection panicked and was cut");
+                            tracing::error!("a connection panicked and was closed");
                             counting.count_panic();
                         }
                     }
@@ -253,7 +253,7 @@ impl Listener {
         server.drain();
         // Every connection holds a receiver until it has ended.
         if timeout(GRACE, ending.closed()).await.is_err() {
-            tracing::warn!("answers in progress were cut at the end of the grace period");
+            tracing::warn!("closed connections with responses in progress at the end of the grace period");
         }
     }
 
@@ -421,12 +421,12 @@ where
         end.connections.count_closed(reason);
         tokio::select! {
             result = connection.as_mut() => log_end(result),
-            () = state.wait_for_cut() => tracing::debug!(reason = reason.as_str(), "connection cut"),
+            () = state.wait_for_cut() => tracing::debug!(reason = reason.as_str(), "connection closed"),
         }
     });
     async move {
         if stream_timeout::until_ended(&link, worker, served).await.is_none() {
-            tracing::debug!("connection cut, because its client left too much unread");
+            tracing::debug!("connection closed, because its client left too much unread");
         }
     }
 }

@@ -264,7 +264,7 @@ impl<Work: Future<Output = ()>> Future for Watched<Work> {
         }
         match &mut self.gives_up {
             Some(gives_up) => gives_up.as_mut().poll(context).map(|()| {
-                tracing::debug!("a reader has stopped in the middle of an answer, its stream is reset");
+                tracing::debug!("a client stopped reading a response, resetting its stream");
             }),
             None => Poll::Pending,
         }

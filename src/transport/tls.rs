@@ -77,10 +77,10 @@ pub enum TlsError {
         source: io::Error,
     },
     /// Nothing in it looks like a certificate.
-    #[error("--tls-cert-file {} holds no certificate: it must be PEM with BEGIN CERTIFICATE", .0.display())]
+    #[error("--tls-cert-file {} has no certificate: it must be PEM with BEGIN CERTIFICATE", .0.display())]
     NoCertificate(PathBuf),
     /// A certificate in it is broken.
-    #[error("--tls-cert-file {} holds a certificate that cannot be read ({problem}): issue it again", file.display())]
+    #[error("--tls-cert-file {} has a certificate that cannot be parsed ({problem}): issue it again", file.display())]
     BadCertificate {
         /// The file.
         file: PathBuf,
@@ -89,13 +89,13 @@ pub enum TlsError {
     },
     /// Nothing in it looks like a key.
     #[error(
-        "--tls-private-key-file {} holds no private key: it must be PEM with BEGIN PRIVATE KEY, EC PRIVATE KEY or RSA PRIVATE KEY, not encrypted",
+        "--tls-private-key-file {} has no private key: it must be PEM with BEGIN PRIVATE KEY, EC PRIVATE KEY or RSA PRIVATE KEY, not encrypted",
         .0.display()
     )]
     NoKey(PathBuf),
     /// A key that cannot sign.
     #[error(
-        "--tls-private-key-file {} holds a key that cannot be used ({problem}): take an ECDSA key on P-256 or P-384, RSA of 2048 bits or more, or Ed25519",
+        "--tls-private-key-file {} has a key that cannot be used ({problem}): use an ECDSA key on P-256 or P-384, RSA of 2048 bits or more, or Ed25519",
         file.display()
     )]
     BadKey {
@@ -106,7 +106,7 @@ pub enum TlsError {
     },
     /// Two halves of different pairs.
     #[error(
-        "the key in --tls-private-key-file {} is not that of the first certificate in --tls-cert-file {}: name the two files of one pair, the server's own certificate before its issuers'",
+        "the key in --tls-private-key-file {} does not belong to the first certificate in --tls-cert-file {}: use the two files of one pair; the server's certificate comes before its issuers",
         .0.key.display(),
         .0.certificate.display()
     )]
@@ -262,7 +262,7 @@ impl Tls {
                 }
                 // Also between the two replacements of a pair; the next look finds the other file changed.
                 Err(error) => {
-                    tracing::warn!(%error, "the certificate that was replaced cannot be used, keeping the old one")
+                    tracing::warn!(%error, "the new certificate cannot be used, keeping the old one")
                 }
             }
         }

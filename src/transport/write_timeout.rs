@@ -86,7 +86,10 @@ impl<Io> WriteTimeout<Io> {
         if !self.link.may_wait() {
             let frees_by = self.frees_by.get_or_insert_with(|| Box::pin(sleep(FREES_WITHIN)));
             if frees_by.as_mut().poll(context).is_ready() {
-                return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "too much is unread")));
+                return Poll::Ready(Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "the client has left too much unread",
+                )));
             }
         }
         let left = self.pace.left();
@@ -136,7 +139,7 @@ impl<Io: AsyncRead + Unpin> AsyncRead for WriteTimeout<Io> {
             Poll::Pending => {
                 if let Some((expects, _)) = &mut self.expects {
                     ready!(expects.as_mut().poll(context));
-                    let message = "the client has not said which protocol it speaks";
+                    let message = "the client did not start HTTP/1.1 or HTTP/2 in time";
                     return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)));
                 }
             }

@@ -385,8 +385,7 @@ impl ApiError {
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "RequestEntityTooLarge",
                 format!(
-                    "the table row of {} {} is longer than the {} that an event of a watch may have: list the resource as a table, \
-                     watch it without as=Table, or have the definition show less of the object in its additionalPrinterColumns",
+                    "the table row of {} {} is longer than {}, the maximum for an event of a watch: list the resource as a table, watch it without as=Table, or shorten the additionalPrinterColumns of its CRD",
                     gvr.group_resource(),
                     quote(key),
                     Bytes(*most)
@@ -430,7 +429,7 @@ impl ApiError {
             ApiError::TooManyReviews(limit) => Parts::new(
                 StatusCode::TOO_MANY_REQUESTS,
                 "TooManyRequests",
-                format!("{limit} placement reviews are being answered, which is the most at a time"),
+                format!("{limit} placement reviews are in progress, which is the maximum"),
             )
             .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
             ApiError::Limited(limited) => limited_parts(limited),
@@ -476,7 +475,7 @@ fn refused(refusal: &AccessError) -> Parts<'_> {
         AccessError::TooManyReviews => Parts::new(
             StatusCode::TOO_MANY_REQUESTS,
             "TooManyRequests",
-            "too many requests, please try again later: the permissions of many other requests of this user are being checked",
+            "too many requests, please try again later: this server is checking the permissions of many other requests of this user",
         )
         .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
         AccessError::Impersonation(header) => Parts::new(

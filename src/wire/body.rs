@@ -237,7 +237,7 @@ impl Body {
         }
         if is_too_much {
             self.cut();
-            return Err("the responses that this user has not read hold as much as they may".into());
+            return Err("unread responses of this user take as much memory as they may".into());
         }
         Ok(frame)
     }
@@ -251,7 +251,7 @@ impl Body {
     /// Handles an internal error while a piece was created: drops the rest, and the response breaks off.
     fn broken(&mut self) -> BodyError {
         let place = if self.is_stream() { PanicOrigin::Watch } else { PanicOrigin::Answer };
-        tracing::error!(place = place.as_str(), "an answer panicked and was cut");
+        tracing::error!(place = place.as_str(), "a response panicked and was ended early");
         if let Some(panics) = &self.panics {
             panics.count(place);
         }
@@ -303,7 +303,7 @@ impl HttpBody for Body {
         if let Some(given) = self.given.take()
             && !self.pace.wait(given.elapsed())
         {
-            tracing::debug!("a response was read too slowly and was cut");
+            tracing::debug!("a client read a response too slowly, so it was ended early");
             self.cut();
             return Poll::Ready(Some(Err("the response was read too slowly".into())));
         }

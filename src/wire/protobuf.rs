@@ -29,7 +29,7 @@ use super::warnings;
 
 /// The warning for clients that would have had protobuf of kube-apiserver.
 const WARNING: &str =
-    "not sent as application/vnd.kubernetes.protobuf: fieldcache does not know every field of what is sent";
+    "not sent as application/vnd.kubernetes.protobuf: fieldcache does not know every field of the response";
 
 /// How often it is logged that an object has no protobuf form.
 const LOG_EVERY: Duration = Duration::from_secs(1);
@@ -211,7 +211,7 @@ pub(crate) fn log(resource: &Resource, key: &str, error: &Unencodable) {
     drop(logged);
     let short = |text: &str| text.chars().take(LONGEST_LOGGED).collect::<String>();
     let (key, error) = (short(key), short(&error.to_string()));
-    tracing::warn!(resource = %resource.gvr, key, error, "an object cannot be sent in protobuf; responses that show it are sent as JSON");
+    tracing::warn!(resource = %resource.gvr, key, error, "cannot encode an object as protobuf; responses that contain it are sent as JSON");
 }
 
 /// A single object in protobuf; `None` when it has no protobuf form.

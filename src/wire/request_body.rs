@@ -82,7 +82,7 @@ pub(crate) async fn body(
 async fn whole(mut body: UpstreamBody, most: usize, arrived: &mut Arrived) -> Result<(), ApiError> {
     while let Some(frame) = body.frame().await {
         let frame =
-            frame.map_err(|error| ApiError::BadRequest(format!("the body of the request broke off: {error}")))?;
+            frame.map_err(|error| ApiError::BadRequest(format!("the body of the request ended early: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
         if arrived.bytes.len() + data.len() > most {
             return Err(ApiError::TooLargeBody(most));

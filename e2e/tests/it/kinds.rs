@@ -244,14 +244,14 @@ fn field_caches() -> Vec<Row> {
             json!({"resource": "pods", "scope": {"fieldSelector": {"matchExpressions": [{"key": "spec.nodeName", "operator": "In", "values": ["n1", "n2"]}]}}}),
             &[
                 "spec.scope.fieldSelector",
-                "a scope is selected by the API server, which knows In and NotIn with exactly one value",
+                "the API server selects the objects of a scope, and supports only In and NotIn with exactly one value",
             ],
         ),
         field_cache(
             "a scope by existence",
             "pods",
             json!({"resource": "pods", "scope": {"fieldSelector": {"matchExpressions": [{"key": "spec.nodeName", "operator": "Exists"}]}}}),
-            &["which knows In and NotIn with exactly one value"],
+            &["supports only In and NotIn with exactly one value"],
         ),
         field_cache(
             "a label requirement without values",
@@ -375,26 +375,30 @@ fn views() -> Vec<Row> {
             resource(json!({"prune": [format!(".spec.{}", "x".repeat(512))]})),
             &["prune[0]", "may not be more than 512 bytes"],
         ),
-        view("no name", resource(json!({"prune": [".metadata.name"]})), &["clients follow and select objects by them"]),
+        view(
+            "no name",
+            resource(json!({"prune": [".metadata.name"]})),
+            &["clients identify and select objects by them"],
+        ),
         view(
             "no name, in quotes",
             resource(json!({"prune": [".metadata['name']"]})),
-            &["clients follow and select objects by them"],
+            &["clients identify and select objects by them"],
         ),
         view(
             "no labels, in quotes",
             resource(json!({"prune": [".metadata[\"labels\"].app"]})),
-            &["clients follow and select objects by them"],
+            &["clients identify and select objects by them"],
         ),
         view(
             "no label with a dot",
             resource(json!({"prune": [".metadata.labels['example.com/app']"]})),
-            &["clients follow and select objects by them"],
+            &["clients identify and select objects by them"],
         ),
         view(
             "no labels",
             resource(json!({"prune": [".metadata.labels.app"]})),
-            &["clients follow and select objects by them"],
+            &["clients identify and select objects by them"],
         ),
         view(
             "no metadata at all",
@@ -610,7 +614,7 @@ fn merge_patch(path: &str, patch: &Value) -> Request {
 
 async fn people_can_read_them(kubectl: &Kubectl, client: &Client) -> Result<()> {
     for (field, part) in [
-        ("fieldcaches", "the one indexed store of a resource"),
+        ("fieldcaches", "the indexed store of a resource"),
         ("fieldcaches.spec.selectableFields.jsonPath", "RFC 9535 path"),
         ("fieldcaches.spec.scope.labelSelector", "no restriction"),
         ("views.spec.authorization", "Caller, the default"),

@@ -91,7 +91,7 @@ async fn the_log_describes_the_life_of_a_resource_and_each_request() -> Result<(
         let all = lines(&fieldcache)?;
         ensure!(said(&all, "loaded").len() == 2, "not loaded again: {all:?}");
         let ended = said(&all, "no longer cached");
-        ensure!(ended.len() == 1 && ended[0]["reason"] == "its definition or its fields have changed", "{ended:?}");
+        ensure!(ended.len() == 1 && ended[0]["reason"] == "its CRD or its fields have changed", "{ended:?}");
         Ok(())
     })
     .await?;
@@ -99,7 +99,7 @@ async fn the_log_describes_the_life_of_a_resource_and_each_request() -> Result<(
     eventually("the end is reported", SOON, async || {
         let all = lines(&fieldcache)?;
         let ended = said(&all, "no longer cached");
-        ensure!(ended.len() == 2 && ended[1]["reason"] == "its definition is gone", "{ended:?}");
+        ensure!(ended.len() == 2 && ended[1]["reason"] == "its CRD was deleted", "{ended:?}");
         let removed = all.iter().any(|line| {
             line["msg"] == "the served resources have changed" && line["removed"].to_string().contains(&gvr)
         });

@@ -94,12 +94,12 @@ async fn a_certificate_that_cannot_be_served_is_refused_at_the_start() -> Result
         (
             vec!["--tls-cert-file", &certificate, "--tls-private-key-file", &key],
             format!(
-                "the key in --tls-private-key-file {key} is not that of the first certificate in --tls-cert-file {certificate}"
+                "the key in --tls-private-key-file {key} does not belong to the first certificate in --tls-cert-file {certificate}"
             ),
         ),
         (
             vec!["--tls-cert-file", &key, "--tls-private-key-file", &key],
-            format!("--tls-cert-file {key} holds no certificate: it must be PEM with BEGIN CERTIFICATE"),
+            format!("--tls-cert-file {key} has no certificate: it must be PEM with BEGIN CERTIFICATE"),
         ),
         (
             vec!["--tls-cert-file", "/nowhere/tls.crt", "--tls-private-key-file", &key],

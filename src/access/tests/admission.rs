@@ -19,7 +19,8 @@ use crate::request::{Query, RequestInfo};
 
 /// Why a request is rejected whose user is not known.
 fn unauthorized() -> AccessError {
-    let accepted = "accepted are valid tokens with the audience fieldcache.dev, and client certificates that the API server accepts";
+    let accepted =
+        "use a valid token with the audience fieldcache.dev, or a client certificate that the API server accepts";
     AccessError::Unauthorized(accepted.into())
 }
 

@@ -25,23 +25,23 @@ Examples:
   fieldcache place --misplaced --node node-3
   fieldcache place --uses-match-label-keys
 
-Exit code: 0 when it fits somewhere (with --node: there), 1 when nothing fits, 2 for an error. With --misplaced: 1 when a Pod could not be placed again or is evicted.",
+Exit code: 0 when the Pod fits a node (with --node: that node), 1 when it does not, 2 for an error. With --misplaced: 1 when a Pod could not be placed again or is evicted.",
     group = clap::ArgGroup::new("what").required(true).args(["pod", "file", "misplaced", "uses_match_label_keys"])
 )]
 pub struct PlaceArguments {
     /// A Pod that exists, as pod/NAME: why is it pending?
     #[arg(value_name = "pod/NAME", value_parser = pod_name)]
     pub pod: Option<String>,
-    /// A Pod, or a workload, for its next Pod, YAML or JSON; - reads standard input
+    /// A file with a Pod, or with a workload to place its next Pod, YAML or JSON; - reads standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// The namespace of pod/NAME, and of a manifest without one; default: that of the kubeconfig, else default
+    /// The namespace of pod/NAME, and of a manifest without one; default: the namespace of the kubeconfig, otherwise `default`
     #[arg(short = 'n', long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
-    /// Explain the result for this node alone
+    /// Explain the result for this node only
     #[arg(long, value_name = "NAME")]
     pub node: Option<String>,
-    /// Show the Pods that could not be placed where they run now, and those that NoExecute taints evict, and when
+    /// Show the Pods that could not be placed where they run now, and the Pods that NoExecute taints evict, with the time
     #[arg(long, conflicts_with = "namespace")]
     pub misplaced: bool,
     /// Show the Pods that use matchLabelKeys or mismatchLabelKeys, with the derived requirements
@@ -71,7 +71,7 @@ pub struct PlaceArguments {
     /// What to read.
     #[command(flatten)]
     pub source: SourceArguments,
-    /// How to print; json and yaml are a PlacementReview, wide has every reason and score, name the nodes that fit
+    /// The output format: json and yaml print a PlacementReview, wide adds all reasons and scores, name prints the nodes that fit
     #[arg(short, long, default_value = "table")]
     pub output: OutputFormat,
 }

@@ -74,7 +74,7 @@ pub(super) async fn answer(arguments: &PlaceArguments) -> anyhow::Result<(String
     };
     tokio::select! {
         answered = answered => answered,
-        () = opened.following => bail!("internal error: reading the source ended; the log says why"),
+        () = opened.following => bail!("internal error: reading the source ended; see the log"),
     }
 }
 

@@ -69,7 +69,7 @@ fn taints(taints: &[Taint], tolerations: &Result<Vec<Toleration>, String>, text:
         Err(cause) => {
             let texts: Vec<String> = taints.iter().map(ToString::to_string).collect();
             let _ = writeln!(text, "Taints: {}", texts.join(", "));
-            let _ = writeln!(text, "  what the Pod tolerates is not known: {cause}");
+            let _ = writeln!(text, "  the tolerations of the Pod are not known: {cause}");
             return;
         }
     };
@@ -78,13 +78,17 @@ fn taints(taints: &[Taint], tolerations: &Result<Vec<Toleration>, String>, text:
         let by = tolerations.iter().find(|toleration| tolerates(toleration, taint, true));
         let said = match (by, &*taint.effect) {
             (Some(by), NO_EXECUTE) => match by.toleration_seconds {
-                Some(seconds) => format!("ignored, by {}; a running Pod stays for {seconds} s", written(by)),
-                None => format!("ignored, by {}", written(by)),
+                Some(seconds) => format!("tolerated by {}; a running Pod stays for {seconds} s", written(by)),
+                None => format!("tolerated by {}", written(by)),
             },
-            (Some(by), _) => format!("ignored, by {}", written(by)),
-            (None, NO_SCHEDULE) => "not tolerated: keeps the Pod away; one that runs stays".to_owned(),
+            (Some(by), _) => format!("tolerated by {}", written(by)),
+            (None, NO_SCHEDULE) => {
+                "not tolerated: the Pod cannot be placed here; if it runs here already, it stays".to_owned()
+            }
             (None, PREFER_NO_SCHEDULE) => "not tolerated: lowers the score".to_owned(),
-            (None, _) => "not tolerated: keeps the Pod away, and evicts it if it runs there".to_owned(),
+            (None, _) => {
+                "not tolerated: the Pod cannot be placed here; if it runs here already, it is evicted".to_owned()
+            }
         };
         let origin = condition::origin(&taint.key).map(|origin| format!(" ({origin})")).unwrap_or_default();
         let _ = writeln!(text, "  {taint}{origin}: {said}");
@@ -108,7 +112,9 @@ fn rejections(report: &NodeReport, text: &mut String) {
         text.push_str("\nNo rule rejects it.\n");
         return;
     }
-    text.push_str("\nWhy not, in the scheduler's order; its event counts the first:\n");
+    text.push_str(
+        "\nRules that reject it, in the scheduler's order; the FailedScheduling event counts the first one:\n",
+    );
     for (number, rejection) in report.rejections.iter().enumerate() {
         let _ = writeln!(text, "  {}. {}: {}", number + 1, rejection.plugin, reason(rejection));
         if let Some(term) = &rejection.term {
@@ -127,11 +133,11 @@ fn terms(terms: &[TermReport], text: &mut String) {
     if terms.is_empty() {
         return;
     }
-    text.push_str("\nIts terms about other Pods, as they were evaluated:\n");
+    text.push_str("\nTerms about other Pods, as evaluated:\n");
     for term in terms {
         let _ = writeln!(text, "  {}", term.field_path);
         let pods = match term.label_selector.as_deref() {
-            None => "no Pod, for its labelSelector is null".to_owned(),
+            None => "no Pod, because its labelSelector is null".to_owned(),
             Some("") => "every Pod".to_owned(),
             Some(selector) => format!("Pods with {selector}"),
         };
@@ -145,7 +151,7 @@ fn terms(terms: &[TermReport], text: &mut String) {
         if !term.derived.is_empty() {
             let _ = writeln!(
                 text,
-                "    of these, made of matchLabelKeys and mismatchLabelKeys: {}",
+                "    of these, derived from matchLabelKeys and mismatchLabelKeys: {}",
                 term.derived.join(", ")
             );
         }

@@ -15,10 +15,10 @@ pub(super) fn nodes_there(name: &str, stores: &PlacementStores) -> String {
 /// The error for a node that does not exist, with the names of `some` others of `all`.
 pub(super) fn no_such_node(name: &str, some: &[String], all: u64) -> String {
     let others = match (some.len() as u64, all) {
-        (_, 0) => "there is none at all".to_owned(),
+        (_, 0) => "there are no nodes".to_owned(),
         (0, all) => format!("there are {all} others"),
-        (shown, all) if shown < all => format!("there are {}, … ({all})", some.join(", ")),
-        _ => format!("there are {}", some.join(", ")),
+        (shown, all) if shown < all => format!("the nodes are {}, … ({all})", some.join(", ")),
+        _ => format!("the nodes are {}", some.join(", ")),
     };
     format!("there is no node {name:?}: {others}")
 }

@@ -114,7 +114,7 @@ async fn send_review(connection: &Connection, review: &[u8]) -> Result<UpstreamR
     match (found, last) {
         (Ok(answered), _) => answered,
         (Err(_), Some(last)) => Ok(last),
-        (Err(_), None) => Err(connection.unexpected(&path, &format!("no answer within {} s", PATIENCE.as_secs()))),
+        (Err(_), None) => Err(connection.unexpected(&path, &format!("no response within {} s", PATIENCE.as_secs()))),
     }
 }
 

@@ -34,7 +34,9 @@ pub(super) async fn explain(
     // Without the parameters, which the user did not enter.
     let path = path().split('?').next().unwrap_or_default().to_owned();
     match (remedy(request, code, &status), status["message"].as_str()) {
-        (Some(remedy), Some(message)) => anyhow!("{place}cluster {url} answered {code} to {path}: {message}; {remedy}"),
+        (Some(remedy), Some(message)) => {
+            anyhow!("{place}cluster {url} returned {code} for {path}: {message}; {remedy}")
+        }
         _ => anyhow!("{place}{}", connection.refused(&path, answer)),
     }
 }
@@ -72,12 +74,14 @@ pub(super) fn remedy(request: &ReviewRequest, code: u16, status: &Value) -> Opti
     let is_of_event = spec.pod_ref.is_some() && spec.what_if.is_none() && spec.node_names.is_empty();
     match code {
         _ if may_not_create(code, status) => Some(
-            "grant create on placementreviews.view.fieldcache.dev or show other credentials with --kubeconfig; if that is an API server without fieldcache, name a fieldcache server",
+            "grant create on placementreviews.view.fieldcache.dev, or use other credentials with --kubeconfig; if this is an API server without fieldcache, use the URL of a fieldcache server",
         ),
         403 if !is_read => None,
-        403 if is_of_event => Some("grant list on nodes and pods, or get on the Pod for what its event would say"),
+        403 if is_of_event => {
+            Some("grant list on nodes and pods, or get on the Pod, for the message of its FailedScheduling event")
+        }
         403 if spec.pod_ref.is_some() => Some(
-            "grant list on nodes and pods; a user who may get the Pod gets the message of its event, without --node and without premises",
+            "grant list on nodes and pods. With get on the Pod alone you see the message of its FailedScheduling event; remove --node, --taint, --label and --without-pod for it",
         ),
         403 => Some("grant list on nodes and pods"),
         _ => None,
@@ -93,13 +97,15 @@ fn is_view(url: &str) -> bool {
 pub(super) fn not_there(url: &str, group: &Result<(), RequestError>) -> String {
     match group {
         _ if is_view(url) => {
-            format!("{url} is a View, in which there are no placement reviews: name the server itself with --server")
+            format!(
+                "{url} is the URL of a View, which has no placement reviews: use the URL of the server itself with --server"
+            )
         }
         Ok(()) => format!(
-            "{url} is a fieldcache server that answers no placement reviews: upgrade it, or read the cluster's lists with --kubeconfig alone"
+            "{url} is a fieldcache server without placement reviews: upgrade it, or read the cluster's lists with --kubeconfig alone"
         ),
         Err(_) => format!(
-            "{url} is no fieldcache server, or one that is too old for placement reviews: name one with --server, or read the cluster's lists with --kubeconfig alone"
+            "{url} is not a fieldcache server, or is too old for placement reviews: use another one with --server, or read the cluster's lists with --kubeconfig alone"
         ),
     }
 }

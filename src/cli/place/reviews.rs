@@ -111,7 +111,7 @@ fn of_file(path: &Path, arguments: &PlaceArguments, own_namespace: &str) -> anyh
     }
     if requests.is_empty() {
         let found = if others.is_empty() { "nothing".to_owned() } else { others.join(", ") };
-        bail!("{file} has no Pod and no workload, but {found}");
+        bail!("{file} has no Pod or workload, but {found}");
     }
     if !others.is_empty() {
         exit::note(&format!("skipped in {file}: {}", others.join(", ")));
@@ -189,7 +189,7 @@ pub(super) fn options(arguments: &PlaceArguments, cluster_minor: u64) -> anyhow:
         (_, Some(broken)) => bail!("{file}:{}: {}", broken.line, broken.cause),
         ([document], None) => config::apply(&document.value, None, options).with_context(|| file),
         (documents, None) => {
-            bail!("{file} has {} documents, and one KubeSchedulerConfiguration is read", documents.len())
+            bail!("{file} has {} documents; it must have one, a KubeSchedulerConfiguration", documents.len())
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::placement::review::{NodeReport, PlacementReview, RejectionReport, Res
 
 /// What is not evaluated, in short. JSON and YAML have details.
 const NOT_LOOKED_AT: &str =
-    "Not looked at: free resources, ports, volumes, topology spread, resource claims, preemption, extenders, webhooks.";
+    "Not evaluated: free resources, ports, volumes, topology spread, resource claims, preemption, extenders, webhooks.";
 
 /// The result of a review for a terminal.
 pub(super) fn text(subject: &str, review: &PlacementReview, is_wide: bool) -> String {
@@ -29,7 +29,7 @@ pub(super) fn text(subject: &str, review: &PlacementReview, is_wide: bool) -> St
 pub(super) fn event(subject: &str, review: &PlacementReview) -> String {
     let message = review.status.as_ref().map(|status| &*status.message).unwrap_or_default();
     format!(
-        "{subject}: {message}\n\nThis is what its event would say; users who may list nodes and Pods also see nodes.\n"
+        "{subject}: {message}\n\nThis is the message of its FailedScheduling event. Users with permission to list nodes and Pods also see the nodes.\n"
     )
 }
 
@@ -43,7 +43,7 @@ pub(super) fn warnings(review: &PlacementReview) -> String {
 /// What was evaluated and what was not, which is the same for all reviews of one command.
 pub(super) fn footer(review: &PlacementReview, is_wide: bool) -> String {
     let Some(status) = review.status.as_ref().filter(|_| is_wide) else { return format!("\n{NOT_LOOKED_AT}\n") };
-    let mut text = "\nNot looked at:\n".to_owned();
+    let mut text = "\nNot evaluated:\n".to_owned();
     for one in &status.not_evaluated {
         let _ = writeln!(text, "  {one}");
     }
@@ -54,7 +54,7 @@ pub(super) fn footer(review: &PlacementReview, is_wide: bool) -> String {
     let age = status.age_seconds.map(|seconds| format!(", {seconds} s ago")).unwrap_or_default();
     let _ = writeln!(
         text,
-        "Looked at: nodes {}, pods {}, namespaces {}{age}.",
+        "Evaluated at the resourceVersions: nodes {}, pods {}, namespaces {}{age}.",
         versions.nodes, versions.pods, versions.namespaces
     );
     text

@@ -93,13 +93,13 @@ async fn exit_codes_tell_fits_fits_nowhere_and_errors_apart() {
 async fn errors_say_what_and_where() {
     for (scenario, arguments, expected) in [
         ("disktype", &["-f", "HERE/none.yaml"][..], "none.yaml cannot be read"),
-        ("disktype", &["-f", "HERE/nodes.yaml"], "nodes.yaml has no Pod and no workload, but Node, Node, Node"),
+        ("disktype", &["-f", "HERE/nodes.yaml"], "nodes.yaml has no Pod or workload, but Node, Node, Node"),
         (
             "disktype",
             &["-f", "HERE/pod.yaml", "--node", "node-9"],
-            "there is no node \"node-9\": there are node-1, node-2, node-3",
+            "there is no node \"node-9\": the nodes are node-1, node-2, node-3",
         ),
-        ("disktype", &["-f", "HERE/pod.yaml", "--label", "node-9:a=b"], "there is no node of that name"),
+        ("disktype", &["-f", "HERE/pod.yaml", "--label", "node-9:a=b"], "there is no node with that name"),
         ("disktype", &["pod/none"], "pods \"none\" not found in namespace \"default\""),
         ("disktype", &["pod/nginx", "-n", "other"], "pods \"nginx\" not found in namespace \"other\""),
         ("disktype", &["--misplaced", "--node", "node-9"], "there is no node \"node-9\""),
@@ -127,7 +127,7 @@ fn what_is_typed_is_checked() {
         (&["nginx"], "write pod/NAME"),
         (&["pod/"], "write pod/NAME"),
         (&["pod/a", "--taint", "node1"], "write NODE=KEY=VALUE:EFFECT"),
-        (&["pod/a", "--taint", "node1=key=value:Never"], "is no taint"),
+        (&["pod/a", "--taint", "node1=key=value:Never"], "is not a taint"),
         (&["pod/a", "--label", "node1=a"], "write NODE:KEY=VALUE"),
         (&["pod/a", "--label", "node1:a=-"], "is not a label"),
         (&["pod/a", "--without-pod", "a"], "write NAMESPACE/NAME"),
@@ -160,7 +160,7 @@ async fn namespaces_of_manifests_are_those_that_kubectl_would_take() {
     assert!(text.contains("Pod one/a: ") && text.contains("Pod default/b-*: "), "{text}");
     let refused = placed("zones", &["-f", file, "-n", "two"]).await.unwrap_err();
     assert!(
-        format!("{refused:#}").contains("the namespace of the manifest, one, is not that of --namespace, two"),
+        format!("{refused:#}").contains("the namespace of the manifest (one) differs from --namespace (two)"),
         "{refused:#}"
     );
     std::fs::remove_file(&path).unwrap();

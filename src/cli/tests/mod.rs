@@ -227,7 +227,7 @@ fn check_says_what_is_accepted_and_why_not() {
     assert_eq!(text, format!("{good}:2: shirts.stable.example.com: accepted, selectable fields: 1\n"));
     assert_eq!(exit, Exit::Done);
     let (text, exit) = answer(&["check", &bad]);
-    assert!(text.starts_with(&format!("{bad}:2: shirts.stable.example.com: refused for 1 cause\n")), "{text}");
+    assert!(text.starts_with(&format!("{bad}:2: shirts.stable.example.com: rejected for 1 reason\n")), "{text}");
     assert!(text.contains("spec.selectableFields[0].jsonPath: Invalid value: \".spec.colour\""), "{text}");
     assert!(text.contains("only \"color\""), "{text}");
     assert_eq!(exit, Exit::No);

@@ -24,7 +24,7 @@ fn versions_are_those_that_are_served() {
     assert_eq!(versions(json!(["v1"]), &["v2", "v1"]), (kept("v1"), vec![]), "one that is named");
     let none = "spec.resource: the API server serves no resource x.g that can be listed and watched".to_owned();
     assert_eq!(versions(json!([]), &[]), (vec![], vec![("ResourceNotFound", none)]), "no resource");
-    let gone = "spec.versions[1]: x.g is not served in v3; it is in v2, v1".to_owned();
+    let gone = "spec.versions[1]: x.g is not served in v3; its versions are v2, v1".to_owned();
     let expected = (kept("v1"), vec![("VersionNotServed", gone)]);
     assert_eq!(versions(json!(["v1", "v3"]), &["v2", "v1"]), expected, "the others do without it");
 }

@@ -47,7 +47,7 @@ use rights::{Caller, Right};
 
 /// The end of the message for users who may only get the Pod. The scheduler would write no event there, because it can
 /// place the Pod, or has.
-pub const NO_EVENT: &str = "so that there is no such event";
+pub const NO_EVENT: &str = "so it has no FailedScheduling event";
 
 /// Responds to a review.
 ///
@@ -141,7 +141,7 @@ async fn decoded(
         return work();
     }
     tokio::task::spawn_blocking(work).await.map_err(|error| {
-        tracing::error!(%error, "a body panicked");
+        tracing::error!(%error, "writing a placement review panicked");
         server.defect()
     })?
 }
@@ -192,7 +192,7 @@ async fn answered(
 /// The error when the index does not fit into the memory limit.
 fn no_room(over: OverMemory) -> ApiError {
     let limited = Limited::memory(&over);
-    let message = format!("placement is answered from an index of nodes, pods and namespaces: {}", limited.message);
+    let message = format!("placement reviews need an index of nodes, pods and namespaces: {}", limited.message);
     ApiError::Limited(Limited { message, ..limited })
 }
 
@@ -253,7 +253,7 @@ fn event_message(
     Ok(match answer.feasible() {
         0 => answer.message(),
         // How many, and what is wrong with the others, no event would say.
-        _ => format!("the Pod fits some node, as far as was looked at, {NO_EVENT}"),
+        _ => format!("the Pod fits a node by the rules that were evaluated, {NO_EVENT}"),
     })
 }
 

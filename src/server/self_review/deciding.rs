@@ -103,7 +103,7 @@ impl<'a> Deciding<'a> {
         }
         Ok(match served {
             Some(served) if served.has(verb, &about.subresource) => self.allowed(),
-            Some(_) => self.denied("does not serve this verb of it"),
+            Some(_) => self.denied("does not serve this verb for it"),
             None => self.denied("does not serve it"),
         })
     }
@@ -268,7 +268,7 @@ impl<'a> Deciding<'a> {
         let Some(source) = &self.catalog.documents else { return Ok(false) };
         let Some(key) = path.trim_start_matches('/').strip_prefix("openapi/v3/") else { return Ok(true) };
         let documents = timeout(self.context.timeout, source.v3()).await;
-        let documents = documents.unwrap_or_else(|_| Err("the source did not answer in time".to_owned()));
+        let documents = documents.unwrap_or_else(|_| Err("the source did not respond in time".to_owned()));
         Ok(documents.map_err(ApiError::Unavailable)?.v3(key).is_some())
     }
 

@@ -112,7 +112,7 @@ fn access(verdict: AccessDecision, ignored: &[&str]) -> Value {
     let mut status = json!({ "allowed": verdict.is_allowed, "reason": verdict.reason });
     if !ignored.is_empty() {
         let ignored: Vec<String> =
-            ignored.iter().map(|part| format!("{part} is ignored as far as it cannot be read")).collect();
+            ignored.iter().map(|part| format!("the invalid parts of {part} are ignored")).collect();
         status["evaluationError"] = json!(ignored.join("; "));
     }
     status

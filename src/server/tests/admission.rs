@@ -137,7 +137,7 @@ async fn refusals_are_statuses_that_say_what_is_the_matter_and_nothing_of_the_in
         )
     };
     let unauthorized = fixture.get(ALL_SHIRTS).await;
-    let message = "Unauthorized: accepted are valid tokens with the audience fieldcache.dev, and client certificates that the API server accepts";
+    let message = "Unauthorized: use a valid token with the audience fieldcache.dev, or a client certificate that the API server accepts";
     assert_eq!(status(&unauthorized), (json!(401), json!("Unauthorized"), message.to_owned(), Value::Null));
     assert_eq!(unauthorized.header("www-authenticate"), "");
     let path = format!("{SHIRTS}/x");

@@ -201,7 +201,7 @@ async fn what_is_shown_by_the_claims_of_a_pod_ends_with_the_pod() {
     cluster.is_revoked.store(true, Ordering::Relaxed);
     let event = watched.next().await.unwrap();
     assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)), "at once: {event}");
-    assert!(event["object"]["message"].as_str().unwrap().contains("does not exist any more"), "{event}");
+    assert!(event["object"]["message"].as_str().unwrap().contains("was deleted"), "{event}");
     // The token is still cached as valid, and does not help.
     assert_eq!(fixture.get_with(&list, &[AGENT]).await.code, 401);
 }

@@ -131,16 +131,16 @@ async fn health_runs_its_checks() {
         (
             "/readyz",
             500,
-            "[+]ping ok\n[-]source failed: reason withheld\n[+]disk ok\n[!]store/hats unavailable, which does not count: reason withheld\n\
-             [!]store/socks loading, which does not count: reason withheld\n[+]shutdown ok\nreadyz check failed\n",
+            "[+]ping ok\n[-]source failed: reason withheld\n[+]disk ok\n[!]store/hats unavailable (not required): reason withheld\n\
+             [!]store/socks loading (not required): reason withheld\n[+]shutdown ok\nreadyz check failed\n",
         ),
         ("/readyz?exclude=source", 200, "ok"),
         (
             "/readyz?exclude=source&exclude=frob&verbose=1",
             200,
             "[+]ping ok\n[+]source excluded: ok\n[+]disk ok\n\
-             [!]store/hats unavailable, which does not count: reason withheld\n\
-             [!]store/socks loading, which does not count: reason withheld\n[+]shutdown ok\n\
+             [!]store/hats unavailable (not required): reason withheld\n\
+             [!]store/socks loading (not required): reason withheld\n[+]shutdown ok\n\
              warn: some health checks cannot be excluded: no matches for \"frob\"\nreadyz check passed\n",
         ),
         ("/readyz/disk", 200, "ok"),

@@ -209,7 +209,7 @@ async fn a_request_has_at_most_so_many_requirements_and_any_number_of_values() {
     let terms = |count: usize| format!("fieldSelector={}", many(count, &|number| format!("spec.color%21%3Dc{number}")));
     let values =
         |count: usize| format!("labelSelector=tone%20in%20(blue,{})", many(count, &|number| format!("v{number}")));
-    let of_keys = "the label selector has more than 1024 requirements: name all values of one key in one set, such as 'key in \
+    let of_keys = "the label selector has more than 1024 requirements: put all values of one key into one set, such as 'key in \
                    (a,b)', or send several requests";
     let of_terms = "the field selector has more than 1024 terms: send several requests";
     for (query, refused) in [

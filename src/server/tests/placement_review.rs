@@ -290,7 +290,7 @@ async fn bodies_are_decoded_strictly() {
             json,
             review(r#"{"pod":{},"whatIf":{"labels":[{"node":"three","key":"a"}]}}"#),
             422,
-            "spec.whatIf.labels[0].node: Invalid value: \"three\": there is no node of that name".to_owned(),
+            "spec.whatIf.labels[0].node: Invalid value: \"three\": there is no node with that name".to_owned(),
         ),
         (
             json,
@@ -452,9 +452,9 @@ async fn callers_that_may_not_list_nodes_and_pods_get_the_text_of_the_event() {
     for (object, message) in [
         (
             json!({"nodeSelector": {"disktype": "ssd"}}),
-            "the Pod fits some node, as far as was looked at, so that there is no such event",
+            "the Pod fits a node by the rules that were evaluated, so it has no FailedScheduling event",
         ),
-        (json!({"nodeName": "one"}), "the Pod is bound to one, so that there is no such event"),
+        (json!({"nodeName": "one"}), "the Pod is bound to one, so it has no FailedScheduling event"),
     ] {
         fixture.put("pods", json!({"metadata": {"name": "pending", "namespace": "default"}, "spec": object}));
         let review = fixture.send(Method::POST, REVIEWS, &bob, &review_document(&pending).to_string()).await.json();

@@ -67,10 +67,10 @@ async fn it_has_the_plain_result_and_nothing_else() {
         ("HEAD", "/readyz", 200, ""),
         ("GET", "/readyz?verbose", 200, "ok"),
         ("GET", "/readyz?exclude=store/secrets.v1", 200, "ok"),
-        ("GET", "/readyz/ping", 404, "only /livez, /readyz and /healthz are here\n"),
-        ("GET", "/readyz/", 404, "only /livez, /readyz and /healthz are here\n"),
-        ("GET", "/apis", 404, "only /livez, /readyz and /healthz are here\n"),
-        ("POST", "/readyz", 405, "only GET and HEAD\n"),
+        ("GET", "/readyz/ping", 404, "only /livez, /readyz and /healthz are served here\n"),
+        ("GET", "/readyz/", 404, "only /livez, /readyz and /healthz are served here\n"),
+        ("GET", "/apis", 404, "only /livez, /readyz and /healthz are served here\n"),
+        ("POST", "/readyz", 405, "only GET and HEAD are allowed\n"),
     ] {
         assert_eq!(probe(probed.address, method, path).await, (code, body.to_owned()), "{method} {path}");
     }

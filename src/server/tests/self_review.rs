@@ -246,8 +246,8 @@ async fn reviews_as_kubectl_sends_them() {
         ),
         ("carol", "own", "list", "shirts", "a", true, "the View own serves it, and the caller may use the View"),
         ("carol", "own", "list", "hats", "default", true, "the View own serves it, and the caller may use the View"),
-        ("carol", "own", "delete", "shirts", "a", false, "the View own does not serve this verb of it"),
-        ("carol", "own", "*", "shirts", "a", false, "the View own does not serve this verb of it"),
+        ("carol", "own", "delete", "shirts", "a", false, "the View own does not serve this verb for it"),
+        ("carol", "own", "*", "shirts", "a", false, "the View own does not serve this verb for it"),
         ("carol", "own", "list", "*", "a", false, "the View own does not serve it"),
         ("carol", "own", "list", "pods", "a", false, "the View own does not serve it"),
         // A user without read permission does not learn what the View serves.
@@ -481,7 +481,7 @@ async fn selectors_reach_the_authorizer_as_those_of_the_request() {
         ViewPart { group: "stable.example.com".to_owned(), resource: "shirts".to_owned(), ..ViewPart::default() };
     let definition = ViewDefinition { parts: vec![part], ..ViewDefinition::default() };
     fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Ok(definition.into()))]));
-    let ignored = "spec.resourceAttributes.fieldSelector is ignored as far as it cannot be read";
+    let ignored = "the invalid parts of spec.resourceAttributes.fieldSelector are ignored";
     for (selectors, allowed, error) in [
         (json!({}), false, None),
         (json!({ "fieldSelector": { "rawSelector": "spec.color=blue" } }), true, None),

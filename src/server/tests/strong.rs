@@ -72,7 +72,7 @@ async fn reads_of_a_lagging_store_are_rejected_with_the_cause_until_it_progresse
         let refused = fixture.get(path).await;
         assert_eq!(refused.code, StatusCode::SERVICE_UNAVAILABLE, "{path}");
         let message = refused.message();
-        assert!(message.contains("at most 90 s are accepted"), "{path}: {message}");
+        assert!(message.contains("the maximum is 90 s"), "{path}: {message}");
         assert!(message.ends_with(": cluster https://a cannot be reached"), "{path}: {message}");
         assert_eq!(refused.header("retry-after"), "", "clients would repeat it silently");
         assert_eq!(began.elapsed().as_secs(), 3, "{path}: a progress notification may be on its way");
@@ -167,7 +167,7 @@ async fn a_request_chooses_its_consistency_and_an_unanswered_question_is_no_stal
     fixture.put("default", "a", "blue");
     let refused = fixture.get(SHIRTS).await;
     assert_eq!(refused.code, StatusCode::SERVICE_UNAVAILABLE);
-    assert!(refused.message().ends_with("it answered 403 to /apis/stable.example.com/v1/shirts?limit=1: forbidden"));
+    assert!(refused.message().ends_with("it returned 403 for /apis/stable.example.com/v1/shirts?limit=1: forbidden"));
     let eventual = fixture.get_with(SHIRTS, &[(CONSISTENCY_HEADER, "Eventual")]).await;
     assert_eq!((eventual.code.as_u16(), eventual.header("fieldcache-read")), (200, ""));
     let wrong = fixture.get_with(SHIRTS, &[(CONSISTENCY_HEADER, "strong")]).await;

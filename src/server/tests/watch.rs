@@ -308,7 +308,7 @@ async fn a_resource_that_the_source_does_not_serve_any_more_ends_after_its_last_
     // More than a mailbox keeps, so that some are read from history after the end.
     for (departure, changes, reported_version) in [
         (Departure::ObjectsDeleted(Version::new(900)), 300, None),
-        (Departure::VersionEnded, 1, Some("is in a version that is no longer served")),
+        (Departure::VersionEnded, 1, Some("is no longer served in this version")),
         (Departure::NotOffered, 1, Some("is no longer offered by the API server")),
     ] {
         let mut fixture = Fixture::new();

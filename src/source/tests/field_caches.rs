@@ -104,7 +104,7 @@ fn what_is_wrong_is_said() {
         (
             SHIRTS,
             of_shirts(json!({"versions": ["v0"]})),
-            "spec.versions[0]: shirts.stable.example.com is not served in v0; it is in v1, v1beta1",
+            "spec.versions[0]: shirts.stable.example.com is not served in v0; its versions are v1, v1beta1",
         ),
         (SHIRTS, of_shirts(json!({"scope": {}})), "a partial store is only served through Views"),
         (

@@ -317,31 +317,31 @@ fn one_key_in_two_files_names_both_and_serves_the_first() {
 #[test]
 fn what_is_refused_is_reported_with_its_place_and_goes() {
     for (text, cause, why) in [
-        (shirt("x", "7"), "Shirt \"default/x\" is refused: spec.color: Invalid value: \"integer\"", "a wrong type"),
+        (shirt("x", "7"), "Shirt \"default/x\" is rejected: spec.color: Invalid value: \"integer\"", "a wrong type"),
         (
             shirt("x", "a, size: XXL"),
-            "Shirt \"default/x\" is refused: spec.size: Unsupported value: \"XXL\": supported values: \"S\", \"M\"",
+            "Shirt \"default/x\" is rejected: spec.size: Unsupported value: \"XXL\": supported values: \"S\", \"M\"",
             "an enum",
         ),
         (
             shirt("x", "a").replace("color: a", "size: S"),
-            "Shirt \"default/x\" is refused: spec.color: Required value",
+            "Shirt \"default/x\" is rejected: spec.color: Required value",
             "a required field",
         ),
-        (shirt("X", "a"), "Shirt \"default/X\" is refused: metadata.name: Invalid value: \"X\"", "a bad name"),
+        (shirt("X", "a"), "Shirt \"default/X\" is rejected: metadata.name: Invalid value: \"X\"", "a bad name"),
         (
             shirt("x, labels: {-a: b}", "a"),
-            "Shirt \"default/x\" is refused: metadata.labels: Invalid value: \"-a\"",
+            "Shirt \"default/x\" is rejected: metadata.labels: Invalid value: \"-a\"",
             "a bad label key",
         ),
         (
             shirt("x, labels: {a: 1}", "a"),
-            "Shirt \"default/x\" is refused: metadata.labels[a]: Invalid value: 1: must be a string",
+            "Shirt \"default/x\" is rejected: metadata.labels[a]: Invalid value: 1: must be a string",
             "a label that is a number",
         ),
         (
             shirt("x, namespace: A", "a"),
-            "Shirt \"A/x\" is refused: metadata.namespace: Invalid value: \"A\"",
+            "Shirt \"A/x\" is rejected: metadata.namespace: Invalid value: \"A\"",
             "a bad namespace",
         ),
         (
@@ -359,21 +359,21 @@ fn what_is_refused_is_reported_with_its_place_and_goes() {
             "apiVersion \"stable.example.com/v1/v2\" is not VERSION or GROUP/VERSION",
             "a bad apiVersion",
         ),
-        ("x: 1\n".to_owned(), "not an object: apiVersion and kind must be texts", "no object"),
+        ("x: 1\n".to_owned(), "not a Kubernetes object: apiVersion and kind must be strings", "no object"),
         (shirt("x", "[a"), "invalid YAML", "no YAML"),
         (
             "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: b}\n".to_owned(),
-            "Namespace \"b/a\" is refused: metadata.namespace: Forbidden",
+            "Namespace \"b/a\" is rejected: metadata.namespace: Forbidden",
             "a namespace where none belongs",
         ),
         (
             DEFINITION.replace("shirts.stable", "socks.stable"),
-            "CustomResourceDefinition \"socks.stable.example.com\" is refused: metadata.name",
+            "CustomResourceDefinition \"socks.stable.example.com\" is rejected: metadata.name",
             "a misnamed definition",
         ),
         (
             DEFINITION.replace("scope: Namespaced", "scope: Global").replace("shirts", "socks"),
-            "CustomResourceDefinition \"socks.stable.example.com\" is refused: spec.scope",
+            "CustomResourceDefinition \"socks.stable.example.com\" is rejected: spec.scope",
             "an unreadable definition",
         ),
     ] {
@@ -500,7 +500,7 @@ fn built_in_kinds_are_read_by_their_table() {
     assert_eq!(shown(&delta, &Gvr::new("", "v1", "namespaces")), ["+m@2"]);
     assert_eq!(problems(&delta).len(), 1);
     assert!(
-        problems(&delta)[0].starts_with("a.yaml:10: ConfigMap \"default/b\" is refused: data.k:"),
+        problems(&delta)[0].starts_with("a.yaml:10: ConfigMap \"default/b\" is rejected: data.k:"),
         "{:?}",
         delta.problems
     );
@@ -543,7 +543,7 @@ fn plain_maps_of_services_and_replication_controllers_know_equality_only() {
             let delta = delta_of(spec);
             assert_eq!(shown(&delta, &gvr), Vec::<String>::new(), "{kind}: {spec}");
             let [problem] = &problems(&delta)[..] else { panic!("{kind}: {spec}: {:?}", delta.problems) };
-            assert!(problem.contains("is refused: spec.selector."), "{problem}");
+            assert!(problem.contains("is rejected: spec.selector."), "{problem}");
         }
     }
 }

@@ -311,7 +311,7 @@ async fn an_older_document_that_does_not_come_is_given_up_soon() {
     let server = Some(format!("http://{}", listener.local_addr().unwrap()));
     let connection = Connection::open(&ClusterOptions { server, ..ClusterOptions::default() }).await.unwrap();
     let error = read_older(&connection, "/apis/a/v1").await.unwrap_err().to_string();
-    assert!(error.ends_with("/apis/a/v1: no document within 5 s"), "{error}");
+    assert!(error.ends_with("/apis/a/v1: no response within 5 s"), "{error}");
 }
 
 #[tokio::test]

@@ -182,7 +182,7 @@ impl<Io> Heads<Io> {
                 self.instead = (frames, 0);
             }
             FrameAction::Broken => {
-                tracing::debug!("a header block cannot be read, so its connection ends");
+                tracing::debug!("cannot decode a header block, closing the connection");
                 self.instead = (two::BROKEN.to_vec(), 0);
                 (self.held, self.frames, self.next) = (Vec::new(), None, Next::Nothing);
             }
@@ -350,7 +350,7 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Heads<Io> {
                 Poll::Ready(false) => return Poll::Ready(Ok(())),
                 Poll::Pending => {
                     ready!(heads.poll_late(context));
-                    let message = "the head of a request has begun and did not arrive in time";
+                    let message = "the headers of a request did not arrive in time";
                     return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)));
                 }
             }

@@ -145,7 +145,7 @@ fn following(request: &httparse::Request<'_, '_>) -> Result<Following, HeadError
             let text = std::str::from_utf8(value).unwrap_or_default();
             let is_number = (1..=18).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
             let Some(number) = text.parse::<u64>().ok().filter(|_| is_number) else {
-                return bad("the header Content-Length is no number of bytes");
+                return bad("the header Content-Length is not a number of bytes");
             };
             if length.replace(number).is_some() {
                 return bad("the request has several headers Content-Length: send one");
@@ -161,7 +161,7 @@ fn following(request: &httparse::Request<'_, '_>) -> Result<Following, HeadError
                 return bad("the request has several headers Host: send one");
             }
         } else if name.eq_ignore_ascii_case(SLOT_HEADER) {
-            return bad(&format!("the header {SLOT_HEADER} is the server's own: leave it out"));
+            return bad(&format!("the header {SLOT_HEADER} is reserved for the server: remove it"));
         }
     }
     match (length, is_chunked) {

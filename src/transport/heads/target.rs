@@ -33,8 +33,9 @@ impl<'t> Target<'t> {
         let encoded = encode(target)?;
         let path_length = encoded.find('?').unwrap_or(encoded.len());
         if path_length > LONGEST_PATH {
-            let message =
-                format!("the path of the URL has {path_length} bytes, and at most {LONGEST_PATH} are read: shorten it");
+            let message = format!(
+                "the path of the URL has {path_length} bytes, and at most {LONGEST_PATH} are accepted: shorten it"
+            );
             return Err(HeadError::Unsupported(StatusCode::URI_TOO_LONG, message));
         }
         let (text, query) = if encoded.len() > LONGEST_URI || (is_apart && path_length < encoded.len()) {
@@ -53,8 +54,7 @@ impl<'t> Target<'t> {
 
 /// The error for an invalid target.
 pub(super) fn not_a_url() -> HeadError {
-    let message = "the target of the request is no URL: it begins with a slash, or with http:// and the name of a host, and control \
-                   characters in it are percent-encoded";
+    let message = "the target of the request is not a URL: it must begin with a slash, or with http:// and a host name; percent-encode control characters";
     HeadError::Malformed(message.to_owned())
 }
 

@@ -154,7 +154,7 @@ impl Fields {
             let value =
                 HeaderValue::from_bytes(value).map_err(|_| bad("the value of a header has a control character"))?;
             if OF_CONNECTION.contains(&name.as_str()) {
-                return Err(bad(&format!("HTTP/2 has no header {name}: leave it out")));
+                return Err(bad(&format!("HTTP/2 has no header {name}: remove it")));
             }
             map.try_append(name, value).map_err(|_| too_long())?;
         }

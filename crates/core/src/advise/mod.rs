@@ -72,7 +72,7 @@ pub fn rank(scrape: &Scrape, cached: Option<&BTreeSet<ResourceName>>) -> Vec<Adv
             let greatest = shares.into_iter().filter(|(_, share)| *share > 0.0).max_by(|a, b| a.1.total_cmp(&b.1));
             let mut reason = reason(greatest.map(|(part, _)| part), counts);
             if is_cached == Some(true) {
-                reason.push_str("; it is cached, so these readers could read there");
+                reason.push_str("; it is cached, so these clients could read from fieldcache");
             }
             Advice { resource: resource.clone(), share, counts: counts.clone(), is_cached, reason }
         })
@@ -114,8 +114,8 @@ fn reason(part: Option<Part>, counts: &ResourceCounts) -> String {
                 format!("{events} went to watches, {watches} open now")
             }
         }
-        None if counts.watches >= 1.0 => format!("{watches} of nothing that changes"),
-        None => "it is hardly read".to_owned(),
+        None if counts.watches >= 1.0 => format!("{watches} without events"),
+        None => "it is rarely read".to_owned(),
     }
 }
 

@@ -110,7 +110,7 @@ pub struct Scrape {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScrapeError {
     /// A line is truncated, or it is not in the text format.
-    #[error("line {line} of the metrics cannot be read, {cause}: {text}")]
+    #[error("cannot parse line {line} of the metrics, {cause}: {text}")]
     Line {
         /// The number of the line, from 1.
         line: usize,
@@ -126,7 +126,7 @@ pub enum ScrapeError {
 
 /// The scrapes are of different processes, so their counters cannot be subtracted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the two scrapes are of different API server processes, so their difference means nothing")]
+#[error("the two scrapes come from different API server processes, so they cannot be compared")]
 pub struct DifferentProcesses;
 
 const STARTED: &str = "process_start_time_seconds";

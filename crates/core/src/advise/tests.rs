@@ -212,8 +212,8 @@ fn the_reason_is_the_greatest_part() {
             "400 lists took 62 s and read 1,000 objects for each that they returned",
         ),
         (lists(2.0, 0.4, 7_000.0, 0.0), "2 lists took 400 ms and read 7,000 objects to return none"),
-        (counts(0.0, 1.0, 0.0, 0.0, 0.0), "1 watch of nothing that changes"),
-        (lists(1.0, 0.0, 0.0, 0.0), "it is hardly read"),
+        (counts(0.0, 1.0, 0.0, 0.0, 0.0), "1 watch without events"),
+        (lists(1.0, 0.0, 0.0, 0.0), "it is rarely read"),
     ] {
         let row = rank(&reading_of(&[("pods", counts.clone())]), None).remove(0);
         assert_eq!(row.reason, expected, "{counts:?}");
@@ -231,7 +231,11 @@ fn the_reason_is_the_greatest_part() {
         Some(&cached),
     );
     assert_eq!(rows.iter().map(|row| row.is_cached).collect::<Vec<_>>(), [Some(true), Some(false)]);
-    assert!(rows[0].reason.ends_with("; it is cached, so these readers could read there"), "{}", rows[0].reason);
+    assert!(
+        rows[0].reason.ends_with("; it is cached, so these clients could read from fieldcache"),
+        "{}",
+        rows[0].reason
+    );
 }
 
 #[test]

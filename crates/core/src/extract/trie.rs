@@ -58,7 +58,7 @@ struct Node {
 
 /// The paths combine to more nodes than allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the wildcards of the paths meet in too many ways")]
+#[error("the paths have too many overlapping wildcards")]
 pub(super) struct TooManyNodes;
 
 impl Paths {

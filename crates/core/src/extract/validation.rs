@@ -140,9 +140,7 @@ pub fn validate(new: &Crd, old: Option<&Crd>) -> CrdValidation {
                 version: String::new(),
                 json_path: String::new(),
                 message: format!(
-                    "All versions have the same {equal} but not the same {different}; current API servers reject such a \
-                     definition although it is valid ({HOISTING_ISSUE}). Any difference in the {equal} of two versions, \
-                     a description for example, avoids that."
+                    "All versions have the same {equal} but not the same {different}; current API servers reject such a CRD although it is valid ({HOISTING_ISSUE}). To avoid this, make the {equal} of two versions differ, for example in a description."
                 ),
             });
         }
@@ -193,8 +191,7 @@ fn validate_once_for_all(crd: &Crd, may_exceed: bool, validation: &mut CrdValida
             validation.warnings.push(FieldWarning {
                 version: String::new(),
                 json_path: String::new(),
-                message: "Current API servers crash on selectableFields next to an empty `schema` and close the \
-                          connection instead of answering."
+                message: "Current API servers crash on selectableFields with an empty `schema` and close the connection without a response."
                     .to_owned(),
             });
         }
@@ -390,14 +387,14 @@ fn crash_warning(error: &PathError) -> Option<String> {
         | PathError::UnexpectedEnd
         | PathError::ExpectedDelimiter { .. } => return None,
     };
-    Some(format!("Current API servers crash on {why} and close the connection instead of answering."))
+    Some(format!("Current API servers crash on {why} and close the connection without a response."))
 }
 
 /// How to fix an invalid path.
 fn path_hint(json_path: &str, error: &PathError) -> String {
     match error {
         PathError::ArrayNotation => "elements of lists and names in brackets are not selectable".to_owned(),
-        PathError::UnexpectedEnd => "remove the dot at the end, or name a field behind it".to_owned(),
+        PathError::UnexpectedEnd => "remove the dot at the end, or add the name of a field".to_owned(),
         PathError::ExpectedDelimiter { .. } => match json_path.trim_start_matches(['$', '@', '{', ' ']) {
             rest if rest.starts_with('.') => format!("write {}", quote(rest.trim_end_matches('}'))),
             _ if json_path.starts_with(|first: char| first.is_alphabetic() || first == '_') => {
@@ -428,13 +425,13 @@ fn type_hint(kind: &str, leaf: Option<&Value>) -> String {
     let leaf = leaf.unwrap_or(&Value::Null);
     match kind {
         "object" => match leaf["properties"].as_object().filter(|map| !map.is_empty()) {
-            Some(_) => "the field is an object; name one of its fields".to_owned(),
+            Some(_) => "the field is an object; select one of its fields".to_owned(),
             None => "the field is an object".to_owned(),
         },
         "" if leaf["x-kubernetes-int-or-string"] == Value::Bool(true) => {
-            "the field is an int-or-string, which has no type of its own".to_owned()
+            "the field is an int-or-string, which has no single type".to_owned()
         }
-        "" => "the schema gives the field no type".to_owned(),
+        "" => "the field has no type in the schema".to_owned(),
         other => format!("the field is of type {other}"),
     }
 }
@@ -447,8 +444,7 @@ fn run_time_warnings(json_path: &str, segments: &[String]) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(character) = any(&[' ', '\t', '\r', '\n', '$', '@', '{', ',']) {
         warnings.push(format!(
-            "Current API servers cannot evaluate a path with {character:?}: they answer every list and watch of this \
-             version with nothing at all, even without a selector."
+            "Current API servers cannot evaluate a path with {character:?}: every list and watch of this version then returns no objects, even without a selector."
         ));
     }
     if segments.iter().any(|segment| segment == "*") {

@@ -14,11 +14,11 @@ pub struct Bytes(pub u64);
 pub enum NotBytes {
     /// Not a quantity of Kubernetes, or not a number of bytes.
     #[error(
-        "{0:?} is not an amount of bytes: write a number with Ki, Mi, Gi, Ti, k, M, G, T or nothing behind it, such as 2Gi"
+        "{0:?} is not a number of bytes: write a number with an optional suffix Ki, Mi, Gi, Ti, k, M, G or T, such as 2Gi"
     )]
     Unreadable(String),
     /// More than any machine has.
-    #[error("{0:?} is more than can be counted: name less than 16Ei")]
+    #[error("{0:?} is too large: write less than 16Ei")]
     TooMuch(String),
 }
 

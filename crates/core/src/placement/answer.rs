@@ -30,7 +30,7 @@ pub const NOT_EVALUATED: [&str; 9] = [
     "DynamicResources (resource claims)",
     "ImageLocality, NodeResourcesBalancedAllocation (further scores)",
     "preemption, and pods that preemption has nominated to a node",
-    "extenders, and plugins of others",
+    "extenders, and out-of-tree plugins",
     "admission plugins that are off by default (PodNodeSelector, PodTolerationRestriction, ExtendedResourceToleration) and webhooks",
 ];
 
@@ -318,7 +318,7 @@ impl PlacementResult {
         }
         if let (unlisted @ 1.., most) = self.evaluation.unlisted {
             warnings
-                .push(format!("{unlisted} rejections are not listed: of one reason, a node lists the first {most}"));
+                .push(format!("{unlisted} rejections are not listed: a node lists the first {most} for each reason"));
         }
         warnings.extend(explain::negative_namespace_selectors(incoming, &self.options));
         let facts = self.cluster.nodes.iter().filter_map(|place| place.facts.as_deref());

@@ -24,7 +24,7 @@ pub const NETWORK_UNAVAILABLE: &str = "node.kubernetes.io/network-unavailable";
 pub fn origin(key: &str) -> Option<&'static str> {
     Some(match key {
         NOT_READY => "the condition Ready is False, or the Node is new",
-        UNREACHABLE => "the condition Ready is Unknown: the kubelet is not heard of",
+        UNREACHABLE => "the condition Ready is Unknown: the kubelet stopped posting node status",
         MEMORY_PRESSURE => "the condition MemoryPressure is True",
         DISK_PRESSURE => "the condition DiskPressure is True",
         PID_PRESSURE => "the condition PIDPressure is True",
@@ -32,7 +32,7 @@ pub fn origin(key: &str) -> Option<&'static str> {
         UNSCHEDULABLE => "the node is cordoned",
         "node.cloudprovider.kubernetes.io/uninitialized" => "the cloud provider has not initialized the node yet",
         "node.cloudprovider.kubernetes.io/shutdown" => "the cloud provider has shut the node down",
-        "node.kubernetes.io/out-of-service" => "somebody has declared the node out of service",
+        "node.kubernetes.io/out-of-service" => "an administrator has marked the node as out of service",
         _ => return None,
     })
 }
@@ -57,7 +57,9 @@ pub(super) fn hints<'keys>(
     keys.dedup();
     keys.into_iter()
         .filter_map(|key| {
-            renamed(key).map(|today| format!("{key} is an ordinary key today: Kubernetes sets {today} instead"))
+            renamed(key).map(|today| {
+                format!("the taint key {key} is obsolete: Kubernetes no longer sets it, and sets {today} instead")
+            })
         })
         .collect()
 }

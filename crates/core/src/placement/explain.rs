@@ -176,7 +176,7 @@ impl<'answer> Reporter<'answer> {
         let Some((index, term, mismatch)) = found else {
             let write = || {
                 let field_path = required_term_path(0).trim_end_matches("[0]").to_owned();
-                reference(field_path, "no term, so no node".to_owned())
+                reference(field_path, "no term, so no node matches".to_owned())
             };
             return RejectionDetails {
                 term: Some(Arc::clone(self.no_term.get_or_insert_with(write))),

@@ -122,7 +122,7 @@ impl std::fmt::Display for Taint {
 /// A text that is no taint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is no taint: write KEY=VALUE:EFFECT or KEY:EFFECT, with the effect NoSchedule, PreferNoSchedule or NoExecute"
+    "{text:?} is not a taint: write KEY=VALUE:EFFECT or KEY:EFFECT, with the effect NoSchedule, PreferNoSchedule or NoExecute"
 )]
 pub struct NotATaint {
     /// The invalid text.

@@ -91,7 +91,7 @@ impl PlacementReviewSpec {
                 Some(stored) => {
                     if !stored.spec.node_name.is_empty() {
                         let node = &stored.spec.node_name;
-                        let text = format!("the Pod is bound to {node}, so that no other node is possible");
+                        let text = format!("the Pod is bound to {node}, so no other node is possible");
                         warnings.push(Warning::Note(text));
                     }
                     stored.clone()
@@ -146,7 +146,7 @@ impl PlacementReviewSpec {
         limit("spec.whatIf.withoutPods", what_if.without_pods.len());
         let unknown = |field: String, name: &str| {
             let value = Value::from(name);
-            FieldError::with_value(FieldErrorType::Invalid, field, &value, "there is no node of that name")
+            FieldError::with_value(FieldErrorType::Invalid, field, &value, "there is no node with that name")
         };
         for (index, taint) in what_if.taints.iter().enumerate() {
             if problems.len() >= validate::MOST_PROBLEMS {

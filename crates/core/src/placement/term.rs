@@ -328,8 +328,7 @@ pub fn too_many_terms(spec: &pod::PodSpec) -> Option<String> {
     let of_nodes = spec.required_node_affinity().map_or(0, |required| required.node_selector_terms.len());
     let of_pods: usize = TermList::ALL.iter().map(|list| list.written(spec).len()).sum();
     let terms = of_nodes + spec.preferred_node_affinity().len() + of_pods;
-    (terms > MOST_TERMS)
-        .then(|| format!("the Pod has {terms} terms of affinity, and a review evaluates at most {MOST_TERMS}"))
+    (terms > MOST_TERMS).then(|| format!("the Pod has {terms} affinity terms; a review evaluates at most {MOST_TERMS}"))
 }
 
 impl TermList {

@@ -285,7 +285,7 @@ fn walk(value: &Value, shape: Shape, path: &str, found: &mut PodShapeErrors) {
 fn hint(name: &str) -> &'static str {
     match name {
         "requiredDuringSchedulingRequiredDuringExecution" => {
-            " (never built: what no longer fits keeps running; `fieldcache place --misplaced` finds it)"
+            " (never implemented: a Pod that no longer fits keeps running; `fieldcache place --misplaced` finds such Pods)"
         }
         "matchLabelSelector" | "matchLabelSelectors" => " (use matchLabelKeys and mismatchLabelKeys)",
         _ => "",

@@ -22,7 +22,7 @@ pub const NEW_REVISION: &str = "new";
 pub enum WorkloadError {
     /// The kind is unknown or has no pod template.
     #[error(
-        "{kind:?} is no workload that is known: give a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob, \
+        "{kind:?} is not a supported workload: use a Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob, \
          ReplicationController or PodTemplate"
     )]
     UnknownKind {

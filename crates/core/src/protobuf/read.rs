@@ -31,7 +31,7 @@ const MOST_JSON: usize = 256 << 20;
 
 /// Why an object has no protobuf form, or none in this table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{} has no protobuf form: {reason}", if path.is_empty() { "the object" } else { path })]
+#[error("{} cannot be encoded as protobuf: {reason}", if path.is_empty() { "the object" } else { path })]
 pub struct Unencodable {
     /// The field: names joined by dots, as in `spec.containers[0].image`.
     pub path: String,
@@ -94,7 +94,7 @@ impl From<SyntaxError> for Box<Unencodable> {
 
 /// The text of a JSON string.
 fn unescaped<'t>(text: &RawString<'t>) -> Read<Cow<'t, str>> {
-    unescape(text.raw).ok_or_else(|| not_a("a text with valid escapes"))
+    unescape(text.raw).ok_or_else(|| not_a("a string with valid escapes"))
 }
 
 /// The error for a value of another type.
@@ -472,8 +472,8 @@ impl<'r> Reader<'r> {
                 b"false" => self.number(0),
                 _ => Err(not_a("a boolean")),
             },
-            Value::Int32 => self.integer::<i32>("an integer of 32 bits"),
-            Value::Int64 => self.integer::<i64>("an integer of 64 bits"),
+            Value::Int32 => self.integer::<i32>("a 32-bit integer"),
+            Value::Int64 => self.integer::<i64>("a 64-bit integer"),
             Value::Double => {
                 let token = std::str::from_utf8(self.token()?).unwrap_or_default();
                 let is_number = token.starts_with(|first: char| first == '-' || first.is_ascii_digit());
@@ -483,7 +483,7 @@ impl<'r> Reader<'r> {
                 self.texts(&number.to_le_bytes())
             }
             Value::Bytes => {
-                let text = self.string("a text of base64")?;
+                let text = self.string("a base64 string")?;
                 let text = unescaped(&text)?;
                 let start = self.buffers.texts.len();
                 STANDARD.decode_vec(text.as_bytes(), &mut self.buffers.texts).map_err(|_| not_a("base64"))?;
@@ -520,7 +520,7 @@ impl<'r> Reader<'r> {
                 push_field(3, text.as_bytes(), &mut self.buffers.texts);
             }
             JsonForm::IntOrString => {
-                let number: i32 = self.parsed("a text or an integer of 32 bits")?;
+                let number: i32 = self.parsed("a string or a 32-bit integer")?;
                 self.buffers.texts.extend_from_slice(b"\x08\0\x10");
                 push_varint(i64::from(number) as u64, &mut self.buffers.texts);
                 self.buffers.texts.extend_from_slice(b"\x1a\0");

@@ -186,7 +186,7 @@ impl<'text> Parser<'text> {
         }
         loop {
             if requirements.len() == most {
-                let remedy = "name all values of one key in one set, such as 'key in (a,b)', or send several requests";
+                let remedy = "put all values of one key into one set, such as 'key in (a,b)', or send several requests";
                 return Err(too_many("label selector", "requirements", most, remedy, self.peek().offset));
             }
             requirements.push(self.requirement().map_err(|error| SelectorError {

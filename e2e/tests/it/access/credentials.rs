@@ -15,7 +15,7 @@ const PATH: &str = "/api";
 
 /// What a 401 states beyond kube-apiserver's: which credentials are accepted here.
 const ACCEPTED: &str =
-    ": accepted are valid tokens with the audience fieldcache.dev, and client certificates that the API server accepts";
+    ": use a valid token with the audience fieldcache.dev, or a client certificate that the API server accepts";
 
 #[tokio::test]
 async fn credentials_make_the_same_people_known_as_at_kube_apiserver() -> Result<()> {

@@ -103,7 +103,7 @@ async fn before_it_is_known_what_is_served_nothing_is_said_not_to_be_there() -> 
     let shirts = format!("/apis/{GROUP}/v1/shirts");
     eventually("what is there is served", SOON, async || asker.client().get(&shirts).await?.success().map(|_| ()))
         .await?;
-    all_say(429, "it is not known yet what is to be served").await?;
+    all_say(429, "the set of served resources is not known yet").await?;
     let ready = asker.client().get("/readyz?verbose").await?;
     ensure!(ready.status == 500 && ready.text().contains("[-]views failed"), "{}", ready.text());
     objects::merge(&administrator, role, &json!({ "rules": current_rules })).await?;

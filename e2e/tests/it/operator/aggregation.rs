@@ -171,7 +171,7 @@ async fn people_reach_views_through_kube_apiserver() -> Result<()> {
     let refused = "User \"alice\" cannot list resource \"nodes\"";
     shell.fail(&place(&own), 2, &[refused, "; grant list on nodes and pods"]).await?;
     let view = format!("fieldcache place pod/none --server {}{} --kubeconfig {own}", endpoint.base(), proxy("blue"));
-    shell.fail(&view, 2, &["is a View, in which there are no placement reviews"]).await?;
+    shell.fail(&view, 2, &["is the URL of a View, which has no placement reviews"]).await?;
 
     // Impersonation is kube-apiserver's: any user who may is then alice.
     let whole = Kubectl::with_kubeconfig(stage.control_plane.kubeconfig())?;

@@ -234,7 +234,7 @@ async fn the_labels_of_ones_own_pod_select_until_they_change() -> Result<()> {
     let event = watch.event(SOON).await?;
     ensure!(event["type"] == "ERROR" && event["object"]["code"] == 410, "{event}");
     let reported = event["object"]["message"].as_str().unwrap_or_default();
-    ensure!(reported.contains("the labels of the caller's Pod have changed"), "{reported}");
+    ensure!(reported.contains("the labels of the caller's Pod changed"), "{reported}");
     eventually("another tenant", SOON, async || {
         let list = client.get_json(&path).await?;
         ensure!(names(&list)? == ["team-b/other"], "{list}");

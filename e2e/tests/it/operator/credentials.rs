@@ -162,7 +162,7 @@ async fn what_fieldcache_may_by_its_label_is_to_read() -> Result<()> {
     // What manifests/ grant is nothing to warn of; what was there before the policy is.
     let quiet = stage.operator("quiet").await?;
     ready(&quiet, &stage.administrator(&quiet)?).await?;
-    ensure!(!quiet.process().stderr()?.contains("may do more than it needs"), "{}", quiet.process().tail());
+    ensure!(!quiet.process().stderr()?.contains("has more permissions than it needs"), "{}", quiet.process().tail());
     drop(quiet);
     stage.kubectl.succeed(&["delete", "validatingadmissionpolicybinding", "reader-roles.fieldcache.dev"]).await?;
     eventually("the label", SOON, async || stage.kubectl.succeed(&label).await).await?;
@@ -175,7 +175,7 @@ async fn what_fieldcache_may_by_its_label_is_to_read() -> Result<()> {
     let warned = stage.operator("warned").await?;
     eventually("the warning", SOON, async || {
         let log = warned.process().stderr()?;
-        ensure!(log.contains("may do more than it needs") && log.contains("delete pods"), "{log}");
+        ensure!(log.contains("has more permissions than it needs") && log.contains("delete pods"), "{log}");
         Ok(())
     })
     .await

@@ -104,11 +104,11 @@ async fn each_end_of_a_watch_is_reported() -> Result<()> {
 
     let (watch, shown) = begun(&through, &shirts).await?;
     stage.apply_this("view.json", &view(&all[..1])).await?;
-    ends_with(watch, &shown, "the View has changed or was deleted").await.context("an edited View")?;
+    ends_with(watch, &shown, "the View was changed or deleted").await.context("an edited View")?;
 
     let (watch, shown) = begun(&through, &shirts).await?;
     stage.kubectl.succeed(&["delete", "view", VIEW]).await?;
-    ends_with(watch, &shown, "the View has changed or was deleted").await.context("a deleted View")?;
+    ends_with(watch, &shown, "the View was changed or deleted").await.context("a deleted View")?;
 
     let (watch, shown) = begun(&root, SHIRTS).await?;
     stage.kubectl.succeed(&["delete", "fieldcache", "shirts.stable.example.com"]).await?;

@@ -40,7 +40,7 @@ async fn a_missing_permission_is_stated_once_and_its_remedy_works_as_printed() -
     ensure!(message.lines().count() == 1, "{message}");
     let (_, remedy) = message.split_once("To grant it: ").context("a remedy")?;
     ensure!(remedy.split(" && ").all(|command| command.starts_with("kubectl ")), "{message}");
-    ensure!(message.contains("may not list and watch configmaps") && message.contains(LABEL), "{message}");
+    ensure!(message.contains("has no permission to list and watch configmaps") && message.contains(LABEL), "{message}");
     for inside in ["http", "127.0.0.1", "{", "Some(", "Error"] {
         ensure!(!message.contains(inside), "{inside}: {message}");
     }

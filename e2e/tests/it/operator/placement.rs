@@ -181,8 +181,9 @@ async fn commands_of(stage: &Stage, operator: &Fieldcache) -> Result<()> {
     let [alice, bob, mallory] = ["alice", "bob", "mallory"].map(|name| place(stage, operator, name, None));
     let (alice, bob, mallory) = (alice?, bob?, mallory?);
     let whole = format!("Pod team-a/pending: {MESSAGE}\n\nNODE ");
-    let event = format!("Pod team-a/pending: {MESSAGE}\n\nThis is what its event would say;");
-    let taint = "  dedicated:NoSchedule: not tolerated: keeps the Pod away; one that runs stays";
+    let event = format!("Pod team-a/pending: {MESSAGE}\n\nThis is the message of its FailedScheduling event.");
+    let taint =
+        "  dedicated:NoSchedule: not tolerated: the Pod cannot be placed here; if it runs here already, it stays";
     for (script, expected) in [
         (format!("{root} pod/pending"), &[&*whole, "taint dedicated:NoSchedule is not tolerated"][..]),
         (format!("{alice} pod/pending"), &[&*whole, "taint dedicated:NoSchedule is not tolerated"]),
@@ -208,7 +209,7 @@ async fn commands_of(stage: &Stage, operator: &Fieldcache) -> Result<()> {
     for (script, expected) in [
         (format!("{alice} pod/none"), &["pods \"none\" not found in namespace \"team-a\""][..]),
         (format!("{alice} pod/pending --node nine"), &["there is no node \"nine\": there are one, two"]),
-        (format!("{bob} pod/pending --node one"), &[&*of_bob, "without --node and without premises"]),
+        (format!("{bob} pod/pending --node one"), &[&*of_bob, "remove --node, --taint, --label and --without-pod"]),
         (format!("{bob} pod/none"), &["pods \"none\" not found in namespace \"team-a\""]),
         (format!("{mallory} pod/pending"), &[&*of_mallory, "; grant list on nodes and pods, or get on the Pod"]),
     ] {

@@ -94,7 +94,7 @@ async fn kubectl_auth_answers_for_the_view() -> Result<()> {
         ("tailor", &scene.tailor, "own", &["get", "shirts/example1"], "yes"),
         ("tailor", &scene.tailor, "own", &["watch", "shirts", "-A"], "yes"),
         ("tailor", &scene.tailor, "own", &["get", "shirts", "--subresource=status"], "yes"),
-        ("tailor", &scene.tailor, "own", &["delete", "shirts"], "no - the View own does not serve this verb of it"),
+        ("tailor", &scene.tailor, "own", &["delete", "shirts"], "no - the View own does not serve this verb for it"),
         ("tailor", &scene.tailor, "own", &["list", "pods"], "no - the View own does not serve it"),
         ("tailor", &scene.tailor, "own", &["*", "*"], "no - the View own does not serve it"),
         ("tailor", &scene.tailor, "own", &["get", "/version"], "yes"),

@@ -304,7 +304,11 @@ async fn only_users_that_may_read_a_resource_may_write_a_view_with_authorization
             None => ensure!(ran.exit_code == 0, "{row}"),
             Some(at) => {
                 ensure!(ran.exit_code != 0 && ran.stderr.contains("Forbidden"), "{row}");
-                ensure!(ran.stderr.contains(&format!("spec.resources[{at}] cannot be given away")), "{row}");
+                ensure!(
+                    ran.stderr
+                        .contains(&format!("permission to list and watch spec.resources[{at}] in all namespaces")),
+                    "{row}"
+                );
             }
         }
     }
@@ -321,7 +325,7 @@ async fn only_users_that_may_read_a_resource_may_write_a_view_with_authorization
     ];
     for (name, arguments) in attempts {
         let ran = as_user(&stage, name).await?.run(arguments).await?;
-        let is_refused = ran.exit_code != 0 && ran.stderr.contains("cannot be given away");
+        let is_refused = ran.exit_code != 0 && ran.stderr.contains("you need permission to list and watch");
         ensure!(is_refused, "{name}: {arguments:?}: {}{}", ran.stdout, ran.stderr);
     }
     let kept = stage.kubectl.succeed(&["get", "view/v0", "-o", "jsonpath={.spec.authorization}"]).await?;

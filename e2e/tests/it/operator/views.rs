@@ -27,14 +27,14 @@ async fn a_view_shows_its_selection_to_permitted_users_with_any_client() -> Resu
         let accepted = stage.condition(BLUE, "Accepted").await?;
         ensure!(accepted["status"] == "False" && accepted["reason"] == "NotCached", "{accepted}");
         let message = accepted["message"].as_str().unwrap_or_default();
-        ensure!(message.contains("create a FieldCache of that name"), "{message}");
+        ensure!(message.contains("create a FieldCache with that name"), "{message}");
         Ok(())
     })
     .await
     .with_context(|| operator.process().tail())?;
     let answer = client.get(&format!("{PROXY}{SHIRTS}")).await?;
     ensure!(
-        answer.status == 503 && answer.text().contains("kubectl get view blue-shirts -o wide says why"),
+        answer.status == 503 && answer.text().contains("kubectl get view blue-shirts -o wide shows the reason"),
         "{answer:?}"
     );
 

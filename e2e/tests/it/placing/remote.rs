@@ -79,7 +79,7 @@ fn settled(text: &str) -> String {
         let line = line.trim().trim_end_matches(',').replace('"', "");
         let number = |text: &str| text.parse::<u64>().is_ok();
         let is_member = ["nodes", "pods", "namespaces", "ageSeconds"];
-        line.starts_with("Looked at: nodes ")
+        line.starts_with("Evaluated at the resourceVersions: nodes ")
             || line.split_once(": ").is_some_and(|(member, value)| is_member.contains(&member) && number(value))
     };
     text.lines().filter(|line| !is_of_copy(line)).map(|line| format!("{line}\n")).collect()
@@ -242,7 +242,7 @@ kubectl get nodes,pods,namespaces,runtimeclasses -A -o yaml > dump/all.yaml
     let sandboxed = "-f sandboxed.yaml --node node1 --taint node1=sandbox=a:NoSchedule";
     let reported = same(&shell, sandboxed, address, &folder).await?;
     ensure!(
-        reported.stdout.contains("sandbox=a:NoSchedule: ignored, by the toleration sandbox Exists"),
+        reported.stdout.contains("sandbox=a:NoSchedule: tolerated by the toleration sandbox Exists"),
         "{reported:?}"
     );
     let requested = server.requested().await?;
@@ -271,7 +271,7 @@ kubectl get nodes,pods,namespaces,runtimeclasses -A -o yaml > dump/all.yaml
 
 #[test]
 fn versions_and_ages_alone_are_settled() {
-    let text = "a\nLooked at: nodes 1, pods 2, namespaces 3.\n  \"nodes\": \"12\",\n  \"nodes\": [\n    pods: '7'\n    pods: 7\n  ageSeconds: 2\n  feasible: 2\n";
+    let text = "a\nEvaluated at the resourceVersions: nodes 1, pods 2, namespaces 3.\n  \"nodes\": \"12\",\n  \"nodes\": [\n    pods: '7'\n    pods: 7\n  ageSeconds: 2\n  feasible: 2\n";
     assert_eq!(settled(text), "a\n  \"nodes\": [\n    pods: '7'\n  feasible: 2\n");
     assert_eq!(settled("x"), "x\n");
 }

@@ -87,17 +87,23 @@ fn of_a_pod_that_one_may_only_get_the_message_is_printed() {
         ("0/2 nodes are available: 2 node(s) were unschedulable.", Exit::No),
         ("waiting for scheduling gates: [one]", Exit::No),
         ("no nodes available to schedule pods", Exit::No),
-        ("the Pod fits some node, as far as was looked at, so that there is no such event", Exit::Done),
-        ("the Pod is bound to node1, so that there is no such event", Exit::Done),
+        ("the Pod fits a node by the rules that were evaluated, so it has no FailedScheduling event", Exit::Done),
+        ("the Pod is bound to node1, so it has no FailedScheduling event", Exit::Done),
     ] {
         let status = json!({"message": message, "notEvaluated": not});
         let answers = [answered(&status, PlacementReviewSpec::default(), None)];
         let (text, exit) = printed(&parsed(&["pod/b"]).unwrap(), &answers);
-        assert!(text.starts_with(&format!("Pod a/b: {message}\n\nThis is what its event would say;")), "{text}");
-        assert!(text.contains("\nNot looked at: free resources"), "{text}");
+        assert!(
+            text.starts_with(&format!("Pod a/b: {message}\n\nThis is the message of its FailedScheduling event.")),
+            "{text}"
+        );
+        assert!(text.contains("\nNot evaluated: free resources"), "{text}");
         assert_eq!(exit, expected, "{message}");
         let (text, _) = printed(&parsed(&["pod/b", "-o", "wide"]).unwrap(), &answers);
-        assert!(text.contains("  NodePorts (host ports)\n") && !text.contains("Looked at: nodes"), "{text}");
+        assert!(
+            text.contains("  NodePorts (host ports)\n") && !text.contains("Evaluated at the resourceVersions: nodes"),
+            "{text}"
+        );
         let (text, _) = printed(&parsed(&["pod/b", "-o", "json"]).unwrap(), &answers);
         let document: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(document["status"], status, "as it came");
@@ -123,7 +129,7 @@ fn what_is_not_known_of_a_node_is_said() {
     let found = text(NodeDetails { node: Err("no".to_owned()), tolerations: Ok(Vec::new()) });
     assert!(found.contains("\nIts labels and taints are not known: no\n") && !found.contains("Labels:"), "{found}");
     let found = text(NodeDetails { node: Ok(tainted()), tolerations: Err("no".to_owned()) });
-    let expected = "Labels: none\nTaints: k=v:NoSchedule\n  what the Pod tolerates is not known: no\n";
+    let expected = "Labels: none\nTaints: k=v:NoSchedule\n  the tolerations of the Pod are not known: no\n";
     assert!(found.contains(expected), "{found}");
     let found = text(NodeDetails { node: Ok(tainted()), tolerations: Ok(Vec::new()) });
     assert!(found.contains("  k=v:NoSchedule: not tolerated"), "{found}");
@@ -133,9 +139,9 @@ fn what_is_not_known_of_a_node_is_said() {
 fn a_missing_node_is_reported_with_the_existing_ones() {
     let some = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     for (names, all, expected) in [
-        (&[][..], 0, "there is none at all"),
-        (&["a", "b"], 2, "there are a, b"),
-        (&["a", "b"], 20, "there are a, b, … (20)"),
+        (&[][..], 0, "there are no nodes"),
+        (&["a", "b"], 2, "the nodes are a, b"),
+        (&["a", "b"], 20, "the nodes are a, b, … (20)"),
         (&[], 20, "there are 20 others"),
     ] {
         assert_eq!(no_such_node("x", &some(names), all), format!("there is no node \"x\": {expected}"));
@@ -154,7 +160,7 @@ fn only_requests_for_loading_stores_are_repeated() {
     for (answer, expected) in [
         (answer(429, loading, Some(3)), continued(3, "pods: 5 of 10")),
         (answer(429, "storage is (re)initializing", None), continued(1, "")),
-        (answer(429, "4 placement reviews are being answered", Some(1)), ControlFlow::Break(())),
+        (answer(429, "4 placement reviews are in progress", Some(1)), ControlFlow::Break(())),
         (answer(503, loading, Some(1)), ControlFlow::Break(())),
         (answer(201, "", None), ControlFlow::Break(())),
         (UpstreamResponse { code: 429, retry_after: None, body: "later".into() }, ControlFlow::Break(())),
@@ -216,8 +222,8 @@ fn refusals_come_with_what_to_do() {
     for (request, code, status, expected) in [
         (request(false, &["pod/a"]), 403, &rights, "grant list on nodes and pods, or get on the Pod"),
         (request(false, &["-f", &file]), 403, &rights, "grant list on nodes and pods"),
-        (request(true, &["pod/a"]), 403, &rights, "without --node and without premises"),
-        (request(false, &["pod/a", "--node", "n"]), 403, &rights, "without --node and without premises"),
+        (request(true, &["pod/a"]), 403, &rights, "remove --node, --taint, --label and --without-pod"),
+        (request(false, &["pod/a", "--node", "n"]), 403, &rights, "remove --node, --taint, --label and --without-pod"),
         (request(false, &["pod/a"]), 403, &of_cluster, "grant create on placementreviews.view.fieldcache.dev"),
         (request(false, &["pod/a"]), 403, &foreign, ""),
         (request(false, &["pod/a"]), 503, &Value::Null, ""),
@@ -231,11 +237,11 @@ fn refusals_come_with_what_to_do() {
         (
             URL,
             absent(),
-            "is no fieldcache server, or one that is too old for placement reviews: name one with --server",
+            "is not a fieldcache server, or is too old for placement reviews: use another one with --server",
         ),
-        (URL, Ok(()), "is a fieldcache server that answers no placement reviews: upgrade it"),
-        (&*view, Ok(()), "is a View, in which there are no placement reviews: name the server itself"),
-        (&*view, absent(), "is a View, in which there are no placement reviews: name the server itself"),
+        (URL, Ok(()), "is a fieldcache server without placement reviews: upgrade it"),
+        (&*view, Ok(()), "is the URL of a View, which has no placement reviews: use the URL of the server itself"),
+        (&*view, absent(), "is the URL of a View, which has no placement reviews: use the URL of the server itself"),
     ] {
         let found = not_there(url, &group);
         assert!(found.contains(expected) && found.starts_with(url), "{found}");

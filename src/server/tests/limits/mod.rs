@@ -71,8 +71,7 @@ async fn a_user_has_so_many_watches_and_another_user_his_own() {
     assert_eq!(refused.code, 429);
     assert_eq!(
         refused.message(),
-        "too many watches: user \"a\" has 2 open, which is the most for one user. Close some, have one informer serve several \
-         readers, or raise --max-watches-per-user=2"
+        "too many watches: user \"a\" has 2 open, the maximum for one user. Close some, share one informer in each program, or raise --max-watches-per-user=2"
     );
     assert_eq!(refused.json()["reason"], "TooManyRequests");
     assert_eq!(
@@ -143,8 +142,7 @@ async fn large_lists_take_turns_and_small_ones_gets_and_watches_pass_by() {
     assert_eq!((refused.code.as_u16(), refused.header("retry-after")), (429, "1"));
     assert_eq!(
         refused.message(),
-        "too many requests, please try again later: --max-lists=1 large lists are being answered, 1 of them for user \"a\", who \
-         has 4 waiting. List less at a time (a selector, a namespace, limit), watch instead of listing again, or raise \
+        "too many requests, please try again later: --max-lists=1 large lists are in progress, 1 of them for user \"a\", who has 4 waiting. List less at a time (a selector, a namespace, limit), watch instead of listing again, or raise \
          --max-lists"
     );
     assert_eq!(refused.json()["details"]["causes"][0]["reason"], "ListLimit");
@@ -236,11 +234,7 @@ async fn a_list_waits_a_quarter_of_a_minute_and_bytes_are_a_limit_of_their_own()
     let started = Instant::now();
     let refused = whole(get_as(&fixture, &user("a"), SHIRTS).await).await;
     assert_eq!((refused.code.as_u16(), started.elapsed().as_secs()), (429, 15));
-    assert!(
-        refused.message().contains("--max-list-bytes=8Mi of large lists are being answered"),
-        "{}",
-        refused.message()
-    );
+    assert!(refused.message().contains("--max-list-bytes=8Mi of large lists are in progress"), "{}", refused.message());
     assert_eq!(refused.json()["details"]["causes"][0]["reason"], "ListBytesLimit");
     assert_eq!(fixture.server.limits().refused(Limit::ListBytes), 1);
     drop(first);
@@ -258,7 +252,7 @@ async fn a_store_over_the_memory_limit_is_rejected_with_its_option_and_others_co
         assert_eq!(
             refused.message(),
             "memory limit: this resource is not loaded, because all loaded resources take 700Mi without it, it needs more than \
-             400Mi and --memory-limit is 1Gi; those stay served, and nothing is evicted for this one. Raise --memory-limit, or \
+             400Mi and --memory-limit is 1Gi; the loaded ones are not evicted for it. Raise --memory-limit, or \
              read fewer resources: a resource without requests is unloaded after 15 minutes"
         );
         assert_eq!(refused.json()["reason"], "ServiceUnavailable");

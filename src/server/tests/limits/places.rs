@@ -153,9 +153,7 @@ fn authenticated_connections_have_three_quarters_and_others_the_rest() {
         (refused.limit, &*refused.message),
         (
             Limit::ConnectionsPerUser,
-            "too many connections: all 6 places for authenticated connections are taken, 0 of them by user \"new\", and no user \
-             has more that could make room. Send requests over connections that are open (one of HTTP/2 carries two thousand at \
-             a time), close idle ones, or raise --max-connections=8"
+            "too many connections: the maximum of 6 authenticated connections is open, 0 of them of user \"new\", and no user has more that could be closed instead. Reuse open connections (an HTTP/2 connection carries two thousand requests at a time), close idle ones, or raise --max-connections=8"
         )
     );
     assert_eq!((connections.open(), connections.refused(), connections.refused_by_user()), (6, 0, 1));

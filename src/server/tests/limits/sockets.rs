@@ -67,8 +67,7 @@ async fn an_excess_connection_is_rejected_in_its_own_protocol() {
     let status: serde_json::Value = serde_json::from_str(body).unwrap();
     assert_eq!(
         status["message"],
-        "too many connections: this server has as many open as it may. Send requests over connections that are open (one of \
-         HTTP/2 carries two thousand at a time), close idle ones, or raise --max-connections=2"
+        "too many connections: this server has the maximum number open. Reuse open connections (an HTTP/2 connection carries two thousand requests at a time), close idle ones, or raise --max-connections=2"
     );
     assert_eq!(status["details"]["causes"][0]["reason"], "ConnectionLimit");
 
@@ -359,7 +358,7 @@ async fn a_connection_with_an_ended_stream_has_a_moment_to_write() {
             assert!(link.may_wait(), "{what}: all is written");
         } else {
             let error = writes.await.expect_err(what);
-            assert_eq!(error.to_string(), "too much is unread", "{what}");
+            assert_eq!(error.to_string(), "the client has left too much unread", "{what}");
         }
     }
 }

@@ -193,8 +193,8 @@ async fn heads_as_long_as_with_go_reach_the_service_and_longer_ones_get_a_status
         (get(&url), 431, "more than 1052672 bytes"),
         (with_many, 431, "4096 headers"),
         (get(&path), 414, "70001 bytes"),
-        (get("/\u{1}"), 400, "is no URL"),
-        (get("a/b?c"), 400, "is no URL"),
+        (get("/\u{1}"), 400, "is not a URL"),
+        (get("a/b?c"), 400, "is not a URL"),
         (connection, 400, "HTTP/2 has no header connection"),
     ] {
         let mut hand = Hand::new().await;

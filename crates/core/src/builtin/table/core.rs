@@ -71,7 +71,7 @@ pub(super) const KINDS: &[BuiltinKind] = &[
                 described(
                     "source",
                     &[".source.component", ".reportingComponent"],
-                    "The value of source.component or, where that is empty, of reportingComponent.",
+                    "The value of source.component, or of reportingComponent if that is empty.",
                 ),
                 text("type", &[".type"]),
             ],
@@ -184,7 +184,7 @@ pub(super) const KINDS: &[BuiltinKind] = &[
                         kind: "string",
                         when_absent: "",
                         names_default: true,
-                        description: "The first of status.podIPs; a Pod's further addresses are not selectable.",
+                        description: "The first address of status.podIPs. The other addresses of a Pod are not selectable.",
                     },
                 },
                 SelectableLabel { label: "status.podIPs", source: LabelSource::NeverPopulated },

@@ -54,7 +54,7 @@ pub fn accept(requests: &[FieldRequest], subject: &TargetResource<'_>) -> Accept
             place: LIST.to_owned(),
             written: String::new(),
             reason: ExtraFieldReason::TooManyFields,
-            message: format!("{} fields are more than {MAX_EXTRA_FIELDS}", requests.len()),
+            message: format!("it has {} fields; at most {MAX_EXTRA_FIELDS} are allowed", requests.len()),
         });
         return outcome;
     }
@@ -176,8 +176,7 @@ fn compile_field(
     let mut description = format!("The value at {json_path}.");
     if is_many(&steps) {
         description = format!(
-            "The values at {json_path}, of which an object may have several: = means that some of them \
-             is equal, != that none is."
+            "The values at {json_path}. An object can have several: = matches if any of them is equal, != if none is."
         );
     }
     // All fields may lead to one place, whose enum may be long.
@@ -200,9 +199,9 @@ fn compile_field(
 fn column_not_found(wanted: &str, columns: &[PrinterColumn]) -> Violation {
     let known: Vec<String> = columns.iter().map(|column| quote(&column.name)).collect();
     let hint = if known.is_empty() {
-        "its definition has no additionalPrinterColumns, or Kubernetes itself defines it; name a jsonPath".to_owned()
+        "it is a built-in resource, or its CRD has no additionalPrinterColumns; use jsonPath".to_owned()
     } else {
-        format!("there are {}", known.join(", "))
+        format!("its columns are {}", known.join(", "))
     };
     Violation::new(ExtraFieldReason::ColumnNotFound, format!("the resource has no column {}: {hint}", quote(wanted)))
 }
@@ -218,7 +217,7 @@ fn reject_pointless(steps: &[PathStep]) -> Result<(), Violation> {
         .collect();
     let why = match keys[..] {
         ["kind" | "apiVersion"] => "it is the same in all objects of a resource",
-        ["metadata", "name" | "namespace"] => "it can be selected by anyway, under its own path",
+        ["metadata", "name" | "namespace"] => "it is already selectable, under its own path",
         ["metadata", "resourceVersion"] => "it changes with every write",
         _ => return Ok(()),
     };

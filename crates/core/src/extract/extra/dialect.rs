@@ -30,7 +30,7 @@ pub(super) fn rfc_9535(text: &str) -> Result<Vec<PathStep>, Violation> {
         let column = column.and_then(|rest| rest.split(|letter: char| !letter.is_ascii_digit()).next());
         let place = column.map_or_else(String::new, |column| format!(" at character {column}"));
         let hint = if text.starts_with('$') { "" } else { "; a path begins with $, such as $.spec.color" };
-        Violation::new(ExtraFieldReason::InvalidPath, format!("{} is no RFC 9535 path{place}{hint}", quote(text)))
+        Violation::new(ExtraFieldReason::InvalidPath, format!("{} is not an RFC 9535 path{place}{hint}", quote(text)))
     })?;
     let steps = query.segments.iter().map(segment).collect::<Result<Vec<PathStep>, String>>();
     named(text, steps)
@@ -68,13 +68,13 @@ fn segment(segment: &Segment) -> Result<PathStep, String> {
 
 const SLICE: &str = "slices ([a:b]) are not supported; use [*] for all elements";
 const FILTER: &str = "filters ([?...]) are not supported; use [*] for all elements";
-const SEVERAL: &str = "several names in one bracket are not supported; make a field of each";
-const DESCENDANTS: &str = "descendants (..) are not supported; name the whole path";
+const SEVERAL: &str = "several names in one bracket are not supported; define a field for each name";
+const DESCENDANTS: &str = "descendants (..) are not supported; write the whole path";
 
 /// A step to the element of this index.
 fn element(place: i64) -> Result<PathStep, String> {
     let place = usize::try_from(place);
-    place.map(PathStep::Element).map_err(|_| "places counted from the end of a list are not supported".to_owned())
+    place.map(PathStep::Element).map_err(|_| "negative list indexes are not supported".to_owned())
 }
 
 /// The steps, which must not be empty; errors name the path.
@@ -82,7 +82,7 @@ fn named(text: &str, steps: Result<Vec<PathStep>, String>) -> Result<Vec<PathSte
     match steps {
         Ok(steps) if steps.is_empty() => Err(Violation::new(
             ExtraFieldReason::UnsupportedPath,
-            format!("{} is the whole object; name a field in it", quote(text)),
+            format!("{} selects the whole object; add the name of a field", quote(text)),
         )),
         Ok(steps) => Ok(steps),
         Err(why) => Err(Violation::new(ExtraFieldReason::UnsupportedPath, format!("{}: {why}", quote(text)))),
@@ -95,10 +95,10 @@ pub(super) fn printer_column(text: &str) -> Result<Vec<PathStep>, Violation> {
         let message = format!("the path of the column must not be longer than {MAX_PATH} characters");
         return Err(Violation::new(ExtraFieldReason::InvalidPath, message));
     }
-    let path = JsonPath::parse(text).map_err(|error| format!("the API server cannot read it: {error}"));
+    let path = JsonPath::parse(text).map_err(|error| format!("the API server cannot parse it: {error}"));
     let steps = path.and_then(|path| match path.actions() {
         [action] => action.iter().map(node).collect(),
-        _ => Err("a brace begins or ends a template".to_owned()),
+        _ => Err("braces are not supported: they begin or end a template".to_owned()),
     });
     named(text, steps)
 }
@@ -107,7 +107,7 @@ pub(super) fn printer_column(text: &str) -> Result<Vec<PathStep>, Violation> {
 fn node(node: &PathNode) -> Result<PathStep, String> {
     const EVERY: Slice = Slice { first: None, end: SliceEnd::Open, step: None };
     match node {
-        PathNode::Field(name) if name.is_empty() => Err("a name is missing behind a dot".to_owned()),
+        PathNode::Field(name) if name.is_empty() => Err("a name is missing after a dot".to_owned()),
         PathNode::Field(name) => Ok(PathStep::Key(name.clone())),
         PathNode::Wildcard => Ok(PathStep::Any),
         PathNode::Slice(slice) if *slice == EVERY => Ok(PathStep::Any),
@@ -117,7 +117,8 @@ fn node(node: &PathNode) -> Result<PathStep, String> {
         PathNode::Union(_) => Err(SEVERAL.to_owned()),
         PathNode::Recursive => Err(DESCENDANTS.to_owned()),
         PathNode::Literal(_) | PathNode::Range | PathNode::Word(_) => {
-            Err("it has a word, number or quoted text that is no name; a path begins with a dot".to_owned())
+            Err("it has a word, a number or a quoted string that is not a field name; a path begins with a dot"
+                .to_owned())
         }
     }
 }

@@ -42,7 +42,6 @@ impl CompiledField {
 /// The paths of all fields have too many steps, or their wildcards meet in too many ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "with the fields before it, the paths are too long together or their wildcards meet in too many ways: use fewer wildcards, \
-     shorter paths or fewer fields"
+    "the paths of this field and the fields before it are too long, or have too many overlapping wildcards: use fewer wildcards, shorter paths or fewer fields"
 )]
 pub struct TooComplex;

@@ -108,7 +108,7 @@ pub(super) fn leaf(steps: &[PathStep], schema: Option<&Value>) -> Result<Leaf, V
             if next.len() > MOST_WAYS {
                 return Err(Violation::new(
                     ExtraFieldReason::TooComplex,
-                    format!("a wildcard has more than {MOST_WAYS} ways to go"),
+                    format!("a wildcard matches more than {MOST_WAYS} paths in the schema"),
                 ));
             }
         }
@@ -166,14 +166,14 @@ fn take<'s>(
         },
         PathStep::Element(_) if is_list => Ok(to(schema.get("items"))),
         PathStep::Element(_) if is_open(schema) => Ok(to(None)),
-        PathStep::Element(_) => refused(format!("{} is no list in the schema", way())),
+        PathStep::Element(_) => refused(format!("{} is not a list in the schema", way())),
         PathStep::Any if is_list => Ok(to(schema.get("items"))),
         PathStep::Any => {
             let named = properties.into_iter().flatten();
             let named = named.map(|(name, property)| (Some(property), Taken::Key(name.as_str())));
             let places: Vec<_> = named.chain(additional.into_iter().flat_map(to)).collect();
             if places.is_empty() {
-                return refused(format!("{} is no list and no object in the schema", way()));
+                return refused(format!("{} is neither a list nor an object in the schema", way()));
             }
             Ok(places)
         }
@@ -204,7 +204,7 @@ const MOST_COMPARED: usize = 256;
 /// A hint for an unknown member: the names that exist.
 fn unknown(name: &str, way: &str, properties: Option<&Map<String, Value>>) -> String {
     let Some(properties) = properties.filter(|properties| !properties.is_empty()) else {
-        return format!("{way} has nothing in it in the schema, so no {}", quote(name));
+        return format!("the schema has no fields in {way}, and so no {}", quote(name));
     };
     let wanted = name.to_lowercase();
     let compared = properties.keys().take(MOST_COMPARED);
@@ -268,14 +268,16 @@ fn scalar(place: &Place<'_>, ways: &Ways<'_>) -> Result<Leaf, Violation> {
             let way = way();
             match schema["properties"].as_object().and_then(|properties| properties.keys().next()) {
                 Some(first) => refused(format!(
-                    "{way} is an object: name a field in it, such as {way}{}",
+                    "{way} is an object: add the name of a field, such as {way}{}",
                     written(Taken::Key(first))
                 )),
-                None => refused(format!("{way} is an object: name a field in it, or write {way}[*] for all of them")),
+                None => {
+                    refused(format!("{way} is an object: add the name of a field, or write {way}[*] for all fields"))
+                }
             }
         }
-        "" => refused(format!("the schema gives {} no type", way())),
-        other => refused(format!("{} is of type {other}; string, boolean and integer can be selected by", way())),
+        "" => refused(format!("{} has no type in the schema", way())),
+        other => refused(format!("{} has the type {other}; only string, boolean and integer are selectable", way())),
     }
 }
 

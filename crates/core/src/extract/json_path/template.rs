@@ -131,10 +131,10 @@ pub enum InvalidTemplate {
     #[error("an escape in quotes is not valid")]
     Escape,
     /// Digits, dots and a sign that are no number.
-    #[error("{0} is no number")]
+    #[error("{0} is not a number")]
     Number(String),
     /// An invalid index in brackets.
-    #[error("[{0}] is no index, no slice and no name in single quotes")]
+    #[error("[{0}] is not an index, a slice or a name in single quotes")]
     Index(String),
     /// `....`
     #[error("one .. follows another")]

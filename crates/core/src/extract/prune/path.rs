@@ -18,8 +18,7 @@ pub enum InvalidPath {
     },
     /// A bracket holds something else than one quoted name.
     #[error(
-        "has a bracket at byte {at} that does not hold one name in quotes, such as ['example.com/key']; elements of lists cannot be named: \
-         a path continues in each of them"
+        "has a bracket at byte {at} without a single name in quotes, such as ['example.com/key']; a path has no list indexes, because it applies to each element"
     )]
     Bracket {
         /// Byte offset.
@@ -35,7 +34,7 @@ pub enum InvalidPath {
     },
     /// Clients do not work without it.
     #[error(
-        "cannot be pruned: clients follow and select objects by apiVersion, kind, metadata.name, metadata.namespace, \
+        "cannot be pruned: clients identify and select objects by apiVersion, kind, metadata.name, metadata.namespace, \
          metadata.uid, metadata.resourceVersion and metadata.labels"
     )]
     Required,

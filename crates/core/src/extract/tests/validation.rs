@@ -367,9 +367,9 @@ fn hints_describe_the_fix() {
         (".status.x", "status in the schema has only \"phase\""),
         (".spec.color.x", "spec.color in the schema has no properties"),
         (".spec.list[0]", "elements of lists and names in brackets are not selectable"),
-        (".spec.", "remove the dot at the end, or name a field behind it"),
-        (".spec.obj", "the field is an object; name one of its fields"),
-        (".spec.port", "the field is an int-or-string, which has no type of its own"),
+        (".spec.", "remove the dot at the end, or add the name of a field"),
+        (".spec.obj", "the field is an object; select one of its fields"),
+        (".spec.port", "the field is an int-or-string, which has no single type"),
         (".spec.ratio", "the field is of type number"),
         ("", "write a path such as \".spec.color\""),
     ] {

@@ -150,7 +150,7 @@ impl Writer {
                 Value::String(text) if text.is_empty() && zero == Zero::Omitted => {}
                 Value::String(text) => self.out.put_bytes(number, text.as_bytes()),
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-                    self.skip("not a text")
+                    self.skip("not a string")
                 }
             },
             ValueType::Flag => match value {

@@ -402,7 +402,7 @@ fn a_node_lists_the_first_rejections_of_each_kind() {
         assert_eq!(first.len(), listed, "{count} nodes");
         assert!(last.contains("PodAntiAffinity") || !first.contains(last), "other reasons are listed: {last}");
         let unlisted = count * (100 - listed);
-        let warning = format!("{unlisted} rejections are not listed: of one reason, a node lists the first {listed}");
+        let warning = format!("{unlisted} rejections are not listed: a node lists the first {listed} for each reason");
         assert!(answer.warnings().iter().any(|text| text.starts_with(&warning)), "{:?}", answer.warnings());
     }
     let long = "x".repeat(60);

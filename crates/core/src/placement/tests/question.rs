@@ -140,7 +140,7 @@ fn invalid_premises_are_rejected() {
     let rows = [
         (
             json!({"taints": [{"node": "n9", "key": "k", "effect": "NoSchedule"}]}),
-            "spec.whatIf.taints[0].node: Invalid value: \"n9\": there is no node of that name",
+            "spec.whatIf.taints[0].node: Invalid value: \"n9\": there is no node with that name",
         ),
         (
             json!({"taints": [{"node": "n1", "key": "k", "effect": "Never"}]}),
@@ -148,7 +148,7 @@ fn invalid_premises_are_rejected() {
         ),
         (
             json!({"labels": [{"node": "n9", "key": "k", "value": "v"}]}),
-            "spec.whatIf.labels[0].node: Invalid value: \"n9\": there is no node of that name",
+            "spec.whatIf.labels[0].node: Invalid value: \"n9\": there is no node with that name",
         ),
         (
             json!({"labels": [{"node": "n1", "key": "k", "value": "-v"}]}),
@@ -173,7 +173,7 @@ fn fields_that_do_not_exist_are_warned_of_and_lists_are_no_objects() {
     assert_eq!(
         warnings(never_built).unwrap(),
         [
-            "unknown field \"spec.affinity.nodeAffinity.requiredDuringSchedulingRequiredDuringExecution\" (never built: what no longer fits keeps running; `fieldcache place --misplaced` finds it)"
+            "unknown field \"spec.affinity.nodeAffinity.requiredDuringSchedulingRequiredDuringExecution\" (never implemented: a Pod that no longer fits keeps running; `fieldcache place --misplaced` finds such Pods)"
         ]
     );
     let proposed =

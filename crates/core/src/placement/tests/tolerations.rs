@@ -150,7 +150,10 @@ fn evictions_follow_the_first_toleration_of_each_taint() {
 fn taints_are_explained_by_the_conditions_behind_them() {
     for (key, expected) in [
         ("node.kubernetes.io/not-ready", Some("the condition Ready is False, or the Node is new")),
-        ("node.kubernetes.io/unreachable", Some("the condition Ready is Unknown: the kubelet is not heard of")),
+        (
+            "node.kubernetes.io/unreachable",
+            Some("the condition Ready is Unknown: the kubelet stopped posting node status"),
+        ),
         ("node.kubernetes.io/memory-pressure", Some("the condition MemoryPressure is True")),
         ("node.kubernetes.io/disk-pressure", Some("the condition DiskPressure is True")),
         ("node.kubernetes.io/pid-pressure", Some("the condition PIDPressure is True")),
@@ -172,7 +175,7 @@ fn old_keys_are_ordinary_keys_with_a_hint() {
     ]});
     let answer = review(&[tainted("n1", &["node.kubernetes.io/unreachable:NoExecute"])], &[], &incoming(old));
     assert_eq!(answer.feasible(), 0, "it does not cover today's taint");
-    let hint = "node.alpha.kubernetes.io/unreachable is an ordinary key today: Kubernetes sets node.kubernetes.io/unreachable instead";
+    let hint = "the taint key node.alpha.kubernetes.io/unreachable is obsolete: Kubernetes no longer sets it, and sets node.kubernetes.io/unreachable instead";
     assert_eq!(answer.warnings(), [hint]);
 }
 

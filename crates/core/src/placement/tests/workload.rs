@@ -76,8 +76,8 @@ fn templates_are_read_from_the_path_of_their_kind() {
     let bare = Workload::read(&json!({"kind": "PodTemplate", "template": template})).unwrap();
     assert_eq!(bare.pod.spec.node_selector["a"], "1");
     let rows = [
-        (json!({"kind": "Service"}), "\"Service\" is no workload that is known: give a Deployment"),
-        (json!({}), "\"\" is no workload"),
+        (json!({"kind": "Service"}), "\"Service\" is not a supported workload: use a Deployment"),
+        (json!({}), "\"\" is not a supported workload"),
         (json!({"kind": "Job", "spec": {}}), "cannot read the Job: spec.template is missing"),
         (
             json!({"kind": "Job", "spec": {"template": {"spec": {"nodeSelector": ["x"]}}}}),

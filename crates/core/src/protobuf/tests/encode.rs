@@ -46,8 +46,8 @@ fn fields_that_the_message_lacks_are_rejected_with_their_path() {
     );
     assert_eq!(of(r#"{"metadata":{},"metadata":{}}"#), ("metadata".into(), EncodeErrorReason::Repeated));
     assert_eq!(of(r#"{"spec":{"hostPID":"true"}}"#), ("spec.hostPID".into(), EncodeErrorReason::NotA("a boolean")));
-    assert_eq!(of(r#"{"spec":{"priority":2147483648}}"#).1, EncodeErrorReason::NotA("an integer of 32 bits"));
-    assert_eq!(of(r#"{"spec":{"priority":1.5}}"#).1, EncodeErrorReason::NotA("an integer of 32 bits"));
+    assert_eq!(of(r#"{"spec":{"priority":2147483648}}"#).1, EncodeErrorReason::NotA("a 32-bit integer"));
+    assert_eq!(of(r#"{"spec":{"priority":1.5}}"#).1, EncodeErrorReason::NotA("a 32-bit integer"));
     assert_eq!(of(r#"{"spec":[]}"#), ("spec".into(), EncodeErrorReason::NotA("an object")));
     assert_eq!(of(r#"{"spec":{"containers":{}}}"#), ("spec.containers".into(), EncodeErrorReason::NotA("a list")));
     assert_eq!(refused("v1", "Secret", r#"{"data":{"a":"*"}}"#), ("data[a]".into(), EncodeErrorReason::NotA("base64")));
@@ -108,7 +108,10 @@ fn an_excerpt_is_the_metadata_of_anything() {
     encoder.read(kind, br#"{"metadata":{"name":"n"}}"#).unwrap().write(&mut whole);
     assert_eq!(partial_store, whole);
     let error = encoder.read(kind, br#"{"metadata":{"new":1}}"#).err().unwrap();
-    assert_eq!(error.to_string(), "metadata.new has no protobuf form: unknown field in this Kubernetes version");
+    assert_eq!(
+        error.to_string(),
+        "metadata.new cannot be encoded as protobuf: unknown field in this Kubernetes version"
+    );
 }
 
 #[test]

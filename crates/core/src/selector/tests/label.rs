@@ -138,7 +138,7 @@ fn the_number_of_requirements_can_be_bounded() {
     assert_eq!(LabelSelector::parse_at_most(&set, 1), LabelSelector::parse(&set), "values are no requirements");
     // The rest is not read.
     let error = LabelSelector::parse_at_most(&format!("{},=", text(4)), 3).unwrap_err();
-    let expected = "the label selector has more than 3 requirements: name all values of one key in one set, such as 'key in \
+    let expected = "the label selector has more than 3 requirements: put all values of one key into one set, such as 'key in \
                     (a,b)', or send several requests";
     assert_eq!((&*error.message, error.offset), (expected, 9));
 }
