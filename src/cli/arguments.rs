@@ -74,7 +74,8 @@ pub struct CheckArguments {
 /// `fieldcache fields`.
 #[derive(Debug, Args)]
 pub struct FieldsArguments {
-    /// The resource: plural, singular, kind or short name, with .VERSION.GROUP or .GROUP if needed; default: all resources with fields
+    /// The resource: plural, singular, kind or short name, with .VERSION.GROUP or .GROUP if needed; default: all
+    /// resources with fields
     pub resource: Option<String>,
     /// What to read.
     #[command(flatten)]
@@ -104,13 +105,15 @@ Examples:
 pub struct KubeconfigArguments {
     /// The View
     pub view: String,
-    /// The kubeconfig with the cluster of the View, and the credentials; default: KUBECONFIG, ~/.kube/config or the Pod's service account
+    /// The kubeconfig with the cluster of the View, and the credentials; default: KUBECONFIG, ~/.kube/config or the
+    /// Pod's service account
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig; default: its current context
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// Another address of the View's endpoint, such as a port-forward; the View's path is appended unless the URL has a path
+    /// Another address of the View's endpoint, such as a port-forward; the View's path is appended unless the URL has a
+    /// path
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// Use the token in this file, which clients read again when it changes
@@ -146,7 +149,8 @@ pub struct AdviseArguments {
     /// The context of the kubeconfig; default: its current context
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// A server URL instead of the kubeconfig's, such as that of one of several API servers; without credentials unless --kubeconfig is given
+    /// A server URL instead of the kubeconfig's, such as that of one of several API servers; without credentials unless
+    /// --kubeconfig is given
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
     /// Count for this time instead of since the start of the API server

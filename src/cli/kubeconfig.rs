@@ -24,8 +24,8 @@ use crate::source::kubeconfig::{KubeconfigIdentity, identity};
 
 /// Prints the kubeconfig.
 ///
-/// # Errors
-/// The View cannot be read, is not ready or has no endpoint; or there are no valid credentials. Each error names the remedy.
+/// # Errors The View cannot be read, is not ready or has no endpoint; or there are no valid credentials. Each error
+/// names the remedy.
 pub async fn run(arguments: KubeconfigArguments) -> anyhow::Result<Exit> {
     let options =
         ClusterOptions { kubeconfig: arguments.kubeconfig.clone(), context: arguments.context.clone(), server: None };
@@ -115,8 +115,8 @@ pub(super) struct ViewServer {
 }
 
 impl ViewServer {
-    /// The View's endpoint, or `server` instead. `server` gets the View's path unless it has a path, and is expected to present the certificate
-    /// of the endpoint.
+    /// The View's endpoint, or `server` instead. `server` gets the View's path unless it has a path, and is expected to
+    /// present the certificate of the endpoint.
     pub(super) fn new(endpoint: &Endpoint, server: Option<&str>) -> anyhow::Result<ViewServer> {
         let own: Uri = parse(&endpoint.url).with_context(|| format!("the View's endpoint {:?}", endpoint.url))?;
         let way: Uri = match server {
@@ -151,8 +151,9 @@ fn host(url: &Uri) -> String {
     url.host().unwrap_or_default().trim_matches(['[', ']']).to_owned()
 }
 
-/// The part of the user's credentials for a kubeconfig of another server: a client certificate, which authenticates its user without
-/// disclosing a secret. Other credentials are for the API server alone: a server that receives them can use them there.
+/// The part of the user's credentials for a kubeconfig of another server: a client certificate, which authenticates its
+/// user without disclosing a secret. Other credentials are for the API server alone: a server that receives them can
+/// use them there.
 ///
 /// # Errors
 /// There are other credentials and no certificate, and they are not explicitly allowed.

@@ -20,8 +20,8 @@ const MOST_OF_A_BODY: u64 = 3 << 20;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArguments {
-    /// Maximum number of client connections; further ones are closed with a message. With authentication, connections without credentials
-    /// get a quarter of them at most, and so does one address while half are open
+    /// Maximum number of client connections; further ones are closed with a message. With authentication, connections
+    /// without credentials get a quarter of them at most, and so does one address while half are open
     #[arg(long, value_name = "COUNT", default_value = "8192", value_parser = at_least_one)]
     pub max_connections: u64,
     /// Maximum number of watches of one user (without authentication: of one address); further ones get 429
@@ -31,8 +31,8 @@ pub struct LimitArguments {
     /// ordered by user: 128 for each seat and user, then 429. Default: 16 for each processor
     #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
     pub max_seats: Option<u64>,
-    /// Maximum number of large lists (over 4Mi) in progress. Further ones wait, and users take turns; up to four times as many wait for
-    /// each user, more get 429
+    /// Maximum number of large lists (over 4Mi) in progress. Further ones wait, and users take turns; up to four times
+    /// as many wait for each user, more get 429
     #[arg(long, value_name = "COUNT", default_value = "100", value_parser = at_least_one)]
     pub max_lists: u64,
     /// Maximum bytes of large lists in progress, as for --max-lists
@@ -48,15 +48,16 @@ pub struct LimitArguments {
     /// Maximum bytes of request bodies in memory, as for --max-bodies
     #[arg(long, value_name = "QUANTITY", default_value = "64Mi", value_parser = at_least_two_bodies)]
     pub max_body_bytes: Bytes,
-    /// Load no further store while the loaded stores take this much memory, including history; loaded stores are not evicted. Default: no
-    /// limit
+    /// Load no further store while the loaded stores take this much memory, including history; loaded stores are not
+    /// evicted. Default: no limit
     #[arg(long, value_name = "QUANTITY", value_parser = Bytes::parse)]
     pub memory_limit: Option<Bytes>,
-    /// Maximum number of changes in the history of each store of a cluster's resource, for watches that resume and lists of past versions
-    /// [default: 102400]
+    /// Maximum number of changes in the history of each store of a cluster's resource, for watches that resume and
+    /// lists of past versions [default: 102400]
     #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
     pub history_changes: Option<u64>,
-    /// Maximum memory of the previous states of these changes in each store; the oldest are dropped first [default: 64Mi]
+    /// Maximum memory of the previous states of these changes in each store; the oldest are dropped first [default:
+    /// 64Mi]
     #[arg(long, value_name = "QUANTITY", value_parser = Bytes::parse)]
     pub history_memory: Option<Bytes>,
 }
@@ -102,7 +103,8 @@ impl LimitArguments {
         }
     }
 
-    /// The limits of the server, with no more connections than the process can open. Logs a warning if these are fewer than requested.
+    /// The limits of the server, with no more connections than the process can open. Logs a warning if these are fewer
+    /// than requested.
     pub fn settings(&self) -> LimitSettings {
         let connections = connections(self.max_connections, open_files(self.max_connections + OTHER_FILES));
         if connections < self.max_connections {

@@ -33,8 +33,8 @@ use arguments::{Arguments, Command};
 use exit::Exit;
 use program::Program;
 
-/// Runs a command line, whose first argument is the name of the program, and returns how the process ends. Under the name
-/// `kubectl-fieldcache`, the program is a kubectl plugin with the same commands.
+/// Runs a command line, whose first argument is the name of the program, and returns how the process ends. Under the
+/// name `kubectl-fieldcache`, the program is a kubectl plugin with the same commands.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Exit {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let program = Program::from_name(arguments.first().map(OsString::as_os_str));

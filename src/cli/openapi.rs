@@ -54,8 +54,8 @@ pub async fn run(arguments: OpenapiArguments) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// A document in one of the forms. JSON is as it is served, without line breaks, and YAML the same: documents may nest deeper than a
-/// value can be held.
+/// A document in one of the forms. JSON is as it is served, without line breaks, and YAML the same: documents may nest
+/// deeper than a value can be held.
 pub(super) fn text(json: &[u8], output: OutputFormat) -> anyhow::Result<String> {
     Ok(match output {
         OutputFormat::Json => format!("{}\n", String::from_utf8_lossy(json)),
@@ -124,7 +124,8 @@ impl Summary {
         }
     }
 
-    /// Schemas with selectable fields, and all of them in the wide form; the parts of an index, and their URLs in the wide form.
+    /// Schemas with selectable fields, and all of them in the wide form; the parts of an index, and their URLs in the
+    /// wide form.
     fn table(&self, is_wide: bool) -> TextTable {
         let Some(schemas) = self.schemas() else {
             let mut table = TextTable::new(if is_wide { &["GROUP VERSION", "URL"] } else { &["GROUP VERSION"] });

@@ -86,8 +86,8 @@ pub fn json(text: &str) -> Cow<'_, str> {
     shown(text, |character, shown| shown.push_str(&format!("\\u{:04x}", u32::from(character))))
 }
 
-/// A text without characters that control a terminal, because authors of definitions and Views choose texts that are printed for others.
-/// Such characters are shown as `^[` and the like, as kubectl shows them; line ends and tabs stay.
+/// A text without characters that control a terminal, because authors of definitions and Views choose texts that are
+/// printed for others. Such characters are shown as `^[` and the like, as kubectl shows them; line ends and tabs stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
     shown(text, |character, shown| match u8::try_from(character) {
         Ok(byte) if byte.is_ascii() => shown.extend(['^', char::from(byte ^ 0x40)]),

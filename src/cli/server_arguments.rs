@@ -22,7 +22,8 @@ pub struct ServeArguments {
     /// What to read.
     #[command(flatten)]
     pub source: SourceArguments,
-    /// Load this resource at the start and never unload it: any name that kubectl accepts, such as shirts or deployments.apps; repeatable
+    /// Load this resource at the start and never unload it: any name that kubectl accepts, such as shirts or
+    /// deployments.apps; repeatable
     #[arg(long = "resource", value_name = "RESOURCE", conflicts_with = "dir")]
     pub resources: Vec<String>,
     /// Consistency of reads without a resourceVersion
@@ -40,7 +41,8 @@ pub struct ServeArguments {
     /// The address to listen on; loopback only, port 0 selects a free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8181", value_parser = socket_address)]
     pub address: SocketAddr,
-    /// Also serve Prometheus metrics, at /metrics of this address; off by default, loopback only, port 0 selects a free port
+    /// Also serve Prometheus metrics, at /metrics of this address; off by default, loopback only, port 0 selects a free
+    /// port
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub metrics_address: Option<SocketAddr>,
     /// Serve HTTPS with this certificate: a PEM file, with its issuers after it; reloaded when it is replaced
@@ -75,7 +77,8 @@ pub struct OperatorArguments {
     /// The context of the kubeconfig; default: its current context
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
-    /// Cache and serve this resource without a FieldCache: PLURAL.VERSION.GROUP (core group: PLURAL.VERSION); repeatable
+    /// Cache and serve this resource without a FieldCache: PLURAL.VERSION.GROUP (core group: PLURAL.VERSION);
+    /// repeatable
     #[arg(long = "resource", value_name = "RESOURCE")]
     pub resources: Vec<String>,
     /// The namespace of the Lease for leader election
@@ -87,7 +90,8 @@ pub struct OperatorArguments {
     /// The address to listen on; port 0 selects a free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:8443", value_parser = socket_address)]
     pub address: SocketAddr,
-    /// Also serve Prometheus metrics over TLS, at /metrics of this address, to users who may get the nonResourceURL /metrics; off by default
+    /// Also serve Prometheus metrics over TLS, at /metrics of this address, to users who may get the nonResourceURL
+    /// /metrics; off by default
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub metrics_address: Option<SocketAddr>,
     /// Also serve /livez, /readyz and /healthz at this address over plain HTTP, for probes of the kubelet. It returns
@@ -100,13 +104,15 @@ pub struct OperatorArguments {
     /// The private key of --tls-cert-file: PEM, not encrypted
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub tls_private_key_file: Option<PathBuf>,
-    /// Store the self-signed certificate and its CA in this folder (tls.crt, tls.key, ca.crt, ca.key); default: in memory
+    /// Store the self-signed certificate and its CA in this folder (tls.crt, tls.key, ca.crt, ca.key); default: in
+    /// memory
     #[arg(long, value_name = "PATH")]
     pub cert_dir: Option<PathBuf>,
     /// Store them in this Secret of --namespace instead, which replicas share; fieldcache creates it if it is missing
     #[arg(long, value_name = "NAME", conflicts_with_all = ["cert_dir", "tls_cert_file"])]
     pub cert_secret: Option<String>,
-    /// The CA certificates (PEM) of --tls-cert-file, for the status of Views; default: none, if clients trust the certificate anyway
+    /// The CA certificates (PEM) of --tls-cert-file, for the status of Views; default: none, if clients trust the
+    /// certificate anyway
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     pub tls_ca_file: Option<PathBuf>,
     /// The URL of this server for clients, in the status of Views; default: https://fieldcache.NAMESPACE.svc
@@ -150,8 +156,8 @@ pub struct OperatorArguments {
 pub enum AuditPolicyArgument {
     /// None
     None,
-    /// Requests through Views with authorization View, because the cluster's audit log does not contain their users; and rejected requests
-    /// through any View
+    /// Requests through Views with authorization View, because the cluster's audit log does not contain their users;
+    /// and rejected requests through any View
     ViewRights,
     /// Requests through any View
     Views,

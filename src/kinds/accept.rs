@@ -77,8 +77,8 @@ fn problem(place: impl Into<String>, reason: SpecErrorReason, message: impl Into
     SpecError { place: place.into(), reason, message: shortened(message.into()) }
 }
 
-/// Problems that are looked for in one object. Its author reads one after the other, and a message takes much more memory than what is
-/// wrong.
+/// Problems that are looked for in one object. Its author reads one after the other, and a message takes much more
+/// memory than what is wrong.
 pub const MOST_PROBLEMS: usize = 8;
 
 /// Characters of a message: it can show what the author wrote.
@@ -105,9 +105,10 @@ pub fn requests(spec: &FieldCacheSpec) -> Vec<FieldRequest> {
         .collect()
 }
 
-/// The served versions that a FieldCache selects: those that it names, otherwise the preferred one and those of `cached`. There is one
-/// problem for each version that is not served; the others are cached nevertheless. `served` are the versions of the resource, the preferred one
-/// first; empty if there is no such resource. `cached` are the versions that are already cached.
+/// The served versions that a FieldCache selects: those that it names, otherwise the preferred one and those of
+/// `cached`. There is one problem for each version that is not served; the others are cached nevertheless. `served` are
+/// the versions of the resource, the preferred one first; empty if there is no such resource. `cached` are the versions
+/// that are already cached.
 pub fn versions(spec: &FieldCacheSpec, cached: &[String], served: &[&str]) -> (Vec<String>, Vec<SpecError>) {
     let name = spec.object_name();
     let Some(preferred) = served.first() else {
@@ -164,7 +165,8 @@ fn unreadable(problems: Vec<selector::FieldError>) -> Vec<SpecError> {
     problems.into_iter().map(read).collect()
 }
 
-/// A scope as query parameters of a list request: labelSelector and fieldSelector, empty without a restriction. `extractor` is the resource's own, without extra fields: the API server knows no others.
+/// A scope as query parameters of a list request: labelSelector and fieldSelector, empty without a restriction.
+/// `extractor` is the resource's own, without extra fields: the API server knows no others.
 ///
 /// # Errors
 /// The first parts that the API server cannot select by.

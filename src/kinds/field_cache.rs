@@ -80,19 +80,19 @@ pub struct FieldCacheSpec {
         "message": "must be the plural name of a resource such as shirts: in lower case, without a group or subresource",
     }]))]
     pub resource: String,
-    /// The versions to cache, such as v1. Absent or empty: the version that the API server prefers. If it later prefers another one, cached
-    /// versions stay cached as long as the API server serves them, because clients may read them. Each version has its own store, with its
-    /// own memory.
+    /// The versions to cache, such as v1. Absent or empty: the version that the API server prefers. If it later prefers
+    /// another one, cached versions stay cached as long as the API server serves them, because clients may read them.
+    /// Each version has its own store, with its own memory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 63), pattern(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")))]
     pub versions: Vec<String>,
-    /// Selectable fields, in addition to those of the resource's CRD or of Kubernetes itself. They may be inside of lists, and built-in
-    /// resources may have them too. At most 32.
+    /// Selectable fields, in addition to those of the resource's CRD or of Kubernetes itself. They may be inside of
+    /// lists, and built-in resources may have them too. At most 32.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub selectable_fields: Vec<ExtraField>,
-    /// Cache only a part of the objects. Only Views serve such a partial store, because a list of it is not a list of the resource.
-    /// Absent: all objects are cached.
+    /// Cache only a part of the objects. Only Views serve such a partial store, because a list of it is not a list of
+    /// the resource. Absent: all objects are cached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<StoreScope>,
     /// Why the spec was left out, if it was: then it has no other members.
@@ -109,15 +109,16 @@ pub struct FieldCacheSpec {
     "message": "exactly one of jsonPath and printerColumn must be set",
 }]))]
 pub struct ExtraField {
-    /// The name of the field in field selectors, such as images in `--field-selector images=nginx`. It has no dot, so that it
-    /// cannot be the path of another field.
+    /// The name of the field in field selectors, such as images in `--field-selector images=nginx`. It has no dot, so
+    /// that it cannot be the path of another field.
     #[schemars(length(min = 1, max = 63), extend("x-kubernetes-validations" = [{
         "rule": "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
         "message": "must be lower-case letters, digits and '-', begin and end with a letter or digit, and have no dot",
     }]))]
     pub name: String,
-    /// The path of the values in an object: an RFC 9535 path of names, wildcards and list elements, such as $.spec.steps[*].image. The
-    /// values must be strings, booleans or integers. Up to 64 different values are indexed for an object.
+    /// The path of the values in an object: an RFC 9535 path of names, wildcards and list elements, such as
+    /// $.spec.steps[*].image. The values must be strings, booleans or integers. Up to 64 different values are indexed
+    /// for an object.
     #[allow(
         rustdoc::broken_intra_doc_links,
         reason = "the comment is also the description in the definition, unchanged"
@@ -128,8 +129,8 @@ pub struct ExtraField {
         "message": "must be an RFC 9535 path, which begins with $, such as $.spec.color",
     }]))]
     pub json_path: Option<String>,
-    /// Instead of jsonPath: the name of a column in the additionalPrinterColumns of the resource's CRD. The field has the path of this
-    /// column.
+    /// Instead of jsonPath: the name of a column in the additionalPrinterColumns of the resource's CRD. The field has
+    /// the path of this column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 128))]
     pub printer_column: Option<String>,
@@ -142,8 +143,8 @@ pub struct StoreScope {
     /// Cache only objects with these labels. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<LabelSelectorSpec>,
-    /// Cache only objects with these values. The API server selects them, so only its own selectable fields are valid, and
-    /// only In and NotIn with one value each. Absent or empty: no restriction.
+    /// Cache only objects with these values. The API server selects them, so only its own selectable fields are valid,
+    /// and only In and NotIn with one value each. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-kubernetes-validations" = [{
         "rule": "!has(self.matchExpressions) || self.matchExpressions.all(each, each.operator in ['In', 'NotIn'] && has(each.values) && size(each.values) == 1)",
@@ -156,18 +157,18 @@ pub struct StoreScope {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldCacheStatus {
-    /// Accepted: the spec is valid. Synced: the store is complete and current. Ready: reads are served from the store. With the reason
-    /// PartlyAccepted, the parts that Accepted reports as invalid are missing.
+    /// Accepted: the spec is valid. Synced: the store is complete and current. Ready: reads are served from the store.
+    /// With the reason PartlyAccepted, the parts that Accepted reports as invalid are missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Conditions")]
     pub conditions: Vec<Condition>,
-    /// The versions that are cached, the preferred one first. If spec.versions is empty, each of them is cached until the API server no
-    /// longer serves it.
+    /// The versions that are cached, the preferred one first. If spec.versions is empty, each of them is cached until
+    /// the API server no longer serves it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 63)))]
     pub versions: Vec<String>,
-    /// Approximate number of cached objects in all versions. Updated when it has changed by a tenth, at most every 5 minutes. The metric
-    /// fieldcache_store_objects is exact.
+    /// Approximate number of cached objects in all versions. Updated when it has changed by a tenth, at most every 5
+    /// minutes. The metric fieldcache_store_objects is exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub objects: Option<i64>,

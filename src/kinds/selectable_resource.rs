@@ -85,11 +85,13 @@ pub struct SelectableResourceStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub versions: Vec<ResourceVersion>,
-    /// The fieldPaths of all selectable fields in any of the versions, in addition to metadata.name and metadata.namespace.
+    /// The fieldPaths of all selectable fields in any of the versions, in addition to metadata.name and
+    /// metadata.namespace.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256), inner(length(max = 1024)), extend("x-kubernetes-list-type" = "set"))]
     pub field_paths: Vec<String>,
-    /// Summary of fieldPaths for a terminal column: the first ones, and the number of others, such as spec.color,spec.size,+2.
+    /// Summary of fieldPaths for a terminal column: the first ones, and the number of others, such as
+    /// spec.color,spec.size,+2.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 128))]
     pub field_summary: String,
@@ -156,8 +158,8 @@ pub struct SelectableField {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4096))]
     pub description: Option<String>,
-    /// The origin of the field: CustomResourceDefinition (its selectableFields), BuiltIn (Kubernetes itself) or FieldCache (only
-    /// reads through fieldcache can select by it).
+    /// The origin of the field: CustomResourceDefinition (its selectableFields), BuiltIn (Kubernetes itself) or
+    /// FieldCache (only reads through fieldcache can select by it).
     pub origin: FieldOrigin,
 }
 

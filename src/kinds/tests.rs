@@ -28,7 +28,8 @@ fn file_name(definition: &Value) -> String {
     format!("{}_{plural}.yaml", definition["spec"]["group"].as_str().unwrap())
 }
 
-/// One document in the form that kubectl writes, but for what Go escapes for the sake of HTML: people are to read the rules.
+/// One document in the form that kubectl writes, but for what Go escapes for the sake of HTML: people are to read the
+/// rules.
 fn yaml_of(document: &serde_json::Value) -> String {
     let text = String::from_utf8_lossy(&yaml::from_json(document.to_string().as_bytes())).into_owned();
     // No text of ours has a backslash in front of a `u`.

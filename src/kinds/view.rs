@@ -77,19 +77,23 @@ pub struct ViewSpec {
     /// The resources that the View shows, 1 to 8, each once.
     #[schemars(length(min = 1, max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["group", "resource"]))]
     pub resources: Vec<ViewResource>,
-    /// Values that the selection takes from the caller, so that each consumer sees its own part. Absent: all callers see the same.
+    /// Values that the selection takes from the caller, so that each consumer sees its own part. Absent: all callers
+    /// see the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consumer: Option<Consumer>,
-    /// Whose permissions apply. Caller, the default: the caller needs the same permissions as without the View, in each namespace that the
-    /// View shows. View: the permission to `use` the View is enough, so its users can read objects that they cannot read elsewhere. To
-    /// create such a View, a user needs the permission to list and watch its resources in all namespaces.
+    /// Whose permissions apply. Caller, the default: the caller needs the same permissions as without the View, in each
+    /// namespace that the View shows. View: the permission to `use` the View is enough, so its users can read objects
+    /// that they cannot read elsewhere. To create such a View, a user needs the permission to list and watch its
+    /// resources in all namespaces.
     #[serde(default)]
     pub authorization: Authorization,
-    /// Consistency of reads. Eventual, the default: the state of the store, usually some milliseconds behind the API server. Strong: at
-    /// least as fresh as the request. A read takes up to 1.4 seconds if the store has to catch up with the API server.
+    /// Consistency of reads. Eventual, the default: the state of the store, usually some milliseconds behind the API
+    /// server. Strong: at least as fresh as the request. A read takes up to 1.4 seconds if the store has to catch up
+    /// with the API server.
     #[serde(default)]
     pub consistency: Consistency,
-    /// Paths of fields that this release does not know, as the CRD of a newer one permits them. Their restrictions cannot be enforced.
+    /// Paths of fields that this release does not know, as the CRD of a newer one permits them. Their restrictions
+    /// cannot be enforced.
     #[serde(skip)]
     #[schemars(skip)]
     pub unknown: Vec<String>,
@@ -116,8 +120,8 @@ pub struct ViewResource {
         "message": "must be the plural name of a resource such as shirts: in lower case, without a group or subresource",
     }]))]
     pub resource: String,
-    /// Show only objects of these namespaces; all others are empty. A read of several namespaces is one list or watch, with one
-    /// resourceVersion. Absent or empty: no restriction.
+    /// Show only objects of these namespaces; all others are empty. A read of several namespaces is one list or watch,
+    /// with one resourceVersion. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 63), pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")))]
     pub namespaces: Vec<String>,
@@ -128,15 +132,15 @@ pub struct ViewResource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_selector: Option<FieldSelectorSpec>,
     /// Parts of the objects that the View does not show, and that no selector can use, such as .spec.secret. Each is a
-    /// path of member names; a name with a dot is in brackets and quotes: .metadata.annotations['example.com/key'].
-    /// Below a list, the path applies to each of its elements. Labels cannot be left out. With any path, the View also
-    /// leaves out copies inside the object. These are every name under a path in metadata.managedFields, and
-    /// annotations with what was applied. Their authors are kubectl apply
-    /// (kubectl.kubernetes.io/last-applied-configuration), kapp, Rancher, OpenShift and kube-apiserver. The condition
-    /// Pruned lists them. Copies in other annotations, in status or in embedded objects are shown unless they are
-    /// pruned too, for example with .metadata.annotations. Other resources contain copies too: ControllerRevisions,
-    /// ReplicaSets of earlier templates, Events. A path means the same in each served version of the resource. All
-    /// paths together have at most 256 names. Absent or empty: whole objects are shown.
+    /// path of field names; write a name with a dot in brackets and quotes: .metadata.annotations['example.com/key'].
+    /// Below a list, the path applies to each of its elements. Labels cannot be left out. If prune is not empty, the
+    /// View also leaves out copies inside the object. These are the names under the paths in metadata.managedFields,
+    /// and the annotations with applied objects of kubectl apply (kubectl.kubernetes.io/last-applied-configuration),
+    /// kapp, Rancher, OpenShift and kube-apiserver. The condition Pruned lists the annotations. Copies in other
+    /// annotations, in status or in embedded objects are shown unless they are pruned too, for example with
+    /// .metadata.annotations. Other resources contain copies too: ControllerRevisions, ReplicaSets of earlier
+    /// templates, Events. A path means the same in each served version of the resource. All paths together have at most
+    /// 256 names. Absent or empty: whole objects are shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 32),
@@ -163,19 +167,20 @@ pub struct ViewResource {
     },
 ]))]
 pub struct Consumer {
-    /// Selectable fields that must have a value of the caller's own token. The token must be bound to a Pod for NodeName, PodName and
-    /// PodUID. PodName and ServiceAccountName are unique only together with Namespace: with authorization View, the condition
-    /// ConsumerNamespaced warns if Namespace is missing. Absent or empty: no restriction.
+    /// Selectable fields that must have a value of the caller's own token. The token must be bound to a Pod for
+    /// NodeName, PodName and PodUID. PodName and ServiceAccountName are unique only together with Namespace: with
+    /// authorization View, the condition ConsumerNamespaced warns if Namespace is missing. Absent or empty: no
+    /// restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["key"]))]
     pub fields: Vec<ConsumerField>,
-    /// Keys of labels that must have the same value as on the caller's own Pod. A label that the Pod does not have is ignored. Only with
-    /// authorization Caller, because it is not a security boundary. Absent or empty: no restriction.
+    /// Keys of labels that must have the same value as on the caller's own Pod. A label that the Pod does not have is
+    /// ignored. Only with authorization Caller, because it is not a security boundary. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 317)))]
     pub match_label_keys: Vec<String>,
-    /// Keys of labels that must not have the same value as on the caller's own Pod. A label that the Pod does not have is ignored.
-    /// Only with authorization Caller. Absent or empty: no restriction.
+    /// Keys of labels that must not have the same value as on the caller's own Pod. A label that the Pod does not have
+    /// is ignored. Only with authorization Caller. Absent or empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "set"), inner(length(min = 1, max = 317)))]
     pub mismatch_label_keys: Vec<String>,

@@ -291,9 +291,17 @@ fn the_admission_policy_is_valid_only_as_it_is_applied() {
         ("no policy", |policy, _| *policy = json!(null), "there is no ValidatingAdmissionPolicy NAME"),
         ("no binding", |_, binding| *binding = json!(null), "there is no ValidatingAdmissionPolicyBinding NAME"),
         ("going", |policy, _| policy["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"), "there is no"),
-        ("no spec", |policy, _| policy["spec"] = json!(null), "is not that of this release"),
-        ("fails open", |policy, _| policy["spec"]["failurePolicy"] = json!("Ignore"), "is not that of this release"),
-        ("requires less", |policy, _| drop(policy["spec"]["validations"].as_array_mut().unwrap().pop()), "is not that"),
+        ("no spec", |policy, _| policy["spec"] = json!(null), "differs from that of this release"),
+        (
+            "fails open",
+            |policy, _| policy["spec"]["failurePolicy"] = json!("Ignore"),
+            "differs from that of this release",
+        ),
+        (
+            "requires less",
+            |policy, _| drop(policy["spec"]["validations"].as_array_mut().unwrap().pop()),
+            "differs from that",
+        ),
         (
             "applies to no user",
             |policy, _| policy["spec"]["matchConditions"][0]["expression"] = json!("false"),

@@ -106,8 +106,10 @@ pub struct FollowedSource {
 /// # Errors
 /// As [`open`].
 pub async fn follow(location: SourceLocation, options: SourceOptions) -> anyhow::Result<FollowedSource> {
-    let runtime =
-        runtime::Builder::new_current_thread().enable_all().build().context("starting the source's runtime")?;
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime of the source")?;
     let (report, opened) = oneshot::channel();
     let (held_until_the_end, ended) = oneshot::channel();
     let read = move || {

@@ -94,7 +94,7 @@ pub(super) async fn needed(
         (ReadConsistency::Strong, Some(upstream)) => {
             let version_request = source_version(&**upstream, &resource.gvr);
             let reply = tokio::time::timeout(QUESTION_WAIT, resource.state.source_version(version_request));
-            let version = reply.await.unwrap_or_else(|_| Err("it did not answer in time".to_owned()));
+            let version = reply.await.unwrap_or_else(|_| Err("it did not respond in time".to_owned()));
             version.map(Some).map_err(|problem| {
                 let what = "a Strong read needs the newest resourceVersion of the source";
                 ApiError::Unavailable(format!("{what}: {problem}"))

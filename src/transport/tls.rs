@@ -67,7 +67,7 @@ impl fmt::Display for Part {
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// It is missing, or may not be read.
-    #[error("{part} {} cannot be read ({source}): name a file that is there and that this user may read", file.display())]
+    #[error("{part} {} cannot be read ({source}): use an existing file that this user can read", file.display())]
     Unreadable {
         /// The part.
         part: Part,

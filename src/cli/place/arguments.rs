@@ -35,13 +35,15 @@ pub struct PlaceArguments {
     /// A file with a Pod, or with a workload to place its next Pod, YAML or JSON; - reads standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// The namespace of pod/NAME, and of a manifest without one; default: the namespace of the kubeconfig, otherwise `default`
+    /// The namespace of pod/NAME, and of a manifest without one; default: the namespace of the kubeconfig, otherwise
+    /// `default`
     #[arg(short = 'n', long, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
     /// Explain the result for this node only
     #[arg(long, value_name = "NAME")]
     pub node: Option<String>,
-    /// Show the Pods that could not be placed where they run now, and the Pods that NoExecute taints evict, with the time
+    /// Show the Pods that could not be placed where they run now, and the Pods that NoExecute taints evict, with the
+    /// time
     #[arg(long, conflicts_with = "namespace")]
     pub misplaced: bool,
     /// Show the Pods that use matchLabelKeys or mismatchLabelKeys, with the derived requirements
@@ -71,7 +73,8 @@ pub struct PlaceArguments {
     /// What to read.
     #[command(flatten)]
     pub source: SourceArguments,
-    /// The output format: json and yaml print a PlacementReview, wide adds all reasons and scores, name prints the nodes that fit
+    /// The output format: json and yaml print a PlacementReview, wide adds all reasons and scores, name prints the
+    /// nodes that fit
     #[arg(short, long, default_value = "table")]
     pub output: OutputFormat,
 }

@@ -57,8 +57,8 @@ fn with_premises(mut node: Node, what_if: Option<&WhatIf>) -> Node {
     node
 }
 
-/// Each taint and its effect: tolerated ones are ignored. Comparisons with Gt and Lt are shown as with their feature gate on; the result below
-/// has the decision.
+/// Each taint and its effect: tolerated ones are ignored. Comparisons with Gt and Lt are shown as with their feature
+/// gate on; the result below has the decision.
 fn taints(taints: &[Taint], tolerations: &Result<Vec<Toleration>, String>, text: &mut String) {
     if taints.is_empty() {
         text.push_str("Taints: none\n");

@@ -147,7 +147,7 @@ fn settle(object: &mut Value, named: Option<&str>, own: &str) -> anyhow::Result<
             object["metadata"]["namespace"] = json!(named.unwrap_or(own));
         }
         (in_document, Some(named)) if in_document != named => {
-            bail!("the namespace of the manifest, {in_document}, is not that of --namespace, {named}")
+            bail!("the namespace of the manifest ({in_document}) differs from --namespace ({named})")
         }
         _ => {}
     }

@@ -393,7 +393,7 @@ async fn a_missing_store_is_named_with_the_remedy() {
         .registry
         .replace(Catalog::new(whole.groups, whole_stores.into_iter().chain([part]), whole.version), |_| None);
     let answer = fixture.review(&review_document(&on_ssd())).await;
-    assert!(answer.message().contains("caches a part of them: remove its spec.scope"), "{}", answer.body);
+    assert!(answer.message().contains("caches only a part of them: remove its spec.scope"), "{}", answer.body);
 }
 
 /// Alice may do everything, bob may create reviews and get the pending Pod, eve may create reviews, carol may list nodes besides.

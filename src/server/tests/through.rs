@@ -139,7 +139,7 @@ async fn everything_around_speaks_of_the_view_alone() {
     assert_eq!(explained.header("fieldcache-explain"), "", "plans count what is not shown");
     fixture.registry.replace_views(BTreeMap::from([("blue".to_owned(), Err("spec.x is wrong".to_owned()))]));
     let refused = fixture.get(&format!("{BLUE}{ALL_SHIRTS}")).await;
-    let message = "the View blue is not served: kubectl get view blue -o wide says why";
+    let message = "the View blue is not served: kubectl get view blue -o wide shows the reason";
     assert_eq!((refused.code.as_u16(), &*refused.message()), (503, message), "other users do not see its error");
 }
 

@@ -124,7 +124,10 @@ pub fn parameters() -> &'static Object {
     PARAMETERS.get_or_init(|| {
         let texts = [
             ("allowWatchBookmarks", "Requests BOOKMARK events in a watch. A server may send none."),
-            ("continue", "The token of the previous page; the other parameters must be the same as then."),
+            (
+                "continue",
+                "The continue token of the previous page. The other parameters must be the same as in that request.",
+            ),
             ("dryRun", "With the value All, the request is processed and nothing is stored."),
             ("fieldManager", "The name of the actor that makes the change."),
             ("fieldSelector", "Selects objects by the values of their fields. Defaults to everything."),
@@ -137,15 +140,18 @@ pub fn parameters() -> &'static Object {
             ),
             ("labelSelector", "Selects objects by their labels. Defaults to everything."),
             ("limit", "The maximum number of items in one response. To get the next items, use continue."),
-            ("orphanDependents", "Deprecated: use propagationPolicy. Whether dependents stay when the object goes."),
+            (
+                "orphanDependents",
+                "Deprecated: use propagationPolicy. Whether dependents remain when the object is deleted.",
+            ),
             ("pretty", "If true, the response is indented."),
             ("propagationPolicy", "What happens to dependents: Orphan, Background or Foreground."),
             ("resourceVersion", "The minimum version of the response, or its exact version."),
-            ("resourceVersionMatch", "How resourceVersion is meant: Exact or NotOlderThan."),
-            ("sendInitialEvents", "Begins a watch with the present objects, and marks their end with a BOOKMARK."),
-            ("shardSelector", "Selects a part of the objects by a hash of their identity."),
-            ("timeoutSeconds", "Ends a list or watch after that many seconds."),
-            ("watch", "Answers with a stream of events instead of a list."),
+            ("resourceVersionMatch", "How the server uses resourceVersion: Exact or NotOlderThan."),
+            ("sendInitialEvents", "Starts a watch with an event for each existing object, and then a BOOKMARK event."),
+            ("shardSelector", "Selects a shard of the objects by a hash of their identity."),
+            ("timeoutSeconds", "The timeout of a list or watch, in seconds."),
+            ("watch", "Returns a stream of events instead of a list."),
         ];
         texts.into_iter().map(|(name, text)| (name.to_owned(), Value::from(text))).collect()
     })

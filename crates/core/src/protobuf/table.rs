@@ -24,7 +24,9 @@ const TEXT: &str = include_str!("messages.txt");
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoTable {
     /// This minor version of Kubernetes is older or newer than all tables.
-    #[error("the protobuf of Kubernetes 1.{0} is not known here: it is known from 1.{OLDEST} to 1.{NEWEST}")]
+    #[error(
+        "the protobuf messages of Kubernetes 1.{0} are not known: fieldcache knows those of 1.{OLDEST} to 1.{NEWEST}"
+    )]
     UnknownMinor(u32),
     /// A line of a table cannot be read.
     #[error("line {line} of the table of messages: {problem}")]

@@ -63,7 +63,7 @@ fn a_new_pod_goes_through_admission_and_a_stored_one_does_not() {
     let bound = running("default/p", "n1", &[], json!({}));
     let fetched = Fetched { stored: Some(&bound), ..Fetched::default() };
     let reviewed = by_reference.answer(&nodes(), fetched, &Options::default()).unwrap();
-    assert_eq!(texts(&reviewed.warnings), ["the Pod is bound to n1, so that no other node is possible"]);
+    assert_eq!(texts(&reviewed.warnings), ["the Pod is bound to n1, so no other node is possible"]);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_template_is_evaluated_as_the_next_pod_of_its_workload() {
         "{message}"
     );
     let message = evaluate(&nodes(), json!({"template": {"kind": "Service"}})).unwrap_err();
-    assert!(message.starts_with("spec.template: Invalid value: \"Service\" is no workload"), "{message}");
+    assert!(message.starts_with("spec.template: Invalid value: \"Service\" is not a supported workload"), "{message}");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_pod_of_very_many_terms_is_not_evaluated() {
         }}})
     };
     evaluate(&nodes(), json!({"pod": terms(256)})).unwrap();
-    let message = "Invalid value: the Pod has 257 terms of affinity, and a review evaluates at most 256";
+    let message = "Invalid value: the Pod has 257 affinity terms; a review evaluates at most 256";
     let many = evaluate(&nodes(), json!({"pod": terms(257)})).unwrap_err();
     assert_eq!(many, format!("spec.affinity: {message}"));
     let stored: Pod = serde_json::from_value(terms(257)).unwrap();
