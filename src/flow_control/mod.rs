@@ -9,6 +9,7 @@
 //! | bytes of requests of HTTP/2 that were not looked at yet | none: 64 MiB | their streams are reset, those of the addresses with most first |
 //! | [`watches`] of one user | `--max-watches-per-user` | 429 |
 //! | [`seats`]: work in progress | `--max-seats` | requests wait, fairly between users ([`crate::model::fair_queue`]); past a bounded queue 429 with Retry-After |
+//! | [`long_work`] on one object, beside all other work | none: one for each processor | requests wait for a permit, fairly between users |
 //! | large [`lists`] in flight, and their bytes | `--max-lists`, `--max-list-bytes` | the same, by the same queue |
 //! | bytes of watches that are [`unread`] by clients | `--max-unread-bytes` | the [`slowest`] readers' watches end |
 //! | request [`bodies`] in memory, and their bytes | `--max-bodies`, `--max-body-bytes` | 429 with Retry-After; a user may hold as much as is free |
@@ -33,6 +34,7 @@ pub mod exempt;
 pub(crate) mod groups;
 pub mod limit;
 pub mod lists;
+pub mod long_work;
 pub mod seats;
 pub mod slowest;
 pub mod unread;

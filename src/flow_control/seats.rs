@@ -32,6 +32,8 @@
 //! The events of a watch are written in pieces of some microseconds, to very many watches at a time. A turn for each
 //! piece would cost as much as the piece. So a watch takes a turn once its pieces add up to a unit.
 //!
+//! Work on one long object cannot be divided into turns. It runs beside the runtime's threads: see [`super::long_work`].
+//!
 //! A turn that was granted is used within [`VALID_ROUNDS`], or its task waits again. Otherwise a client could collect
 //! turns for many streams, by closing their windows meanwhile, and use them at once. It also waits again if other turns
 //! have cost the round more than all seats. Otherwise 32 turns of half a second each, of users without any history,
@@ -49,8 +51,11 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
 use super::limit::{Limit, Limited, QUEUE_PATIENCE, RETRY_AFTER, WAITING_USERS};
+use super::long_work::{self, LONG, NextTurn};
 use super::user::User;
+use crate::fair_semaphore::{FairSemaphore, Permit};
 use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Ticket};
+use crate::model::quantity::Bytes;
 use crate::query::work::yield_to_others;
 
 /// Parts of a seat.
@@ -82,6 +87,8 @@ pub struct Seats {
     /// Units taken in this round, and [`CLOSED`].
     taken: AtomicU64,
     shared: Mutex<Shared>,
+    /// Permits for turns of [`long_work`].
+    long: Arc<FairSemaphore<User>>,
 }
 
 #[derive(Debug)]
@@ -119,13 +126,14 @@ impl Seats {
         let bounds = Bounds { places: most, first_places: 0, bytes: u64::MAX, waiting, waiting_together };
         let queue = FairQueue::new(Places::ForOneRound, bounds);
         let shared = Shared { queue, next_ticket: 0, sleeping: HashMap::new(), round: 0, is_ending: false };
-        Seats { most, taken: AtomicU64::new(0), shared: Mutex::new(shared) }
+        Seats { most, taken: AtomicU64::new(0), shared: Mutex::new(shared), long: long_work::permits() }
     }
 
     /// A worker, which works for a user in turns.
     pub fn worker(self: &Arc<Seats>, user: &User) -> Worker {
-        Worker { seats: self.clone(), user: user.clone(), ticket: None, paid: 0 }
+        Worker { seats: self.clone(), user: user.clone(), ticket: None, paid: 0, next: NextTurn::Usual, permit: None }
     }
+
 
     /// Waits for one turn of work in progress.
     pub async fn turn_of(self: &Arc<Seats>, user: &User) -> Worker {
@@ -140,9 +148,9 @@ impl Seats {
         if taken < CLOSED { 0 } else { (taken - CLOSED).min(self.most).div_ceil(UNITS_PER_SEAT) }
     }
 
-    /// The number of turns that wait.
+    /// The number of turns that wait, usual and long ones.
     pub fn waiting(&self) -> usize {
-        self.lock().queue.waiting()
+        self.lock().queue.waiting() + self.long.in_use().waiting
     }
 
     /// The cost that a queued turn pays in advance.
@@ -219,6 +227,17 @@ impl Seats {
         });
     }
 
+    /// The error of a request for a long object that has waited too long for its turn.
+    pub fn no_long_turn(&self, user: &User) -> Limited {
+        let message = format!(
+            "too many requests, please try again later: requests for objects of more than {} take turns, and that of user {user} \
+             waited {} s for one. Send fewer requests for large objects at a time, or watch instead of reading them again",
+            Bytes(LONG as u64),
+            QUEUE_PATIENCE.as_secs()
+        );
+        Limited { limit: Limit::Seats, message, retry_after: Some(RETRY_AFTER) }
+    }
+
     /// Every change of it is one call of `FairQueue`, so a panic elsewhere leaves it as it was.
     fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
@@ -248,12 +267,13 @@ pub struct Unpaid {
     seats: Arc<Seats>,
     user: User,
     time: Duration,
+    wants_long: bool,
 }
 
 impl Unpaid {
     /// No work has been done yet.
     pub fn new(seats: &Arc<Seats>, user: &User) -> Unpaid {
-        Unpaid { seats: seats.clone(), user: user.clone(), time: Duration::ZERO }
+        Unpaid { seats: seats.clone(), user: user.clone(), time: Duration::ZERO, wants_long: false }
     }
 
     /// Counts work that was done outside of a turn.
@@ -263,7 +283,12 @@ impl Unpaid {
 
     /// Whether the work that has been noted amounts to a turn.
     pub fn is_due(&self) -> bool {
-        self.time >= UNIT_TIME
+        self.wants_long || self.time >= UNIT_TIME
+    }
+
+    /// Sets whether the next turn has to be a long one.
+    pub fn wants_long(&mut self, wants_long: bool) {
+        self.wants_long = wants_long;
     }
 
     /// Takes the work that the next turn pays for.
@@ -273,7 +298,12 @@ impl Unpaid {
 
     /// Waits for one turn.
     pub async fn turn(&self) -> Worker {
-        self.seats.turn_of(&self.user).await
+        let mut worker = self.seats.worker(&self.user);
+        if self.wants_long {
+            worker.next = NextTurn::Long(None);
+        }
+        poll_fn(|context| worker.poll_turn(context)).await;
+        worker
     }
 }
 
@@ -293,8 +323,11 @@ pub struct Worker {
     user: User,
     /// While it waits.
     ticket: Option<Ticket>,
-    /// Units that were taken in advance for the next turn.
+    /// Units that were taken in advance for the next turn. Without a turn 0.
     paid: u64,
+    next: NextTurn,
+    /// The permit of a long turn.
+    permit: Option<Permit<User>>,
 }
 
 impl Worker {
@@ -328,9 +361,20 @@ impl Worker {
         &self.user
     }
 
-    /// Waits for a further turn.
+    /// Waits for a further turn. The permit of a long one comes last, so that it is used as soon as it is granted.
     pub fn poll_turn(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        self.poll(context, Claim::Continues).map(|_| ())
+        if self.paid == 0 {
+            let _ = ready!(self.poll(context, Claim::Continues));
+        }
+        if let NextTurn::Long(queued) = &mut self.next {
+            self.permit = ready!(NextTurn::poll_permit(queued, &self.seats.long, &self.user, context));
+        }
+        Poll::Ready(())
+    }
+
+    /// Whether the work continues in a long turn.
+    pub fn wants_long(&self) -> bool {
+        matches!(self.next, NextTurn::Long(_))
     }
 
     /// Uses the turn, and pays for what it takes.
@@ -341,7 +385,13 @@ impl Worker {
     /// Like [`Worker::work`], and pays for earlier work too.
     pub fn work_and_settle<Done>(&mut self, unpaid: Duration, work: impl FnOnce() -> Done) -> Done {
         let begun = Instant::now();
-        let done = work();
+        let (done, wants_long) = match std::mem::replace(&mut self.next, NextTurn::Usual) {
+            NextTurn::Long(_) => (long_work::run_long(self.permit.take(), work), false),
+            NextTurn::Usual => long_work::run_usual(work),
+        };
+        if wants_long {
+            self.next = NextTurn::Long(None);
+        }
         let owed = units_of(begun.elapsed() + unpaid).saturating_sub(self.paid);
         self.paid = 0;
         if owed > 0 {

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use http::Response;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::model::{Version, quote};
 use crate::query::{AccessPath, Explanation, Selection};
-use crate::registry::{Resource, ResourceOrigin};
+use crate::registry::{LoadState, Resource, ResourceOrigin};
 use crate::store::{Object, Snapshot};
 
 use super::consistency::{self, ReadFrom};
@@ -20,7 +20,9 @@ use super::response::{chunked, document, length_as};
 use super::settings::ReadConsistency;
 use super::state::ServerState;
 use super::{explain, read};
+use crate::flow_control::limit::QUEUE_PATIENCE;
 use crate::flow_control::lists::{LARGE, ListAdmission};
+use crate::flow_control::long_work::{may_read, wait_to_read};
 use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
@@ -108,6 +110,22 @@ async fn answer_in(
                 }
             }
         }
+        let length = found.length();
+        let (found, snapshot) = if may_read(length) {
+            (found, snapshot)
+        } else {
+            // Nothing is held while the request waits for a long turn, and what is read in it is the newest.
+            let epoch = snapshot.epoch();
+            drop((found, snapshot));
+            let waiting = Box::pin(timeout(QUEUE_PATIENCE, wait_to_read(length)));
+            waiting.await.map_err(|_| ApiError::Limited(server.limits.seats().no_long_turn(context.user)))?;
+            let LoadState::Ready(newer) = resource.state.load_state() else { continue };
+            if newer.epoch() != epoch {
+                continue;
+            }
+            let found = newer.get(&key).filter(|object| shown.matches(object)).cloned();
+            (found.ok_or_else(not_found)?, newer)
+        };
         let object = resource.show(found).ok_or_else(not_found)?;
         let content = form(server, context, resource, &agreed.form, &object)?;
         // A response that is as large as a large list takes its place among them, however it came to be so large.

@@ -4,6 +4,7 @@
 //! `storage/interfaces.go` and `storage/cacher/delegator.go`), here always on the one store. The response is built
 //! while it is sent: a request holds its snapshot and one chunk, however large the list and however slow the reader.
 
+use std::iter::Peekable;
 use std::sync::Arc;
 
 use http::Response;
@@ -24,6 +25,7 @@ use super::settings::ReadConsistency;
 use super::state::ServerState;
 use super::{explain, read};
 use crate::flow_control::lists::{LARGE, ListAdmission};
+use crate::flow_control::long_work::{may_read, wait_to_read};
 use crate::flow_control::unread;
 use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
@@ -151,6 +153,10 @@ async fn answer_in(
             }
         }
     } else {
+        if table.as_ref().is_some_and(|columns| columns.are_sorted()) {
+            // All objects are read before the first is written.
+            wait_to_read(usize::try_from(page.bytes).unwrap_or(usize::MAX)).await;
+        }
         let snapshot = state.snapshot();
         pieces(page, snapshot, resource, agreed.format, &agreed.form, table.as_ref(), &server.settings.clock)
     };
@@ -513,7 +519,7 @@ fn pieces(
 
 /// Objects of a state, which are walked twice in protobuf, because their length precedes the first of them.
 struct Twice {
-    measured: PageObjects,
+    measured: Peekable<PageObjects>,
     written: PageObjects,
 }
 
@@ -526,7 +532,7 @@ async fn encoded_pieces(
     resource: &Arc<Resource>,
     shape: protobuf::Objects,
 ) -> Result<Option<(Pieces, Revocation)>, ApiError> {
-    let pinned = state.snapshot().pin(Twice { measured: again.objects, written: page.objects });
+    let pinned = state.snapshot().pin(Twice { measured: again.objects.peekable(), written: page.objects });
     drop(state);
     let (mut encoder, mut length) = (Encoder::default(), 0);
     loop {
@@ -574,7 +580,7 @@ enum Measured {
 
 /// Adds the encoded length of the next objects, for one turn of work.
 fn measure(
-    objects: &mut PageObjects,
+    objects: &mut Peekable<PageObjects>,
     resource: &Resource,
     shape: &protobuf::Objects,
     encoder: &mut Encoder,
@@ -582,9 +588,14 @@ fn measure(
 ) -> Measured {
     let (mut json, mut read) = (Vec::new(), 0);
     while read < CHUNK {
+        let Some(object) = objects.peek() else { return Measured::All };
+        let noted = shape.noted_item_length(object).filter(|_| resource.is_shown_whole());
+        if noted.is_none() && !may_read(object.length()) {
+            break;
+        }
         let Some(object) = objects.next() else { return Measured::All };
         // What a View leaves out a part of is another object each time, of which nothing is noted.
-        if let Some(noted) = shape.noted_item_length(&object).filter(|_| resource.is_shown_whole()) {
+        if let Some(noted) = noted {
             read += NOTED_COST;
             *length += noted;
             continue;

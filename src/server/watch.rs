@@ -42,6 +42,7 @@ use super::no_response::NoResponse;
 use super::settings::ReadConsistency;
 use super::state::ServerState;
 use super::{explain, read};
+use crate::flow_control::long_work::{may_read, run_usual};
 use crate::flow_control::seats::Unpaid;
 use crate::flow_control::watches::CountedWatch;
 use crate::request::ResourcePath;
@@ -57,7 +58,7 @@ use crate::wire::protobuf;
 use crate::wire::response::{mark_gzip, media_type, with_type};
 use batch::Batch;
 use initial::{Initial, RemainingInitialEvents, SELECTORS};
-use large::large_object;
+use large::{large_object, next_length};
 use shape::{EventEncoder, Mark, WatchEventType};
 
 /// How often bookmarks are sent, and by how much that varies so that watches do not beat together
@@ -256,6 +257,14 @@ struct Following {
     is_new: bool,
 }
 
+/// Whether a change was written.
+enum Written {
+    /// It was, unless it is not for this watch.
+    Done,
+    /// Its object is too long for a usual turn.
+    NeedsLongTurn,
+}
+
 /// When bookmarks are due.
 struct Bookmarks {
     next: Instant,
@@ -388,6 +397,7 @@ impl Watch {
                                 self.list(events, &mut batch.rest);
                                 self.deflate(&mut batch);
                             });
+                            self.unpaid.wants_long(worker.wants_long());
                         }
                         Err(limited) => self.shape.write_error(&ApiError::Limited(limited), &mut batch.rest),
                     }
@@ -396,17 +406,23 @@ impl Watch {
                 Place::Following(place) if self.needs_turn(&place) => {
                     let mut worker = Box::pin(self.unpaid.turn()).await;
                     let unpaid = self.unpaid.take();
-                    worker.work_and_settle(unpaid, || {
+                    let is_waiting = worker.work_and_settle(unpaid, || {
                         let is_waiting = self.follow(place, &mut batch);
                         self.deflate(&mut batch);
                         is_waiting
-                    })
+                    });
+                    self.unpaid.wants_long(worker.wants_long());
+                    is_waiting
                 }
                 Place::Following(place) => {
                     let begun = Instant::now();
-                    let is_waiting = self.follow(place, &mut batch);
-                    self.deflate(&mut batch);
+                    let (is_waiting, wants_long) = run_usual(|| {
+                        let is_waiting = self.follow(place, &mut batch);
+                        self.deflate(&mut batch);
+                        is_waiting
+                    });
                     self.unpaid.add(begun.elapsed());
+                    self.unpaid.wants_long(wants_long);
                     is_waiting
                 }
                 Place::Ended => return None,
@@ -528,7 +544,7 @@ impl Watch {
         let RemainingInitialEvents { listing, large, .. } = &events;
         let listed = listing.with(|listing| -> Result<bool, ApiError> {
             let mut read = 0;
-            while batch.len() < most && read < MOST_READ && large.admits(listing) {
+            while batch.len() < most && read < MOST_READ && large.admits(listing) && may_read(next_length(listing)) {
                 let Some(object) = listing.next() else { return Ok(true) };
                 // All of it is read, however little is shown.
                 read += object.length();
@@ -584,9 +600,17 @@ impl Watch {
             if routed.place >= place.cursor && routed.change.is_after(place.after) {
                 read += routed.bytes();
                 looked += cost_of_look;
-                if let Err(failure) = self.write_dispatched_event(&routed, batch) {
-                    self.shape.write_error(&failure, &mut batch.rest);
-                    return true;
+                match self.write_dispatched_event(&routed, batch) {
+                    Ok(Written::Done) => {}
+                    Ok(Written::NeedsLongTurn) => {
+                        self.subscription.put_back(std::iter::once(routed).chain(changes).collect());
+                        self.place = Place::Following(place);
+                        return false;
+                    }
+                    Err(failure) => {
+                        self.shape.write_error(&failure, &mut batch.rest);
+                        return true;
+                    }
                 }
                 place.cursor = routed.place.advanced(1);
             }
@@ -635,12 +659,20 @@ impl Watch {
                 place.is_behind = true;
                 break;
             }
-            place.cursor = place.cursor.advanced(1);
             read += cost_of_look;
-            if change.is_after(place.after)
-                && let Some(shown) = transition(self.subscription.selection(), change)
-            {
-                read += change.after.as_ref().or(change.before.as_ref()).map_or(0, |object| object.length());
+            let shown = if change.is_after(place.after) {
+                transition(self.subscription.selection(), change)
+            } else {
+                None
+            };
+            let length = change.after.as_ref().or(change.before.as_ref()).map_or(0, |object| object.length());
+            if shown.is_some() && !may_read(length) {
+                place.is_behind = true;
+                break;
+            }
+            place.cursor = place.cursor.advanced(1);
+            if let Some(shown) = shown {
+                read += length;
                 if let Err(failure) = self.write_transition(shown, change.version, batch) {
                     self.shape.write_error(&failure, batch);
                     return true;
@@ -673,11 +705,14 @@ impl Watch {
     }
 
     /// Writes one change, with a line that all watches of this form share.
-    fn write_dispatched_event(&mut self, routed: &DispatchedEvent, batch: &mut Batch) -> Result<(), ApiError> {
-        let Some(shown) = transition(self.subscription.selection(), &routed.change) else { return Ok(()) };
+    fn write_dispatched_event(&mut self, routed: &DispatchedEvent, batch: &mut Batch) -> Result<Written, ApiError> {
+        let Some(shown) = transition(self.subscription.selection(), &routed.change) else { return Ok(Written::Done) };
+        if !may_read(routed.bytes()) {
+            return Ok(Written::NeedsLongTurn);
+        }
         let line = self.shape.routed_event(&self.resource, routed, &shown)?;
         if line.is_empty() {
-            return Ok(());
+            return Ok(Written::Done);
         }
         if self.gzip.is_none() {
             batch.push(line);
@@ -687,7 +722,7 @@ impl Watch {
         } else {
             batch.push_deflated(routed.deflated(&line, || gzip::deflated(&line)));
         }
-        Ok(())
+        Ok(Written::Done)
     }
 
     /// Writes a change to the selection as an event.

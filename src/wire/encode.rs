@@ -10,6 +10,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 pub use crate::json::{json_bytes, write_string, write_value};
+use crate::flow_control::long_work::may_read;
 use crate::model::Version;
 use crate::registry::{Resource, ResourceOrigin};
 use crate::store::Object;
@@ -219,6 +220,8 @@ pub type Show = Box<dyn Fn(Object) -> Option<Object> + Send>;
 pub struct Chunks<Items, Write> {
     pending: Vec<u8>,
     items: Items,
+    /// The next item, if it is too long for the turn in which it was found.
+    next: Option<Object>,
     show: Show,
     write: Write,
     separator: &'static [u8],
@@ -242,7 +245,7 @@ where
         write: Write,
     ) -> Chunks<Items, Write> {
         let Envelope { head, tail } = envelope;
-        Chunks { pending: head, items, show, write, separator, is_first: true, left: None, tail: Some(tail) }
+        Chunks { pending: head, items, next: None, show, write, separator, is_first: true, left: None, tail: Some(tail) }
     }
 }
 
@@ -266,7 +269,11 @@ where
         }
         let (mut items, mut read) = (0, 0);
         while chunk.len() < CHUNK && read < MOST_READ && self.left.is_none() && self.tail.is_some() {
-            match self.items.next() {
+            match self.next.take().or_else(|| self.items.next()) {
+                Some(item) if !may_read(item.length()) => {
+                    self.next = Some(item);
+                    break;
+                }
                 Some(item) => {
                     // All of it is read, however little is shown.
                     read += item.length();

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use crate::protobuf::envelope::{END, List, ListFields, ProtobufEnvelope, begin_event};
 use crate::protobuf::table::{NEWEST, OLDEST};
 use crate::protobuf::{Encoder, FieldKind, MessageTable, Unencodable};
+use crate::flow_control::long_work::wait_to_read;
 use crate::query::Selection;
 use crate::query::work::yield_to_others;
 use crate::registry::{Catalog, Resource, ResourceOrigin};
@@ -246,6 +247,7 @@ pub(crate) async fn meets_unencodable(
             continue;
         };
         let Some(object) = Some(object).filter(|object| selection.matches(object)).cloned() else { continue };
+        wait_to_read(object.length()).await;
         read += object.length();
         let Some(object) = resource.show(object) else { continue };
         json.clear();

@@ -326,6 +326,11 @@ impl Columns {
         write_value(&self.definitions, out);
     }
 
+    /// Whether rows have another order than objects: see [`Columns::sorted`].
+    pub fn are_sorted(&self) -> bool {
+        matches!(&self.cells, Cells::Printed(printer) if printer.order().is_some())
+    }
+
     /// The objects of a page in the order of its rows. `None` when that is the order of their keys, as for all kinds
     /// but one, which is never large.
     pub fn sorted(&self, objects: &mut dyn Iterator<Item = Object>) -> Option<Vec<Object>> {

@@ -47,5 +47,10 @@ impl LargeEvents {
 
 /// The size of the next object, if it is large.
 pub(super) fn large_object(listing: &mut Listing) -> Option<u64> {
-    listing.peek().map(|object| object.length() as u64).filter(|bytes| *bytes > LARGE)
+    Some(next_length(listing) as u64).filter(|bytes| *bytes > LARGE)
+}
+
+/// The size of the next object in bytes; 0 at the end.
+pub(super) fn next_length(listing: &mut Listing) -> usize {
+    listing.peek().map_or(0, |object| object.length())
 }

@@ -4,6 +4,7 @@ mod bodies;
 mod documents;
 mod held;
 mod lifetimes;
+mod long_work;
 mod pinned;
 mod places;
 mod seats;
@@ -48,7 +49,12 @@ pub(super) fn fill(fixture: &mut Fixture) {
 }
 
 pub(super) async fn get_as(fixture: &Fixture, user: &User, path: &str) -> http::Response<Body> {
-    let request = Request::builder().uri(path).header("host", "127.0.0.1").body(String::new()).unwrap();
+    get_in(fixture, user, path, "*/*").await
+}
+
+pub(super) async fn get_in(fixture: &Fixture, user: &User, path: &str, accept: &str) -> http::Response<Body> {
+    let request = Request::builder().uri(path).header("host", "127.0.0.1").header("accept", accept);
+    let request = request.body(String::new()).unwrap();
     fixture.server.answer_to(&ConnectionState::for_user(user.clone(), true), request).await
 }
 

@@ -1,0 +1,223 @@
+//! Work on long objects: it leaves the threads of the runtime to others, and every way to a long object waits for its turn.
+
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::task::Poll;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use http_body_util::BodyExt;
+use serde_json::json;
+use tokio::runtime::Builder;
+use tokio::task::{JoinSet, yield_now};
+use tokio::time::timeout;
+
+use super::{get_in, user};
+use crate::flow_control::long_work::{LONG, may_read, run_usual, wait_to_read};
+use crate::flow_control::seats::{Seats, Worker};
+use crate::server::tests::{Fixture, SHIRTS};
+
+/// A test that fails ends after this, instead of never.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Blocks threads until it is opened.
+#[derive(Default)]
+struct Gate {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+    /// Threads that are blocked now, and at most so far.
+    blocked: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Gate {
+    fn pass(&self) {
+        self.most.fetch_max(self.blocked.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        let open = self.is_open.lock().unwrap();
+        let _open = self.opened.wait_while(open, |open| !*open).unwrap();
+        self.blocked.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn open(&self) {
+        *self.is_open.lock().unwrap() = true;
+        self.opened.notify_all();
+    }
+}
+
+#[test]
+fn long_work_of_many_users_leaves_the_threads_to_others() {
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let (seats, gate) = (Arc::new(Seats::new(32)), Arc::new(Gate::default()));
+    let permits = available_parallelism().unwrap().get();
+    let (is_served, most) = runtime.block_on(async {
+        let mut tasks = JoinSet::new();
+        for number in 0..permits + 8 {
+            let (seats, gate) = (seats.clone(), gate.clone());
+            tasks.spawn(async move {
+                let mut worker = seats.worker(&user(&format!("heavy-{number}")));
+                worker.arrive().await.unwrap();
+                let work = async {
+                    wait_to_read(LONG + 1).await;
+                    gate.pass();
+                };
+                worker.work_through(work).await;
+            });
+        }
+        while gate.blocked.load(Ordering::SeqCst) < permits.min(2) {
+            yield_now().await;
+        }
+        let quiet = tokio::spawn(async move {
+            let mut worker = seats.worker(&user("quiet"));
+            for _ in 0..100 {
+                poll_fn(|context| worker.poll_turn(context)).await;
+                worker.work(|| ());
+            }
+        });
+        let is_served = timeout(PATIENCE, quiet).await.is_ok();
+        gate.open();
+        while let Some(done) = tasks.join_next().await {
+            done.unwrap();
+        }
+        (is_served, gate.most.load(Ordering::SeqCst))
+    });
+    assert!(is_served, "a hundred turns of another user wait for long work");
+    assert!(most <= permits, "{most} pieces of long work at a time, of {permits} permits");
+}
+
+/// Whether the work of a turn may read a long object.
+fn reads_long(worker: &mut Worker) -> bool {
+    worker.work(|| may_read(LONG + 1))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_permit_that_is_not_used_goes_to_the_next_user() {
+    let seats = Arc::new(Seats::new(32));
+    let mut idle = Vec::new();
+    for number in 0..2 * available_parallelism().unwrap().get() {
+        let mut worker = seats.worker(&user(&format!("idle-{number}")));
+        worker.arrive().await.unwrap();
+        assert!(!reads_long(&mut worker), "the first turn is a usual one");
+        // It asks for a permit once, as a stream whose window its client has closed does.
+        poll_fn(|context| Poll::Ready(worker.poll_turn(context).is_ready())).await;
+        idle.push(worker);
+    }
+    let mut next = seats.worker(&user("next"));
+    next.arrive().await.unwrap();
+    assert!(!reads_long(&mut next));
+    let turn = timeout(PATIENCE, poll_fn(|context| next.poll_turn(context))).await;
+    turn.expect("permits of workers that do not come must be given to others");
+    assert!(reads_long(&mut next));
+    assert!(!reads_long(&mut next), "the turn after a long one is a usual one");
+    for mut worker in idle {
+        timeout(PATIENCE, poll_fn(|context| worker.poll_turn(context))).await.expect("a late worker must get another permit");
+        assert!(reads_long(&mut worker));
+    }
+}
+
+#[test]
+fn a_panic_in_a_turn_leaves_the_thread_as_it_was() {
+    let panicked = std::panic::catch_unwind(|| run_usual(|| panic!("a defect")));
+    assert!(panicked.is_err());
+    assert!(may_read(LONG + 1), "no turn is in progress");
+    assert_eq!(run_usual(|| may_read(LONG)), (true, false), "a short object needs no long turn");
+    assert_eq!(run_usual(|| may_read(LONG + 1)), (false, true));
+}
+
+/// Puts a shirt of more than [`LONG`] bytes.
+fn put_long(fixture: &mut Fixture, name: &str) {
+    let version = fixture.next_version();
+    let shirt = json!({
+        "apiVersion": "stable.example.com/v1", "kind": "Shirt",
+        "metadata": { "name": name, "namespace": "default", "resourceVersion": version.to_string() },
+        "spec": { "color": "blue", "size": 7, "pattern": "x".repeat(2 * LONG) },
+    });
+    let record = fixture.shirts.resource.extractor.extract(Bytes::from(shirt.to_string())).unwrap();
+    fixture.shirts.store.apply(&record);
+    fixture.shirts.publish();
+}
+
+/// Takes all permits, and lets one request after the other come to a long object.
+#[test]
+fn every_way_to_a_long_object_takes_a_long_turn() {
+    let table = "application/json;as=Table;g=meta.k8s.io;v=v1";
+    let partial = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+    let one = "/apis/stable.example.com/v1/namespaces/default/shirts/long";
+    let watch = format!("{SHIRTS}?watch=true&resourceVersion=0&timeoutSeconds=60");
+    // The fixture's first version is 101, that of the short object.
+    let changes = format!("{SHIRTS}?watch=true&resourceVersion=101&timeoutSeconds=60");
+    let ways = [
+        ("a GET", one, "application/json"),
+        ("a GET as YAML", one, "application/yaml"),
+        ("a GET as a Table", one, table),
+        ("a LIST", SHIRTS, "application/json"),
+        ("a LIST as YAML", SHIRTS, "application/yaml"),
+        ("a LIST as a Table", SHIRTS, table),
+        ("a LIST of metadata in protobuf", SHIRTS, partial),
+        ("initial events", &watch, "application/json"),
+        ("events of history", &changes, "application/json"),
+        ("new events", "", "application/json"),
+    ];
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut fixture = Fixture::new();
+        assert_eq!(fixture.put("default", "first", "blue"), 101);
+        let mut open = Some(get_in(&fixture, &user("watch"), &changes, "application/json").await);
+        assert!(open.as_mut().unwrap().body_mut().frame().now_or_never().is_none(), "nothing has changed yet");
+        put_long(&mut fixture, "long");
+        let (fixture, gate) = (Arc::new(fixture), Arc::new(Gate::default()));
+        let seats = fixture.server.limits().seats().clone();
+        let permits = available_parallelism().unwrap().get();
+        let mut blockers = JoinSet::new();
+        for number in 0..permits {
+            let (mut worker, gate) = (seats.worker(&user(&format!("blocker-{number}"))), gate.clone());
+            blockers.spawn(async move {
+                worker.arrive().await.unwrap();
+                let work = async {
+                    wait_to_read(LONG + 1).await;
+                    gate.pass();
+                };
+                worker.work_through(work).await;
+            });
+        }
+        while gate.blocked.load(Ordering::SeqCst) < permits {
+            yield_now().await;
+        }
+        let mut readers = JoinSet::new();
+        let mut missing = Vec::new();
+        for (number, (what, path, accept)) in ways.into_iter().enumerate() {
+            let (fixture, path) = (fixture.clone(), path.to_owned());
+            let open = open.take_if(|_| path.is_empty());
+            readers.spawn(async move {
+                let reader = user(&format!("reader-{number}"));
+                let mut answer = match open {
+                    Some(open) => open,
+                    None => get_in(&fixture, &reader, &path, accept).await,
+                };
+                assert_eq!(answer.status(), 200, "{what}");
+                let mut bytes = 0;
+                while bytes < LONG && accept == "application/json" || bytes == 0 {
+                    let frame = answer.body_mut().frame().await.expect(what).expect(what);
+                    bytes += frame.data_ref().map_or(0, Bytes::len);
+                }
+                what
+            });
+            let comes = async {
+                while seats.waiting() <= number {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            };
+            if timeout(Duration::from_secs(10), comes).await.is_err() {
+                missing.push(what);
+                break;
+            }
+        }
+        gate.open();
+        while let Some(done) = timeout(PATIENCE, readers.join_next()).await.expect("all must be answered") {
+            done.unwrap();
+        }
+        assert!(missing.is_empty(), "{missing:?} reads a long object in a usual turn");
+    });
+}
