@@ -134,7 +134,6 @@ impl Seats {
         Worker { seats: self.clone(), user: user.clone(), ticket: None, paid: 0, next: NextTurn::Usual, permit: None }
     }
 
-
     /// Waits for one turn of work in progress.
     pub async fn turn_of(self: &Arc<Seats>, user: &User) -> Worker {
         let mut worker = self.worker(user);

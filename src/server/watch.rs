@@ -6,9 +6,10 @@
 //! When history has moved past that version, its body ends and the client resumes or relists. Start rules: apiserver
 //! `handlers/watch.go` and `storage/cacher/cacher.go`. [`shape`] has the form of the lines. [`initial`] finds the
 //! objects of initial events, of which large ones take turns by [`large`]. [`batch`] is the result of a pull,
-//! compressed or not.
+//! compressed or not. [`bookmarks`] has the times of bookmarks.
 
 mod batch;
+mod bookmarks;
 mod initial;
 mod large;
 mod shape;
@@ -57,17 +58,10 @@ use crate::wire::past;
 use crate::wire::protobuf;
 use crate::wire::response::{mark_gzip, media_type, with_type};
 use batch::Batch;
+use bookmarks::Bookmarks;
 use initial::{Initial, RemainingInitialEvents, SELECTORS};
 use large::{large_object, next_length};
 use shape::{EventEncoder, Mark, WatchEventType};
-
-/// How often bookmarks are sent, and by how much that varies so that watches do not beat together
-/// (apiserver `storage/cacher/cacher.go`).
-const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
-const BOOKMARK_JITTER: Duration = Duration::from_millis(1250);
-
-/// How long before the end of a watch a last bookmark is sent, so that the next watch starts from there.
-const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 
 /// The cost of testing a change, and of each requirement that is compared with it, in the bytes that could be read
 /// instead. So a turn reads a mebibyte of events, or tests thousands of changes that are for others.
@@ -263,31 +257,6 @@ enum Written {
     Done,
     /// Its object is too long for a usual turn.
     NeedsLongTurn,
-}
-
-/// When bookmarks are due.
-struct Bookmarks {
-    next: Instant,
-    /// The last one, shortly before the end; `None` once it has been sent.
-    last: Option<Instant>,
-}
-
-impl Bookmarks {
-    fn new(now: Instant, deadline: Instant) -> Bookmarks {
-        let last = deadline.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
-        Bookmarks { next: now + read::jittered(BOOKMARK_INTERVAL, BOOKMARK_INTERVAL + BOOKMARK_JITTER), last }
-    }
-
-    /// When the next bookmark is due.
-    fn due(&self) -> Instant {
-        self.last.map_or(self.next, |last| last.min(self.next))
-    }
-
-    /// Schedules the next bookmark after one was sent at `now`.
-    fn sent(&mut self, now: Instant) {
-        self.next = now + read::jittered(BOOKMARK_INTERVAL, BOOKMARK_INTERVAL + BOOKMARK_JITTER);
-        self.last = self.last.filter(|last| *last > now);
-    }
 }
 
 /// For a fieldcache that reads this one: a bookmark with every progress notification of the store.
@@ -660,11 +629,8 @@ impl Watch {
                 break;
             }
             read += cost_of_look;
-            let shown = if change.is_after(place.after) {
-                transition(self.subscription.selection(), change)
-            } else {
-                None
-            };
+            let shown =
+                if change.is_after(place.after) { transition(self.subscription.selection(), change) } else { None };
             let length = change.after.as_ref().or(change.before.as_ref()).map_or(0, |object| object.length());
             if shown.is_some() && !may_read(length) {
                 place.is_behind = true;

@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-pub use crate::json::{json_bytes, write_string, write_value};
 use crate::flow_control::long_work::may_read;
+pub use crate::json::{json_bytes, write_string, write_value};
 use crate::model::Version;
 use crate::registry::{Resource, ResourceOrigin};
 use crate::store::Object;
@@ -245,7 +245,17 @@ where
         write: Write,
     ) -> Chunks<Items, Write> {
         let Envelope { head, tail } = envelope;
-        Chunks { pending: head, items, next: None, show, write, separator, is_first: true, left: None, tail: Some(tail) }
+        Chunks {
+            pending: head,
+            items,
+            next: None,
+            show,
+            write,
+            separator,
+            is_first: true,
+            left: None,
+            tail: Some(tail),
+        }
     }
 }
 

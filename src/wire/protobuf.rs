@@ -15,10 +15,10 @@ use http::Response;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::flow_control::long_work::wait_to_read;
 use crate::protobuf::envelope::{END, List, ListFields, ProtobufEnvelope, begin_event};
 use crate::protobuf::table::{NEWEST, OLDEST};
 use crate::protobuf::{Encoder, FieldKind, MessageTable, Unencodable};
-use crate::flow_control::long_work::wait_to_read;
 use crate::query::Selection;
 use crate::query::work::yield_to_others;
 use crate::registry::{Catalog, Resource, ResourceOrigin};

@@ -112,7 +112,9 @@ async fn a_permit_that_is_not_used_goes_to_the_next_user() {
     assert!(reads_long(&mut next));
     assert!(!reads_long(&mut next), "the turn after a long one is a usual one");
     for mut worker in idle {
-        timeout(PATIENCE, poll_fn(|context| worker.poll_turn(context))).await.expect("a late worker must get another permit");
+        timeout(PATIENCE, poll_fn(|context| worker.poll_turn(context)))
+            .await
+            .expect("a late worker must get another permit");
         assert!(reads_long(&mut worker));
     }
 }

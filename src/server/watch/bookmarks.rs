@@ -1,0 +1,40 @@
+//! The times at which a watch sends bookmarks. What a bookmark contains is in [`super::shape`].
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::super::read;
+
+/// How often bookmarks are sent, and by how much that varies so that watches do not beat together
+/// (apiserver `storage/cacher/cacher.go`).
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
+const BOOKMARK_JITTER: Duration = Duration::from_millis(1250);
+
+/// How long before the end of a watch a last bookmark is sent, so that the next watch starts from there.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+
+/// When bookmarks are due.
+pub(super) struct Bookmarks {
+    next: Instant,
+    /// The last one, shortly before the end; `None` once it has been sent.
+    pub(super) last: Option<Instant>,
+}
+
+impl Bookmarks {
+    pub(super) fn new(now: Instant, deadline: Instant) -> Bookmarks {
+        let last = deadline.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
+        Bookmarks { next: now + read::jittered(BOOKMARK_INTERVAL, BOOKMARK_INTERVAL + BOOKMARK_JITTER), last }
+    }
+
+    /// When the next bookmark is due.
+    pub(super) fn due(&self) -> Instant {
+        self.last.map_or(self.next, |last| last.min(self.next))
+    }
+
+    /// Schedules the next bookmark after one was sent at `now`.
+    pub(super) fn sent(&mut self, now: Instant) {
+        self.next = now + read::jittered(BOOKMARK_INTERVAL, BOOKMARK_INTERVAL + BOOKMARK_JITTER);
+        self.last = self.last.filter(|last| *last > now);
+    }
+}
