@@ -1,20 +1,20 @@
 //! Long work: work on one object of hundreds of kilobytes or more, which cannot be divided into turns.
 //!
 //! # Why
-//! A turn of work ([`super::seats`]) is not interrupted. While a thread of the runtime reads an object of 12 MB for half a second, it serves no
-//! other request. 128 users with one such request each kept all threads busy for half a minute, and no order of turns helps: each of these
-//! requests is the first of its user.
+//! Nothing interrupts a turn of work ([`super::seats`]). A thread of the runtime that reads an object of 12 MB for half
+//! a second serves no other request meanwhile. 128 users with one such request each kept all threads busy for half a
+//! minute. No order of turns helps, because each of these requests is the first of its user.
 //!
 //! # How
-//! Long work runs beside the threads of the runtime, in [`block_in_place`]: another thread takes over all other tasks, and the operating system
-//! divides the processors between them. At most one piece of long work runs for each processor, for users in turn. This bounds the threads,
-//! and what they hold in memory.
+//! Long work runs beside the threads of the runtime, in [`block_in_place`]. Another thread takes over all other tasks,
+//! and the operating system divides the processors between them. At most one piece of long work runs for each
+//! processor, for users in turn. This bounds the threads, and what they hold in memory.
 //!
-//! Code that is about to read an object calls [`may_read`] first. In a usual turn that is false for a long object: the code ends its turn without
-//! reading, and its worker waits for a permit before the next turn, which is a long one. So only the code that reads objects and the worker
-//! that runs it know of long turns; what lies between them does not.
+//! Code that is about to read an object calls [`may_read`] first. In a usual turn, it returns false for a long object.
+//! The code then ends its turn without reading. Its worker waits for a permit, and the next turn is a long one. So only
+//! the code that reads objects and the worker that runs it know of long turns; the layers between them do not.
 //!
-//! A permit that is granted is used within [`VALID`]. Otherwise a client that closes the window of its stream would keep it.
+//! A granted permit expires after [`VALID`]. Otherwise a client that closes the window of its stream would keep it.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

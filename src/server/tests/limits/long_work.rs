@@ -69,14 +69,15 @@ fn long_work_of_many_users_leaves_the_threads_to_others() {
         while gate.blocked.load(Ordering::SeqCst) < permits.min(2) {
             yield_now().await;
         }
-        let quiet = tokio::spawn(async move {
+        let mut quiet = JoinSet::new();
+        quiet.spawn(async move {
             let mut worker = seats.worker(&user("quiet"));
             for _ in 0..100 {
                 poll_fn(|context| worker.poll_turn(context)).await;
                 worker.work(|| ());
             }
         });
-        let is_served = timeout(PATIENCE, quiet).await.is_ok();
+        let is_served = timeout(PATIENCE, quiet.join_next()).await.is_ok();
         gate.open();
         while let Some(done) = tasks.join_next().await {
             done.unwrap();
