@@ -372,9 +372,7 @@ impl Feed {
             let memory = accounting.account.memory();
             tracing::warn!(
                 resource = %self.resource.gvr, held = %memory.held(), limit = %memory.limit().unwrap_or_default(),
-                "the stores have grown past --memory-limit: they are served as before, but no further one is loaded until \
-                 there is room, and at half as much again the one that has grown most is let go; raise --memory-limit or read \
-                 fewer resources"
+                "the stores exceed --memory-limit: they are still served, but no further store is loaded until memory is free. At 1.5 times the limit, the store that has grown most is unloaded. Raise --memory-limit or read fewer resources"
             );
         }
     }

@@ -463,7 +463,7 @@ fn refused(refusal: &AccessError) -> Parts<'_> {
         AccessError::AuthoritiesNotLoaded => Parts::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "ServiceUnavailable",
-            "the client certificate cannot be validated yet: the client authorities of the cluster are not loaded; retry when /readyz is ok",
+            "client CA certificates are not loaded yet; retry when /readyz is ok",
         )
         .with(json!({"retryAfterSeconds": LOADING_RETRY_SECONDS})),
         AccessError::TooManyInvalidTokens => Parts::new(

@@ -168,7 +168,7 @@ impl<'b> Iterator for Fields<'b> {
             return None;
         }
         let field =
-            self.field().ok_or_else(|| "the protobuf message breaks off or has an unknown wire type".to_owned());
+            self.field().ok_or_else(|| "the protobuf message ends early or has an unknown wire type".to_owned());
         if field.is_err() {
             self.0 = &[];
         }

@@ -56,7 +56,11 @@ async fn before_the_client_authorities_are_loaded_no_certificate_is_rejected_as_
     .await?;
     stage.fieldcache.start_again().await?;
     let refused = erin.client().get("/api").await?;
-    ensure!(refused.status == 503 && refused.text().contains("cannot be validated yet"), "{}", refused.text());
+    ensure!(
+        refused.status == 503 && refused.text().contains("client CA certificates are not loaded yet"),
+        "{}",
+        refused.text()
+    );
     ensure!(refused.header("retry-after") == Some("1"), "{:?}", refused.headers);
     let ready = erin.client().get("/readyz?verbose").await?;
     // As long as no certificate is validated, erin is unauthenticated and gets no details.
