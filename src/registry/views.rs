@@ -197,9 +197,15 @@ impl Resource {
         else {
             return Some(object);
         };
-        let shown = restriction.prune().apply(&object.json()).and_then(|json| self.extractor.extract(json.into()));
-        match shown {
-            Ok(record) => Some(Object::loose(&record)),
+        let metadata = object.metadata_span();
+        let places = [metadata.start, metadata.end, object.version_span().start];
+        match restriction.prune().apply(&object.json(), places) {
+            Ok((json, [Some(start), Some(end), Some(version)])) => Some(object.shown(&json, start..end, version)),
+            // A View never prunes the metadata as a whole, nor the version.
+            Ok(_) => {
+                tracing::error!(resource = %self.gvr, "cannot find the version of a pruned object of a View, so it is not shown");
+                None
+            }
             Err(error) => {
                 tracing::error!(resource = %self.gvr, %error, "cannot prune an object of a View, so it is not shown");
                 None

@@ -8,6 +8,8 @@
 pub mod copies;
 pub mod path;
 
+use std::ops::Range;
+
 use super::invalid_object::InvalidObject;
 use super::trie::PathStep;
 use crate::json::cursor::{Cursor, LIST_GOES_ON, MAX_DEPTH, OBJECT_GOES_ON, TOO_DEEP};
@@ -88,19 +90,24 @@ impl Prune {
         self.0.iter().map(|(name, part)| (&**name, part))
     }
 
-    /// Prunes an object.
+    /// Prunes an object. `places` are positions in its bytes where a value begins or ends, or within a value that stays.
+    /// Returns the pruned object, and these positions in it; `None` for those in what is pruned.
     ///
     /// # Errors
     /// Bytes that are no JSON object, or nest deeper than an API server stores.
-    pub fn apply(&self, object: &[u8]) -> Result<Vec<u8>, InvalidObject> {
-        let mut out = Vec::with_capacity(object.len());
-        self.write(object, &mut out)?;
-        Ok(out)
+    pub fn apply<const COUNT: usize>(
+        &self,
+        object: &[u8],
+        places: [usize; COUNT],
+    ) -> Result<(Vec<u8>, [Option<usize>; COUNT]), InvalidObject> {
+        let mut copy = PrunedCopy { bytes: Vec::with_capacity(object.len()), places, found: [None; COUNT] };
+        self.write(object, &mut copy)?;
+        Ok((copy.bytes, copy.found))
     }
 
     /// Writes the pruned object. Reads each byte once, with its own stack of open containers, because lists nest as
     /// deep as the object does.
-    fn write(&self, object: &[u8], out: &mut Vec<u8>) -> Result<(), SyntaxError> {
+    fn write<const COUNT: usize>(&self, object: &[u8], copy: &mut PrunedCopy<COUNT>) -> Result<(), SyntaxError> {
         let mut cursor = Cursor::new(object);
         cursor.space();
         let mut open: Vec<Open<'_>> = Vec::with_capacity(8);
@@ -114,13 +121,14 @@ impl Prune {
                     if open.len() >= MAX_DEPTH {
                         return Err(cursor.error(TOO_DEEP));
                     }
+                    copy.passes(start);
                     cursor.advance();
-                    out.push(bracket);
+                    copy.bytes.push(bracket);
                     open.push(Open { loss, is_list: bracket == b'[', read: 0, written: 0 });
                 }
                 _ => {
                     cursor.skip_value(open.len())?;
-                    out.extend_from_slice(&object[start..cursor.position()]);
+                    copy.copies(object, start..cursor.position());
                 }
             }
             // Up to the next value that is written.
@@ -132,7 +140,8 @@ impl Prune {
                 };
                 let (bracket, goes_on) = if container.is_list { (b']', LIST_GOES_ON) } else { (b'}', OBJECT_GOES_ON) };
                 if cursor.closes(bracket) {
-                    out.push(bracket);
+                    copy.bytes.push(bracket);
+                    copy.passes(cursor.position());
                     open.pop();
                     continue;
                 }
@@ -142,7 +151,7 @@ impl Prune {
                 }
                 container.read += 1;
                 if container.is_list {
-                    container.separate(out);
+                    container.separate(&mut copy.bytes);
                     break container.loss.of_element();
                 }
                 let start = cursor.position();
@@ -155,8 +164,8 @@ impl Prune {
                     cursor.skip_value(depth)?;
                     continue;
                 };
-                container.separate(out);
-                out.extend_from_slice(&object[start..cursor.position()]);
+                container.separate(&mut copy.bytes);
+                copy.bytes.extend_from_slice(&object[start..cursor.position()]);
                 break loss;
             };
         }
@@ -196,6 +205,34 @@ impl Prune {
             places = next;
         }
         places.iter().any(|place| !place.is_empty())
+    }
+}
+
+/// A pruned object that is being written, and the places in it of positions in the whole object.
+struct PrunedCopy<const COUNT: usize> {
+    bytes: Vec<u8>,
+    places: [usize; COUNT],
+    found: [Option<usize>; COUNT],
+}
+
+impl<const COUNT: usize> PrunedCopy<COUNT> {
+    /// Writes a value that stays as it is: this part of the object.
+    fn copies(&mut self, object: &[u8], part: Range<usize>) {
+        for (place, found) in self.places.iter().zip(&mut self.found) {
+            if (part.start..=part.end).contains(place) {
+                *found = Some(self.bytes.len() + place - part.start);
+            }
+        }
+        self.bytes.extend_from_slice(&object[part]);
+    }
+
+    /// Notes the position in the object that corresponds to the end of what is written.
+    fn passes(&mut self, position: usize) {
+        for (place, found) in self.places.iter().zip(&mut self.found) {
+            if *place == position {
+                *found = Some(self.bytes.len());
+            }
+        }
     }
 }
 

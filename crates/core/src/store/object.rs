@@ -131,8 +131,30 @@ impl Object {
         Object(ThinArc::from_header_and_slice(head, &packed))
     }
 
-    /// An uncompressed object outside of a store, for one that is shown in another form than it is stored.
-    pub fn loose(record: &Record) -> Object {
+    /// An object outside of a store, as a View shows it: with these bytes, in which its metadata and its version have
+    /// these places. It has no labels and no values, because what is shown was selected before.
+    #[must_use]
+    pub fn shown(&self, json: &[u8], metadata: Range<usize>, version_start: usize) -> Object {
+        let mut packed = Vec::with_capacity(self.key().len() + 2 + json.len());
+        write_text(self.key(), &mut packed);
+        let stored_start = short(packed.len());
+        packed.extend_from_slice(json);
+        let head = Head {
+            version: self.version(),
+            layout: Arc::default(),
+            plain_length: short(json.len()),
+            metadata_start: short(metadata.start),
+            metadata_end: short(metadata.end),
+            version_start: short(version_start),
+            stored_start,
+            lengths: Lengths::of_digits(self.head().lengths.digits()),
+        };
+        Object(ThinArc::from_header_and_slice(head, &packed))
+    }
+
+    /// An uncompressed object outside of a store, which shares no keys.
+    #[cfg(test)]
+    pub(crate) fn with_own_keys(record: &Record) -> Object {
         Object::pack(record, Arc::new(Layout { label_keys: LabelKeys::Own, dictionary: None }), None)
     }
 

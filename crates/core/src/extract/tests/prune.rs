@@ -32,7 +32,7 @@ fn named_parts_are_removed_and_the_rest_keeps_its_bytes() {
         (&[], r#"{"a":1}"#, r#"{"a":1}"#, "nothing"),
     ];
     for (paths, object, expected, why) in rows {
-        let found = Prune::new(paths.iter().copied()).unwrap().apply(object.as_bytes()).unwrap();
+        let found = Prune::new(paths.iter().copied()).unwrap().apply(object.as_bytes(), []).unwrap().0;
         assert_eq!(String::from_utf8(found).unwrap(), expected, "{why}");
     }
 }
@@ -75,7 +75,7 @@ proptest! {
     ) {
         let texts: Vec<String> = paths.iter().map(|names| format!(".{}", names.join("."))).collect();
         let object = json!({"a": value, "b": {"a": value}});
-        let found = Prune::new(texts.iter().map(String::as_str)).unwrap().apply(object.to_string().as_bytes()).unwrap();
+        let found = Prune::new(texts.iter().map(String::as_str)).unwrap().apply(object.to_string().as_bytes(), []).unwrap().0;
         let mut expected = object;
         for names in &paths {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -118,8 +118,8 @@ proptest! {
             (&[".spec.x.y", ".metadata.name.x"], text.clone()),
             (&[".spec"], r#"{"metadata":{"name":"n"}}"#.to_owned()),
         ] {
-            let found = on_worker_stack(|| Prune::new(paths.iter().copied()).unwrap().apply(text.as_bytes()));
-            prop_assert!(found.unwrap() == expected.as_bytes(), "{:?} of {:?}", paths, nested);
+            let found = on_worker_stack(|| Prune::new(paths.iter().copied()).unwrap().apply(text.as_bytes(), []));
+            prop_assert!(found.unwrap().0 == expected.as_bytes(), "{:?} of {:?}", paths, nested);
         }
     }
 }
@@ -130,9 +130,9 @@ fn values_that_nest_deeper_than_any_api_server_stores_are_rejected() {
         let object = |depth: usize| format!(r#"{{"spec":{}}}"#, Nested::new(depth, shape.clone()).text());
         let prune = Prune::new([".spec.x", ".spec.a.x"]).unwrap();
         let deepest = object(MAX_LEVELS - 1);
-        assert!(on_worker_stack(|| prune.apply(deepest.as_bytes())).unwrap() == deepest.as_bytes(), "{shape:?}");
+        assert!(on_worker_stack(|| prune.apply(deepest.as_bytes(), [])).unwrap().0 == deepest.as_bytes(), "{shape:?}");
         let deeper = object(MAX_LEVELS);
-        assert!(on_worker_stack(|| prune.apply(deeper.as_bytes())).is_err(), "{shape:?}");
+        assert!(on_worker_stack(|| prune.apply(deeper.as_bytes(), [])).is_err(), "{shape:?}");
     }
 }
 
@@ -180,4 +180,35 @@ fn a_field_that_is_read_from_a_pruned_part_is_not_offered() {
             assert_eq!(resolved, plan.resolve(&field.label).ok().filter(|_| is_offered), "{why}: the numbers stay");
         }
     }
+}
+
+#[test]
+fn positions_are_those_of_the_same_values_in_the_pruned_object() {
+    for object in [
+        r#"{"a":{"b":[1,{"x":1}]},"metadata":{"annotations":{"q":"r"},"name":"n","resourceVersion":"17"},"spec":{"x":2}}"#,
+        r#"{ "spec": {"x": [ ]}, "metadata" : { "resourceVersion" : "17" , "managedFields":[], "x": "y" } , "z":"\"metadata\"" }"#,
+        r#"{"metadata":{"resourceVersion":"17"}}"#,
+    ] {
+        let start = object.find("{\"annotations").or(object.find("{ \"resource")).or(object.find("{\"resource")).unwrap();
+        let end = start + object[start..].find("},\"spec").or(object[start..].find("} ,")).unwrap_or(object.len() - start - 2) + 1;
+        let version = object.find("17").unwrap();
+        for paths in [
+            &[".spec"][..],
+            &[".a.b.x", ".spec.x"],
+            &[".a", ".spec", ".z", ".metadata.annotations", ".metadata.x"],
+            &[".metadata.finalizers", ".metadata.managedFields", ".spec.y"],
+        ] {
+            let prune = Prune::new(paths.iter().copied()).unwrap();
+            let (pruned, found) = prune.apply(object.as_bytes(), [start, end, version]).unwrap();
+            let pruned = String::from_utf8(pruned).unwrap();
+            let [Some(start), Some(end), Some(version)] = found else { panic!("{found:?} in {pruned} without {paths:?}") };
+            let metadata: Value = serde_json::from_str(&pruned[start..end]).unwrap();
+            let whole: Value = serde_json::from_str(&pruned).unwrap();
+            assert_eq!(metadata, whole["metadata"], "{pruned} without {paths:?}");
+            assert_eq!(&pruned[version - 1..version + 3], "\"17\"", "{pruned} without {paths:?}");
+        }
+    }
+    let prune = Prune::new([".spec"]).unwrap();
+    let (pruned, found) = prune.apply(br#"{"spec":{"a":"17"}}"#, [15]).unwrap();
+    assert_eq!((&*pruned, found), (&b"{}"[..], [None]), "a position in what is pruned");
 }

@@ -69,7 +69,7 @@ proptest! {
         let mut store = Store::new(HistoryLimits::default());
         store.apply(&record);
         let snapshot = store.snapshot();
-        let objects = [snapshot.get("a/x").unwrap().clone(), Object::loose(&record)];
+        let objects = [snapshot.get("a/x").unwrap().clone(), Object::with_own_keys(&record)];
         prop_assert!(!objects[0].has_many_texts() && objects[1].has_many_texts());
         for count in [0, 1, requirements.len()] {
             let labels = LabelSelector { requirements: requirements[..count.min(requirements.len())].to_vec() };

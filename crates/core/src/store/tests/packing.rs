@@ -235,7 +235,7 @@ fn frequent_reads_return_the_same_as_the_first_one() {
 
 #[test]
 fn the_length_in_another_format_is_noted_beside_the_digits_of_the_version() {
-    let object = Object::loose(&described("shop", 7));
+    let object = Object::with_own_keys(&described("shop", 7));
     let span = object.version_span();
     assert_eq!([0, 1, 2, 15].map(|format| object.noted_length(format)), [None; 4]);
     for (format, length) in [(1, 0), (2, 1_000), (15, (8 << 20) - 1)] {
