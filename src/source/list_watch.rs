@@ -83,6 +83,8 @@ enum End {
     ProgressNeeded,
     /// The version is too old; only a new list helps.
     TooOld,
+    /// An event is longer than what is read. It would come again in each watch from the same version.
+    TooLong(String),
     /// The source is behind what it reported before: a lagging server behind a load balancer, or versions that went
     /// back (a restored etcd). Only a consistent list, which may be older, can decide.
     Behind,
@@ -221,6 +223,11 @@ pub async fn follow(connection: &Connection, resource: &Resource, feed: &mut Fee
             }
             End::TooOld => {
                 tracing::info!(resource = %gvr, version = %feed.version(), "version too old, listing again");
+                feed.expect_list();
+            }
+            End::TooLong(message) => {
+                tracing::warn!(resource = %gvr, message, "source sent an event that cannot be read, listing again");
+                resource_state.freshness().interrupted(message);
                 feed.expect_list();
             }
             End::Failed(error) => {
@@ -506,7 +513,8 @@ impl Source<'_> {
             unpublished += chunk.len();
             lines.push(chunk);
             if lines.pending() > MAX_ITEM_BYTES {
-                return End::Error(format!("a watch line is longer than {MAX_ITEM_BYTES} bytes"));
+                let message = format!("a watch line is longer than {MAX_ITEM_BYTES} bytes");
+                return if initial { End::Error(message) } else { End::TooLong(message) };
             }
             while let Some(line) = lines.next_line() {
                 let event = match watch_decoder::watch_line(&line) {

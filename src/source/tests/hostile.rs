@@ -21,6 +21,7 @@ use crate::source::discovery::{discover, read_older};
 use crate::source::feed::Feed;
 use crate::source::list_watch::{ListWatchOptions, follow};
 use crate::source::metadata_pages::{Pages, read_page};
+use crate::source::pages::MAX_ITEM_BYTES;
 use crate::store::HistoryLimits;
 
 /// Longer than any machine needs for the largest bound.
@@ -177,6 +178,46 @@ async fn a_reader_that_waits_for_a_failing_list_gets_the_error() {
         matches!(&waited, NotReady::SourceError { code: 500, message } if message.contains("no such path")),
         "{waited:?}"
     );
+    serving.abort();
+}
+
+/// A conversion webhook can make an object too long for a while, and an API server repeats the event for each watch from
+/// the same version.
+#[tokio::test]
+async fn an_event_that_is_too_long_leads_to_a_new_list() {
+    let lists = Arc::new(AtomicUsize::new(0));
+    let requested = lists.clone();
+    let (connection, serving) = answering(move |path, _| {
+        let object = |version: usize, rest: &str| {
+            format!(r#"{{"metadata":{{"name":"a","namespace":"n","uid":"u","resourceVersion":"{version}"}},"spec":{{{rest}}}}}"#)
+        };
+        let has = |parameter: &str| path.contains(parameter);
+        match (has("watch="), has("sendInitialEvents=true")) {
+            // No list as a stream.
+            (true, true) => r#"{"type":"ERROR","object":{"kind":"Status","code":400,"message":"unknown option"}}"#.to_owned() + "\n",
+            (true, false) => {
+                let long = format!(r#""text":"{}""#, "x".repeat(MAX_ITEM_BYTES));
+                format!("{{\"type\":\"MODIFIED\",\"object\":{}}}\n", object(15, &long))
+            }
+            (false, _) if has("limit=1&") => r#"{"metadata":{"resourceVersion":"10"},"items":[]}"#.to_owned(),
+            (false, _) => {
+                let version = 10 * (requested.fetch_add(1, Ordering::SeqCst) + 1);
+                format!(r#"{{"metadata":{{"resourceVersion":"{version}"}},"items":[{}]}}"#, object(version, ""))
+            }
+        }
+    })
+    .await;
+    let resource = resource();
+    let mut feed = Feed::new(resource.clone(), HistoryLimits::default());
+    let listed_again = async {
+        while lists.load(Ordering::SeqCst) < 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::select! {
+        listed = timeout(SOON, listed_again) => listed.expect("the store must be listed again"),
+        () = follow(&connection, &resource, &mut feed, ListWatchOptions::default()) => panic!("the source still serves the resource"),
+    }
     serving.abort();
 }
 

@@ -189,8 +189,11 @@ fn positions_are_those_of_the_same_values_in_the_pruned_object() {
         r#"{ "spec": {"x": [ ]}, "metadata" : { "resourceVersion" : "17" , "managedFields":[], "x": "y" } , "z":"\"metadata\"" }"#,
         r#"{"metadata":{"resourceVersion":"17"}}"#,
     ] {
-        let start = object.find("{\"annotations").or(object.find("{ \"resource")).or(object.find("{\"resource")).unwrap();
-        let end = start + object[start..].find("},\"spec").or(object[start..].find("} ,")).unwrap_or(object.len() - start - 2) + 1;
+        let start =
+            object.find("{\"annotations").or(object.find("{ \"resource")).or(object.find("{\"resource")).unwrap();
+        let end = start
+            + object[start..].find("},\"spec").or(object[start..].find("} ,")).unwrap_or(object.len() - start - 2)
+            + 1;
         let version = object.find("17").unwrap();
         for paths in [
             &[".spec"][..],
@@ -201,7 +204,9 @@ fn positions_are_those_of_the_same_values_in_the_pruned_object() {
             let prune = Prune::new(paths.iter().copied()).unwrap();
             let (pruned, found) = prune.apply(object.as_bytes(), [start, end, version]).unwrap();
             let pruned = String::from_utf8(pruned).unwrap();
-            let [Some(start), Some(end), Some(version)] = found else { panic!("{found:?} in {pruned} without {paths:?}") };
+            let [Some(start), Some(end), Some(version)] = found else {
+                panic!("{found:?} in {pruned} without {paths:?}")
+            };
             let metadata: Value = serde_json::from_str(&pruned[start..end]).unwrap();
             let whole: Value = serde_json::from_str(&pruned).unwrap();
             assert_eq!(metadata, whole["metadata"], "{pruned} without {paths:?}");
