@@ -1,10 +1,14 @@
 //! The index for placement, kept up to date with the stores of nodes, Pods and namespaces.
 //!
 //! It is created by the first review, follows the histories of the three stores, and is dropped after a quarter of an
-//! hour without reviews. Each review brings it up to its own snapshots, under one lock that is never held across an
-//! await. [`PlacementIndex::follow`] does the same now and then so that little is left to do. Readers take a clone,
-//! which is a point in time. A history that has moved on or started again requires a new index. [`crate::placement`]
-//! evaluates the rules, and the parent module serves reviews over HTTP.
+//! hour without reviews. Each review brings it up to its own snapshots. [`PlacementIndex::follow`] does the same now and
+//! then so that little is left to do. Readers take a clone, which is a point in time. A history that has moved on or
+//! started again requires a new index.
+//!
+//! Blocking threads take turns to bring the index up to date, and wait for each other. Tasks of the runtime never wait for
+//! that work: what they lock is held for a swap.
+//!
+//! [`crate::placement`] evaluates the rules, and the parent module serves reviews over HTTP.
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -20,7 +24,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::model::quantity::Bytes;
 use crate::model::{Gvr, Version};
 use crate::placement::review::ResourceVersions;
-use crate::placement::{ClusterCounts, ClusterIndex, Namespace, Node, Pod, ReadError};
+use crate::placement::{ClusterCounts, ClusterIndex, Namespace, Node, Pod, ReadError, too_many_carried_terms};
 use crate::registry::{Account, Catalog, LoadState, Memory, NotReady, OverMemory, Registry, Resource, ResourceState};
 use crate::store::{HistoryCursor, Object, Snapshot};
 
@@ -156,6 +160,9 @@ pub struct IndexSnapshot {
 /// The index and its state.
 #[derive(Debug, Default)]
 pub struct PlacementIndex {
+    /// The turn to change the index. Only blocking threads wait for it, because it lasts as long as the change.
+    turn: Mutex<()>,
+    /// The index, unless it is being changed. Held for a swap.
     state: Mutex<State>,
     questions: Notify,
     /// The memory that counts the index beside the stores.
@@ -169,7 +176,7 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Index {
+pub(crate) struct Index {
     cluster: ClusterIndex,
     /// In the order of [`NEEDED`].
     places: [Place; 3],
@@ -295,12 +302,49 @@ impl PlacementIndex {
     /// # Errors
     /// There is no index yet, and no room for one.
     pub fn at(&self, stores: &PlacementStores) -> Result<IndexSnapshot, OverMemory> {
-        let mut state = self.lock();
-        state.last_used = Some(Instant::now());
-        let indexed = state.caught_up(stores, &self.memory).map(Index::indexed);
-        drop(state);
+        self.lock().last_used = Some(Instant::now());
+        let indexed = self.caught_up(stores, Index::indexed);
         self.questions.notify_one();
         indexed
+    }
+
+    /// Changes the index in turn. It is taken out meanwhile, so that one that is half done is not used again.
+    fn exchange<T>(&self, change: impl FnOnce(Option<Index>) -> (Option<Index>, T)) -> T {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = self.lock().index.take();
+        let (index, result) = change(held);
+        self.lock().index = index;
+        result
+    }
+
+    /// What `read` reads of the index that has caught up with the stores.
+    pub(crate) fn caught_up<T>(
+        &self,
+        stores: &PlacementStores,
+        read: impl FnOnce(&Index) -> T,
+    ) -> Result<T, OverMemory> {
+        self.exchange(|held| {
+            let held = held.filter(|index| index.follows(stores));
+            let mut index = match held {
+                Some(index) => index.advanced(stores),
+                None => match self.memory.refuses(expected(stores)) {
+                    Some(over) => return (None, Err(over)),
+                    None => Index::new(stores, self.memory.open()),
+                },
+            };
+            // The current index remains, however large it becomes, as stores do.
+            index.account.set(index.cluster.counts().held_bytes() + (index.long.bytes * GROWTH) as u64);
+            let result = read(&index);
+            (Some(index), Ok(result))
+        })
+    }
+
+    /// Drops the index, which takes as long as it is large.
+    async fn forget(&self) {
+        let index = self.lock().index.take();
+        if tokio::task::spawn_blocking(move || drop(index)).await.is_err() {
+            tracing::error!("the index of placement failed (internal error) and is dropped");
+        }
     }
 
     /// Keeps the index up to date while reviews are requested now and then; to be polled for as long as the server
@@ -320,11 +364,11 @@ impl PlacementIndex {
                 let index = Arc::clone(&self);
                 let caught_up = tokio::task::spawn_blocking(move || {
                     // Without memory there is no index. The next review reports that.
-                    let _refused = index.lock().caught_up(&stores, &index.memory).is_err();
+                    let _refused = index.caught_up(&stores, |_| ()).is_err();
                 });
                 if caught_up.await.is_err() {
                     tracing::error!("the index of placement failed (internal error) and is rebuilt");
-                    self.lock().index = None;
+                    self.forget().await;
                 }
                 sleep(GATHERED).await;
                 let [nodes, pods, namespaces] = &mut states;
@@ -340,11 +384,17 @@ impl PlacementIndex {
                 let _came = timeout_at(until, change).await;
             }
             // A store is gone, or there were no reviews: the next review creates the index again.
-            self.lock().index = None;
+            self.forget().await;
         }
     }
 
-    /// Whether the index exists now.
+    /// Whether somebody holds what tasks of the runtime wait for.
+    #[cfg(test)]
+    pub(crate) fn is_locked(&self) -> bool {
+        self.state.try_lock().is_err()
+    }
+
+    /// Whether the index exists now, and is not being changed.
     pub fn is_built(&self) -> bool {
         self.lock().index.is_some()
     }
@@ -354,11 +404,12 @@ impl PlacementIndex {
         self.lock().index.as_ref().map(|index| index.places.each_ref().map(|place| place.version.to_string()))
     }
 
+    /// Whether a review used the index recently.
     fn is_wanted(&self) -> bool {
-        self.lock().is_wanted()
+        self.lock().last_used.is_some_and(|last| last.elapsed() < KEPT)
     }
 
-    /// A panic while it is held leaves no index that would be believed: see [`State::caught_up`].
+    /// Nothing that can panic is done while it is held.
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -373,29 +424,6 @@ fn ready(resource: &Arc<Resource>) -> Option<StoreSnapshot> {
         | LoadState::SourceError { .. }
         | LoadState::OverMemory(_)
         | LoadState::Gone(_) => None,
-    }
-}
-
-impl State {
-    /// Whether a review used the index recently.
-    fn is_wanted(&self) -> bool {
-        self.last_used.is_some_and(|last| last.elapsed() < KEPT)
-    }
-
-    /// The index, caught up with the stores. It is taken out meanwhile, so that one that is half done is not used
-    /// again.
-    fn caught_up(&mut self, stores: &PlacementStores, memory: &Arc<Memory>) -> Result<&Index, OverMemory> {
-        let usable_index = self.index.take().filter(|index| index.follows(stores));
-        let mut index = match usable_index {
-            Some(index) => index.advanced(stores),
-            None => match memory.refuses(expected(stores)) {
-                Some(over) => return Err(over),
-                None => Index::new(stores, memory.open()),
-            },
-        };
-        // The current index remains, however large it becomes, as stores do.
-        index.account.set(index.cluster.counts().held_bytes() + (index.long.bytes * GROWTH) as u64);
-        Ok(self.index.insert(index))
     }
 }
 
@@ -470,6 +498,9 @@ impl Index {
                 Ok(self.cluster.upsert_node(&node))
             }),
             "pods" => Pod::read(&json).and_then(|pod| {
+                if let Some(message) = too_many_carried_terms(&pod.spec) {
+                    return Err(ReadError { kind: "Pod", message });
+                }
                 let selection = (&pod.metadata.namespace, &pod.spec.node_selector, &pod.spec.affinity);
                 let parts: [&dyn Measured; 3] = [&pod.metadata.labels, &selection, &pod.spec.tolerations];
                 self.long.measure(kind, key, json.len(), "Pod", &parts)?;

@@ -75,7 +75,7 @@ pub(super) async fn answer(
     let caller = rights::caller(server, context).await?;
     let arrived = arrived(server, context, &caller, body, until).await?;
     let place = timeout_at(until, server.reviews.places.acquire_one(context.user)).await;
-    let Ok(Some(place)) = place else { return Err(ApiError::TooManyReviews(MOST_AT_ONCE)) };
+    let Ok(Some(place)) = place else { return Err(too_late()) };
     let DecodedPlacementReview { mut review, mut unknown } = decoded(server, arrived, form, validation).await?;
     if validation == FieldValidation::Ignore {
         unknown.clear();
@@ -178,15 +178,28 @@ async fn answered(
     let work = move || {
         let _place = place;
         let indexed = index.at(&stores).map_err(|over| disclosed(no_room(over)))?;
+        in_time(until)?;
         match right {
-            Right::Whole => review_body(review, &stores, &indexed, &runtime, &options, validation),
+            Right::Whole => review_body(review, &stores, &indexed, &runtime, &options, (validation, until)),
             Right::Event => event_body(review, &stores, &indexed, &options).map(|text| (text, Vec::new())),
         }
     };
-    tokio::task::spawn_blocking(work).await.map_err(|error| {
+    // The work keeps its place until it has ended, also where it ends too late for its client.
+    let answered = timeout_at(until, tokio::task::spawn_blocking(work)).await.map_err(|_| too_late())?;
+    answered.map_err(|error| {
         tracing::error!(%error, "a placement review panicked");
         server.defect()
     })?
+}
+
+/// The error for a review that has no answer in its time, whether it waited for its turn or was computed.
+fn too_late() -> ApiError {
+    ApiError::TooManyReviews(MOST_AT_ONCE)
+}
+
+/// Ends the work on a review when its time is over.
+fn in_time(until: Instant) -> Result<(), ApiError> {
+    if Instant::now() < until { Ok(()) } else { Err(too_late()) }
 }
 
 /// The error when the index does not fit into the memory limit.
@@ -203,10 +216,11 @@ fn review_body(
     indexed: &IndexSnapshot,
     runtime: &Runtime,
     options: &Options,
-    validation: FieldValidation,
+    (validation, until): (FieldValidation, Instant),
 ) -> Result<(Vec<u8>, Vec<String>), ApiError> {
     let outcome = answer::answer(&review.spec, stores, indexed, runtime, options, validation);
     let ReviewOutcome { answer, status, warnings } = outcome.map_err(failure)?;
+    in_time(until)?;
     review.status = Some(status);
     Ok((answer.text_of(review).map_err(unwritable)?, warnings))
 }
@@ -241,7 +255,7 @@ fn event_message(
     if !pod.spec.node_name.is_empty() {
         return Ok(format!("the Pod is bound to {}, {NO_EVENT}", pod.spec.node_name));
     }
-    if let Some(message) = too_many_terms(&pod.spec) {
+    if let Some((_, message)) = too_many_terms(&pod.spec) {
         let message = format!("Invalid value: {message}");
         return Err(Unanswered::Invalid(vec![FieldError {
             reason: FieldErrorType::Invalid,

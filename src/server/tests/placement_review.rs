@@ -694,3 +694,43 @@ async fn an_index_is_made_as_far_as_there_is_memory_for_it() {
         assert!(message.contains(part), "{part:?} is missing: {message}");
     }
 }
+
+/// A tenant deletes its Pod of many terms, and the work for that must hang nobody.
+#[tokio::test]
+async fn tasks_of_the_runtime_do_not_wait_while_the_index_catches_up() {
+    let mut fixture = Fixture::with(Settings::default());
+    let index = PlacementIndex::default();
+    for round in ["it is built", "it has caught up"] {
+        let copies = PlacementStores::load(&fixture.registry.catalog(), Duration::ZERO).await.unwrap();
+        index.caught_up(&copies, |_| assert!(!index.is_locked(), "{round}")).unwrap();
+        assert!(index.is_built(), "{round}");
+        fixture.put("nodes", json!({"metadata": {"name": "three"}}));
+    }
+}
+
+#[tokio::test]
+async fn a_pod_of_very_many_terms_is_left_out_with_a_warning() {
+    let mut fixture = Fixture::with(Settings::default());
+    let pod = |terms: usize| {
+        let term = |index| json!({"labelSelector": {}, "topologyKey": format!("k{index}")});
+        let terms: Vec<Value> = (0..terms).map(term).collect();
+        let affinity = json!({"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}});
+        json!({"metadata": {"name": "many", "namespace": "default"}, "spec": {"nodeName": "one", "affinity": affinity}})
+    };
+    for (terms, said) in [(1_024, false), (1_025, true), (1_024, false)] {
+        fixture.put("pods", pod(terms));
+        let status = fixture.review(&review_document(&on_ssd())).await.json()["status"].clone();
+        let warning = "left out of pods: default/many: cannot read the Pod: it has 1025 terms of affinity to Pods";
+        assert_eq!(status["warnings"].to_string().contains(warning), said, "{terms}: {status}");
+    }
+}
+
+#[tokio::test]
+async fn a_review_ends_when_its_time_is_over_also_while_it_is_computed() {
+    let fixture = Fixture::with(Settings::default());
+    let path = format!("{REVIEWS}?timeout=1ns");
+    let body = review_document(&on_ssd()).to_string();
+    let answer = fixture.send(Method::POST, &path, &[("content-type", "application/json")], &body).await;
+    assert_eq!(answer.code, 429, "{}", answer.body);
+    assert!(answer.body.contains("placement reviews are in progress"), "{}", answer.body);
+}

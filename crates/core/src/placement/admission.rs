@@ -12,11 +12,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::condition::{NOT_READY, UNREACHABLE};
+use super::effort;
 use super::options::Options;
 use super::pod::{MetaV1LabelSelector, Pod, PodAffinityTerm, Requirement, Toleration, null_as_default};
+use super::term::MOST_REQUIREMENTS;
 use super::toleration::NO_EXECUTE;
 use super::validate;
-use crate::selector::FieldError;
+use crate::selector::{FieldError, FieldErrorType};
 
 /// The only topology key that LimitPodHardAntiAffinityTopology permits.
 const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -125,6 +127,13 @@ fn merge_runtime_class(pod: &mut Pod, runtime: &RuntimeScheduling) -> Result<(),
             }
         }
     }
+    // Each is compared with all others, and a review of so many is rejected in any case.
+    let given = pod.spec.tolerations.len();
+    if given > MOST_REQUIREMENTS {
+        let detail = format!("must have at most {MOST_REQUIREMENTS} items");
+        let problem = FieldError::with_text(FieldErrorType::TooMany, "spec.tolerations", &given.to_string(), detail);
+        return Err(AdmissionError::Invalid(vec![problem]));
+    }
     pod.spec.tolerations = merged_tolerations(&pod.spec.tolerations, &runtime.tolerations);
     Ok(())
 }
@@ -145,6 +154,7 @@ fn merged_tolerations(first: &[Toleration], second: &[Toleration]) -> Vec<Tolera
 
 /// Whether one toleration covers everything that another does (upstream's `isSuperset`).
 fn covers(wide: &Toleration, narrow: &Toleration) -> bool {
+    effort::note(1);
     if wide == narrow {
         return true;
     }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::cluster::{ClusterIndex, NodeFacts};
+use super::cluster::{ClusterIndex, NodeFacts, Witnesses};
 use super::condition;
 use super::domains::selected;
 use super::evaluate::{Cause, Evaluation, NodeRejection, NodeVerdict, evaluate};
@@ -33,6 +33,9 @@ pub const NOT_EVALUATED: [&str; 9] = [
     "extenders, and out-of-tree plugins",
     "admission plugins that are off by default (PodNodeSelector, PodTolerationRestriction, ExtendedResourceToleration) and webhooks",
 ];
+
+/// The longest message of a rejection that quotes the Pod, in bytes, as of an event. It is written for every node.
+const MOST_MESSAGE: usize = 1024;
 
 /// Most pods that are named for a term.
 const SAMPLES: usize = 5;
@@ -126,8 +129,8 @@ impl PlacementResult {
         let gates = &self.pod().spec.scheduling_gates;
         let names: Vec<&str> = gates.iter().map(|gate| gate.name.as_str()).collect();
         let are_asked = self.options.filters_with(Plugin::SchedulingGates);
-        (are_asked && !names.is_empty())
-            .then(|| format!("{}: [{}]", RejectionReason::SchedulingGated.message(), names.join(" ")))
+        let message = || format!("{}: [{}]", RejectionReason::SchedulingGated.message(), names.join(" "));
+        (are_asked && !names.is_empty()).then(|| explain::shortened(message(), MOST_MESSAGE))
     }
 
     /// Whether the scheduler stops before it evaluates any node, so that its event counts nothing.
@@ -158,7 +161,9 @@ impl PlacementResult {
             }
             _ => match (rejection.reason, &self.evaluation.incoming.unparsable) {
                 (RejectionReason::SchedulingGated, _) => self.gates().unwrap_or_default().into(),
-                (RejectionReason::PodAffinityMismatch, Some(error)) => format!("parsing pod: {error}").into(),
+                (RejectionReason::PodAffinityMismatch, Some(error)) => {
+                    explain::shortened(format!("parsing pod: {error}"), MOST_MESSAGE).into()
+                }
                 (reason, _) => reason.message().into(),
             },
         }
@@ -268,10 +273,11 @@ impl PlacementResult {
         ];
         let mut reports = Vec::new();
         let known = self.cluster.known_nodes();
+        let mut witnesses = Witnesses::new(&self.cluster);
         for (list, terms) in TermList::ALL.into_iter().zip(parsed) {
             let written = list.written(&incoming.pod.spec);
             for (index, (term, _)) in terms.iter().enumerate() {
-                let (matching_pods, samples) = self.matched(list, index, term, known.as_deref());
+                let (matching_pods, samples) = self.matched((list, index), term, known.as_deref(), &mut witnesses);
                 reports.push(TermReport {
                     field_path: format!("spec.{}", list.path(index)),
                     label_selector: explain::selection_text(&term.selection),
@@ -289,18 +295,24 @@ impl PlacementResult {
 
     /// How many pods on known nodes a term selects, and the names of a few. A domain by hostname may be missing; that a
     /// node is known is read from the nodes themselves.
-    fn matched(&self, list: TermList, index: usize, term: &PodTerm, known: Option<&[bool]>) -> (u64, Vec<String>) {
+    fn matched(
+        &self,
+        place: (TermList, usize),
+        term: &PodTerm,
+        known: Option<&[bool]>,
+        witnesses: &mut Witnesses<'_>,
+    ) -> (u64, Vec<String>) {
         let is_known = |node: u32| known.is_none_or(|known| known[node as usize]);
         let mut pods = 0;
         let mut samples = Vec::new();
-        let found = self.evaluation.selected.get(&(list, index));
+        let found = self.evaluation.selected.get(&place);
         let groups = found.map_or_else(|| Cow::Owned(selected(&self.cluster, term)), |found| Cow::Borrowed(&found[..]));
         let mut places = self.cluster.groups.places();
         for group in groups.iter().copied() {
             let places = places.nodes_of(group).iter().filter(|(node, _)| is_known(*node));
             pods += places.clone().map(|(_, count)| u64::from(*count)).sum::<u64>();
             let named = places.take(SAMPLES - samples.len());
-            let names = named.filter_map(|(node, _)| self.cluster.witness(group, *node));
+            let names = named.filter_map(|(node, _)| witnesses.of(group, *node));
             samples.extend(names.map(|entry| entry.key.to_string()));
         }
         (pods, samples)

@@ -8,7 +8,9 @@
 use std::sync::Arc;
 
 use imbl::{HashMap, OrdMap, Vector};
+use roaring::RoaringBitmap;
 
+use super::effort;
 use super::labels::PackedLabels;
 use super::pod::Pod;
 use super::term::{PodTerm, TermList, selects};
@@ -48,8 +50,10 @@ pub(super) struct CarriedTerms {
     numbers: HashMap<Arc<CarriedTerm>, u32>,
     free: Vector<u32>,
     /// `key=value` of a label -> terms that demand it, some by this label.
-    anchored: HashMap<Arc<str>, Arc<Vec<u32>>>,
-    unanchored: Arc<Vec<u32>>,
+    ///
+    /// Sets and not lists: a Pod may carry thousands of terms under one anchor, and all of them go with it.
+    anchored: HashMap<Arc<str>, Arc<RoaringBitmap>>,
+    unanchored: Arc<RoaringBitmap>,
 }
 
 /// The terms of a Pod that affect other Pods. A list with an unparsable term is void, as in the scheduler.
@@ -129,7 +133,10 @@ impl CarriedTerms {
                 u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
             }
         };
-        self.list(&carried, anchor, |numbers| numbers.push(number));
+        self.list(&carried, anchor, |numbers| {
+            effort::note(1);
+            numbers.insert(number);
+        });
         self.numbers.insert(carried, number);
         number
     }
@@ -138,14 +145,14 @@ impl CarriedTerms {
     fn best_anchor(&self, carried: &CarriedTerm) -> Option<usize> {
         let crowd = |position: &usize| {
             let anchors = carried.anchors(*position);
-            anchors.iter().map(|anchor| self.anchored.get(&**anchor).map_or(0, |numbers| numbers.len())).sum::<usize>()
+            anchors.iter().map(|anchor| self.anchored.get(&**anchor).map_or(0, |numbers| numbers.len())).sum::<u64>()
         };
         let positions = (0..carried.requirements()).filter(|position| !carried.anchors(*position).is_empty());
         positions.min_by_key(crowd)
     }
 
-    /// Changes the list of terms that have this anchor.
-    fn list(&mut self, carried: &CarriedTerm, anchor: Option<usize>, change: impl Fn(&mut Vec<u32>)) {
+    /// Changes the sets of terms that have this anchor.
+    fn list(&mut self, carried: &CarriedTerm, anchor: Option<usize>, change: impl Fn(&mut RoaringBitmap)) {
         let Some(position) = anchor else {
             // A term that selects nothing never matches, so it is not listed.
             if carried.term.selection != LabelSelection::Nothing {
@@ -187,14 +194,17 @@ impl CarriedTerms {
         let Some(entry) = self.entries.set(number as usize, None) else { return };
         self.numbers.remove(&*entry.carried);
         self.free.push_back(number);
-        self.list(&entry.carried, entry.anchor, |numbers| numbers.retain(|other| *other != number));
+        self.list(&entry.carried, entry.anchor, |numbers| {
+            effort::note(1);
+            numbers.remove(number);
+        });
     }
 
     /// The terms that match a pod. `namespace_labels` are those of its namespace; a namespace without an object counts
     /// as one without labels.
     pub(super) fn matching(&self, namespace: &str, namespace_labels: &PackedLabels, labels: &PackedLabels) -> Vec<u32> {
         let found = labels.iter().filter_map(|(key, value)| self.anchored.get(&*anchor_text(key, value)));
-        let candidates = found.chain(std::iter::once(&self.unanchored)).flat_map(|numbers| numbers.iter().copied());
+        let candidates = found.chain(std::iter::once(&self.unanchored)).flat_map(|numbers| numbers.iter());
         let matches = |number: &u32| {
             self.get(*number).is_some_and(|entry| {
                 let term = &entry.carried.term;

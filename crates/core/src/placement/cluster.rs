@@ -8,9 +8,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use imbl::{HashMap, Vector};
+use imbl::{HashMap, OrdSet, Vector};
 
 use super::carried::{CarriedTerms, carried_by};
+use super::effort;
 use super::groups::{Coverage, Membership, PodGroupKey, PodGroups};
 use super::labels::PackedLabels;
 use super::node::{Namespace, Node, Taint};
@@ -34,16 +35,16 @@ pub(super) struct NodeSlot {
     pub(super) name: Arc<str>,
     /// None while pods are bound to a node without a Node object.
     pub(super) facts: Option<Arc<NodeFacts>>,
-    /// The pods bound to it, sorted by slot.
-    pub(super) pods: Arc<Vec<Bound>>,
+    /// The pods bound to it. They may be all Pods of a cluster, so that no change reads all of them.
+    pub(super) pods: OrdSet<Bound>,
 }
 
-/// A pod on a node, with its group, so that a pod of a group is found without reading every pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A pod on a node, in the order of its group, so that the pods of a group are found without a look at each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Bound {
-    pub(super) pod: u32,
     /// None for a terminated pod.
     group: Option<u32>,
+    pub(super) pod: u32,
 }
 
 /// The node requirements of a pod, without its labels and tolerations: shared by the pods of a template.
@@ -126,6 +127,24 @@ pub struct ClusterIndex {
     pub(super) namespaces: HashMap<Arc<str>, Arc<PackedLabels>>,
     /// The domains of the topology keys that were requested, of these nodes and no others.
     topologies: Arc<Topologies>,
+}
+
+/// Pods that stand for their group on a node, each found once: one of them may reject thousands of nodes.
+#[derive(Debug)]
+pub(super) struct Witnesses<'cluster> {
+    cluster: &'cluster ClusterIndex,
+    found: std::collections::HashMap<(u32, u32), Option<&'cluster PodEntry>>,
+}
+
+impl<'cluster> Witnesses<'cluster> {
+    pub(super) fn new(cluster: &'cluster ClusterIndex) -> Witnesses<'cluster> {
+        Witnesses { cluster, found: std::collections::HashMap::new() }
+    }
+
+    /// A Pod of a group on a node: the first by name.
+    pub(super) fn of(&mut self, group: u32, node: u32) -> Option<&'cluster PodEntry> {
+        *self.found.entry((group, node)).or_insert_with(|| self.cluster.witness(group, node))
+    }
 }
 
 /// The numbers of indexed objects and of the entries of the index.
@@ -232,9 +251,8 @@ impl ClusterIndex {
         let node = (!pod.spec.node_name.is_empty()).then(|| self.node_slot(&pod.spec.node_name));
         let group = node.filter(|_| !has_terminated(pod)).map(|node| self.join(pod, &labels, node));
         if let Some(place) = node.and_then(|node| self.nodes.get_mut(node as usize)) {
-            let pods = Arc::make_mut(&mut place.pods);
-            let position = pods.partition_point(|bound| bound.pod < slot);
-            pods.insert(position, Bound { pod: slot, group });
+            effort::note(1);
+            place.pods.insert(Bound { group, pod: slot });
         }
         let entry = PodEntry {
             key: key.into(),
@@ -287,7 +305,8 @@ impl ClusterIndex {
         }
         if let Some(node) = entry.node {
             if let Some(place) = self.nodes.get_mut(node as usize) {
-                Arc::make_mut(&mut place.pods).retain(|bound| bound.pod != slot);
+                effort::note(1);
+                place.pods.remove(&Bound { group: entry.group, pod: slot });
             }
             self.forget_node_if_bare(node);
         }
@@ -338,7 +357,7 @@ impl ClusterIndex {
             return *slot;
         }
         let name: Arc<str> = name.into();
-        let place = NodeSlot { name: Arc::clone(&name), facts: None, pods: Arc::default() };
+        let place = NodeSlot { name: Arc::clone(&name), facts: None, pods: OrdSet::new() };
         let slot = match self.free_nodes.pop_back() {
             Some(slot) => {
                 self.nodes.set(slot as usize, place);
@@ -379,10 +398,11 @@ impl ClusterIndex {
         self.nodes.get(slot as usize).filter(|place| place.facts.is_some()).map(|_| slot)
     }
 
-    /// A Pod of a group on a node: the first by name.
-    pub(super) fn witness(&self, group: u32, node: u32) -> Option<&PodEntry> {
-        let pods = self.nodes.get(node as usize)?.pods.iter();
-        let members = pods.filter(|bound| bound.group == Some(group)).filter_map(|bound| self.pod(bound.pod));
+    /// A Pod of a group on a node: the first by name. Looks at all of them; see [`Witnesses`].
+    fn witness(&self, group: u32, node: u32) -> Option<&PodEntry> {
+        let bound = |pod: u32| Bound { group: Some(group), pod };
+        let pods = self.nodes.get(node as usize)?.pods.range(bound(0)..=bound(u32::MAX));
+        let members = pods.inspect(|_| effort::note(1)).filter_map(|bound| self.pod(bound.pod));
         members.min_by(|left, right| left.key.cmp(&right.key))
     }
 

@@ -5,13 +5,14 @@
 //! anti-affinity (own or others') closes, with the pods that close them. It also has the scores from preferred terms.
 //! Sources: `interpodaffinity/filtering.go` and `scoring.go`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
 
 use super::carried::Effect;
 use super::cluster::ClusterIndex;
+use super::effort;
 use super::groups::NodePodCount;
 use super::incoming::Incoming;
 use super::options::{Options, Plugin};
@@ -30,7 +31,6 @@ pub(super) struct Witness {
 /// The matches of a review in the domains of one topology key.
 #[derive(Debug)]
 pub(super) struct DomainTable {
-    pub(super) key: String,
     topology: Arc<Topology>,
     /// By domain: whether a pod that meets all required affinity terms runs there.
     has_affinity: Vec<bool>,
@@ -47,7 +47,6 @@ impl DomainTable {
         let topology = cluster.topology(key);
         let domains = topology.domains();
         DomainTable {
-            key: key.to_owned(),
             topology,
             has_affinity: vec![false; domains],
             anti_affinity: vec![None; domains],
@@ -104,6 +103,8 @@ const MOST_SELECTED: usize = 1 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Domains {
     tables: Vec<DomainTable>,
+    /// Topology key -> position of its table. Each node looks up the table of each term.
+    positions: HashMap<String, usize>,
     /// Whether no pod that meets all required affinity terms runs in any domain.
     pub(super) is_first_of_group: bool,
     /// The groups that the incoming pod's terms select, by list and index, so that reports of terms need no second
@@ -115,19 +116,31 @@ pub(super) struct Domains {
 
 impl Domains {
     pub(super) fn table(&self, key: &str) -> Option<&DomainTable> {
-        self.tables.iter().find(|table| table.key == key)
+        effort::note(1);
+        self.tables.get(*self.positions.get(key)?)
     }
 
     pub(super) fn tables(&self) -> &[DomainTable] {
         &self.tables
     }
 
+    /// The topology keys that have a table, in the order of their tables.
+    #[cfg(test)]
+    pub(super) fn keys(&self) -> Vec<&str> {
+        let mut keys: Vec<&str> = self.positions.keys().map(String::as_str).collect();
+        keys.sort_by_key(|key| self.positions.get(*key));
+        keys
+    }
+
     /// The position of the table of a topology key, which is created if needed.
     fn table_position(&mut self, cluster: &ClusterIndex, key: &str) -> usize {
-        self.tables.iter().position(|table| table.key == key).unwrap_or_else(|| {
-            self.tables.push(DomainTable::new(cluster, key));
-            self.tables.len() - 1
-        })
+        effort::note(1);
+        if let Some(position) = self.positions.get(key) {
+            return *position;
+        }
+        self.tables.push(DomainTable::new(cluster, key));
+        self.positions.insert(key.to_owned(), self.tables.len() - 1);
+        self.tables.len() - 1
     }
 
     /// Caches the groups that a term selects, up to a bound.

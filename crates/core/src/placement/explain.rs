@@ -2,11 +2,13 @@
 //!
 //! Nothing is decided here. Texts are for users and may change; codes and messages of reasons may not.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::cluster::{ClusterIndex, NodeFacts};
+use super::carried::Effect;
+use super::cluster::{ClusterIndex, NodeFacts, Witnesses};
 use super::domains::Witness;
+use super::effort;
 use super::evaluate::Cause;
 use super::incoming::{Incoming, required_term_path};
 use super::node::Taint;
@@ -78,13 +80,18 @@ fn pod_term_text(term: &PodTerm) -> String {
 const MOST_TEXT: usize = 256;
 
 /// A reference to a term; a long text is shortened.
-fn reference(field_path: String, mut text: String) -> Arc<TermReference> {
-    if text.len() > MOST_TEXT {
+fn reference(field_path: String, text: String) -> Arc<TermReference> {
+    Arc::new(TermReference { field_path, text: shortened(text, MOST_TEXT) })
+}
+
+/// A text with at most so many bytes, and its length if it was longer.
+pub(super) fn shortened(mut text: String, most: usize) -> String {
+    if text.len() > most {
         let length = text.len();
-        text.truncate(text.floor_char_boundary(MOST_TEXT));
+        text.truncate(text.floor_char_boundary(most));
         text.push_str(&format!("... ({length} bytes)"));
     }
-    Arc::new(TermReference { field_path, text })
+    text
 }
 
 /// References to the terms of the incoming Pod.
@@ -109,6 +116,7 @@ pub(super) struct Reporter<'answer> {
     enforced: HashMap<Vec<TermMismatch>, Arc<TermReference>>,
     /// By number of a carried term and group.
     existing: HashMap<(u32, u32), Arc<TermReference>>,
+    witnesses: Witnesses<'answer>,
 }
 
 impl<'answer> Reporter<'answer> {
@@ -127,6 +135,7 @@ impl<'answer> Reporter<'answer> {
             node_terms: HashMap::new(),
             enforced: HashMap::new(),
             existing: HashMap::new(),
+            witnesses: Witnesses::new(cluster),
         }
     }
 
@@ -154,7 +163,7 @@ impl<'answer> Reporter<'answer> {
             Cause::Affinity(term) => own(&self.affinity, &self.incoming.required_affinity, term, facts),
             Cause::AntiAffinity(witness) => {
                 let found = own(&self.anti_affinity, &self.incoming.required_anti_affinity, witness.term, facts);
-                let pod = self.cluster.witness(witness.group, witness.node).map(|entry| &entry.key);
+                let pod = self.witnesses.of(witness.group, witness.node).map(|entry| &entry.key);
                 RejectionDetails { pod, ..found }
             }
             Cause::Existing(witness) => self.existing(witness, facts),
@@ -208,17 +217,22 @@ impl<'answer> Reporter<'answer> {
 
     /// The existing Pod and its term that reject the incoming Pod.
     fn existing(&mut self, witness: Witness, facts: &'answer NodeFacts) -> RejectionDetails<'answer> {
-        let entry = self.cluster.witness(witness.group, witness.node);
-        let pod = entry.map(|entry| &entry.key);
+        let pod = self.witnesses.of(witness.group, witness.node).map(|entry| &entry.key);
         let Some(carried) = self.cluster.carried.get(witness.term) else {
             return RejectionDetails { pod, ..RejectionDetails::default() };
         };
         let term = &carried.carried.term;
         let write = || {
-            let list = TermList::RequiredAntiAffinity;
-            let parsed = entry.map(|entry| list.parse(&self.cluster.document(entry)).unwrap_or_default());
-            let index = parsed.and_then(|terms| terms.iter().position(|(candidate, _)| candidate == term));
-            let field_path = format!("spec.{}", list.path(index.unwrap_or_default()));
+            // The terms of a group are in the order of its Pods, so that nothing is parsed again for each Pod.
+            let group = self.cluster.groups.get(witness.group);
+            let numbers = group.map_or(&[][..], |group| &group.key.terms);
+            let is_required = |number: &&u32| {
+                effort::note(1);
+                let carried = self.cluster.carried.get(**number);
+                carried.is_some_and(|entry| entry.carried.effect == Effect::RequiredAntiAffinity)
+            };
+            let index = numbers.iter().filter(is_required).position(|number| *number == witness.term);
+            let field_path = format!("spec.{}", TermList::RequiredAntiAffinity.path(index.unwrap_or_default()));
             reference(field_path, pod_term_text(term))
         };
         let written = self.existing.entry((witness.term, witness.group)).or_insert_with(write);
@@ -256,13 +270,16 @@ fn mismatched_label<'answer>(
 /// only this: the key is in a list, the operator is that list's, and there is one value.
 pub fn derived(term: &PodAffinityTerm) -> Vec<String> {
     let expressions = term.label_selector.iter().flat_map(|selector| &selector.match_expressions);
+    let matched: HashSet<&str> = term.match_label_keys.iter().map(String::as_str).collect();
+    let mismatched: HashSet<&str> = term.mismatch_label_keys.iter().map(String::as_str).collect();
     let is_derived = |requirement: &&super::pod::Requirement| {
         let keys = match &*requirement.operator {
-            "In" => &term.match_label_keys,
-            "NotIn" => &term.mismatch_label_keys,
+            "In" => &matched,
+            "NotIn" => &mismatched,
             _ => return false,
         };
-        keys.contains(&requirement.key) && requirement.values.len() == 1
+        effort::note(1);
+        keys.contains(requirement.key.as_str()) && requirement.values.len() == 1
     };
     let text = |requirement: &super::pod::Requirement| {
         let operator = if requirement.operator == "In" { "=" } else { "!=" };

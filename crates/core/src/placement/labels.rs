@@ -4,7 +4,13 @@
 //! compares two texts. Nothing is interned: values such as the name of a Job come and go for ever, and a table of them
 //! would only grow.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
+
+use super::effort;
+
+/// Most labels that are searched one after the other.
+const FEW: usize = 16;
 
 /// Labels, sorted by key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -31,7 +37,11 @@ impl PackedLabels {
 
     /// The value of a key.
     pub(super) fn get(&self, key: &str) -> Option<&str> {
+        if self.ends.len() > 2 * FEW {
+            return self.search(key);
+        }
         // A handful of short keys: comparing their lengths rules most of them out, which beats a search in order.
+        effort::note(self.ends.len() / 2);
         let bytes = self.text.as_bytes();
         let mut start = 0;
         for ends in self.ends.chunks_exact(2) {
@@ -40,6 +50,24 @@ impl PackedLabels {
                 return self.text.get(key_end..value_end);
             }
             start = value_end;
+        }
+        None
+    }
+
+    /// The value of a key among many. A selector may have as many requirements as there are labels.
+    fn search(&self, key: &str) -> Option<&str> {
+        let end = |index: usize| self.ends.get(index).map_or(0, |end| *end as usize);
+        let (mut low, mut high) = (0, self.ends.len() / 2);
+        while low < high {
+            effort::note(1);
+            let middle = low + (high - low) / 2;
+            let start = if middle == 0 { 0 } else { end(2 * middle - 1) };
+            let key_end = end(2 * middle);
+            match self.part(start, key_end).cmp(key) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => return self.text.get(key_end..end(2 * middle + 1)),
+            }
         }
         None
     }

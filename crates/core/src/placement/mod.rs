@@ -9,7 +9,7 @@
 //! [`config`] reads them from the scheduler's own configuration. A Pod that does not exist yet comes from a
 //! [`workload`] or a manifest, and goes through [`admission`] and [`validate`] first. [`unknown`] finds fields that the
 //! API does not have, and [`warning`] has the warnings. [`question`] combines all of this for one review. [`misplaced`]
-//! is about running pods.
+//! is about running pods. `effort` counts steps for tests.
 //!
 //! Resources, ports, volumes, topology spread, resource claims and preemption are other plugins: every result states
 //! that they were not evaluated. This module takes bytes and documents; it does not depend on stores, HTTP or a clock.
@@ -21,6 +21,7 @@ pub mod cluster;
 pub mod condition;
 pub mod config;
 mod domains;
+mod effort;
 mod evaluate;
 pub mod explain;
 mod groups;
@@ -52,5 +53,7 @@ pub use options::Options;
 pub use pod::{Pod, ReadError};
 pub use reason::{RejectionKind, RejectionReason};
 pub use review::PlacementReview;
-pub use term::{MOST_TERMS, TermList, Unparsable, too_many_terms};
+pub use term::{
+    MOST_CARRIED, MOST_REQUIREMENTS, MOST_TERMS, TermList, Unparsable, too_many_carried_terms, too_many_terms,
+};
 pub use toleration::{Eviction, eviction, tolerates};

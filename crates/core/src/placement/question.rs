@@ -99,8 +99,8 @@ impl PlacementReviewSpec {
                 None => return Err(AdmissionError::Invalid(vec![invalid("spec.podRef", "there is no such Pod")])),
             },
         };
-        if let Some(message) = too_many_terms(&pod.spec) {
-            let field = if self.document_path().is_some() { "spec.affinity" } else { "spec.podRef" };
+        if let Some((field, message)) = too_many_terms(&pod.spec) {
+            let field = if self.document_path().is_some() { field } else { "spec.podRef" };
             return Err(AdmissionError::Invalid(vec![invalid(field, &message)]));
         }
         let answer = cluster.review(&pod, options);

@@ -323,12 +323,65 @@ pub enum TermList {
 /// clusters have a handful.
 pub const MOST_TERMS: usize = 256;
 
-/// The error for a Pod with more than [`MOST_TERMS`] terms; `None` if it has fewer.
-pub fn too_many_terms(spec: &pod::PodSpec) -> Option<String> {
+/// Requirements on nodes and Pods, label keys and tolerations of one Pod that a review evaluates at most. Each is tested
+/// for all nodes or namespaces.
+pub const MOST_REQUIREMENTS: usize = 1_024;
+
+/// Terms of affinity to Pods of one existing Pod that the index follows at most. The index has the terms of every
+/// tenant.
+pub const MOST_CARRIED: usize = 1_024;
+
+/// The number of terms of affinity to Pods.
+fn pod_terms(spec: &pod::PodSpec) -> usize {
+    TermList::ALL.iter().map(|list| list.written(spec).len()).sum()
+}
+
+/// The number of requirements and label keys of affinity.
+fn requirements(spec: &pod::PodSpec) -> usize {
+    let of_term = |term: &pod::NodeSelectorTerm| term.match_expressions.len() + term.match_fields.len();
+    let required = spec.required_node_affinity().into_iter().flat_map(|required| &required.node_selector_terms);
+    let preferred = spec.preferred_node_affinity().iter().map(|preferred| &preferred.preference);
+    let of_selector = |selector: &Option<pod::MetaV1LabelSelector>| {
+        selector.as_ref().map_or(0, |selector| selector.match_labels.len() + selector.match_expressions.len())
+    };
+    let of_pod_term = |term: &pod::PodAffinityTerm| {
+        let keys = term.match_label_keys.len() + term.mismatch_label_keys.len();
+        of_selector(&term.label_selector) + of_selector(&term.namespace_selector) + keys
+    };
+    let pod_terms = TermList::ALL.iter().flat_map(|list| list.written(spec));
+    required.chain(preferred).map(of_term).sum::<usize>() + pod_terms.map(|(term, _)| of_pod_term(term)).sum::<usize>()
+}
+
+/// The error for a Pod with more than [`MOST_TERMS`] or [`MOST_REQUIREMENTS`], and the field with most of them. `None` if
+/// it has fewer.
+pub fn too_many_terms(spec: &pod::PodSpec) -> Option<(&'static str, String)> {
     let of_nodes = spec.required_node_affinity().map_or(0, |required| required.node_selector_terms.len());
-    let of_pods: usize = TermList::ALL.iter().map(|list| list.written(spec).len()).sum();
-    let terms = of_nodes + spec.preferred_node_affinity().len() + of_pods;
-    (terms > MOST_TERMS).then(|| format!("the Pod has {terms} affinity terms; a review evaluates at most {MOST_TERMS}"))
+    let terms = of_nodes + spec.preferred_node_affinity().len() + pod_terms(spec);
+    if terms > MOST_TERMS {
+        let message = format!("the Pod has {terms} affinity terms; a review evaluates at most {MOST_TERMS}");
+        return Some(("spec.affinity", message));
+    }
+    let parts = [
+        (requirements(spec), "spec.affinity"),
+        (spec.node_selector.len(), "spec.nodeSelector"),
+        (spec.tolerations.len(), "spec.tolerations"),
+    ];
+    let all: usize = parts.iter().map(|(number, _)| number).sum();
+    let (_, field) = parts.into_iter().max()?;
+    let message = || {
+        format!(
+            "the Pod has {all} requirements, label keys and tolerations; a review evaluates at most {MOST_REQUIREMENTS}"
+        )
+    };
+    (all > MOST_REQUIREMENTS).then(|| (field, message()))
+}
+
+/// The error for an existing Pod with more than [`MOST_CARRIED`] terms; `None` if it has fewer.
+pub fn too_many_carried_terms(spec: &pod::PodSpec) -> Option<String> {
+    let terms = pod_terms(spec);
+    (terms > MOST_CARRIED).then(|| {
+        format!("it has {terms} terms of affinity to Pods, and those of a Pod may be {MOST_CARRIED}: remove some")
+    })
 }
 
 impl TermList {

@@ -216,7 +216,8 @@ pub struct PodShapeErrors {
     /// Fields that do not exist, with paths in the document.
     pub unknown: Vec<Warning>,
     /// A list where an object belongs, or the other way round: such a document is rejected. Reported here because serde
-    /// would take a list for the members of an object in their order. The path of the document itself is empty.
+    /// would take a list for the members of an object in their order. The path of the document itself is empty. At
+    /// most a hundred.
     pub misshapen: Vec<FieldError>,
 }
 
@@ -258,9 +259,9 @@ fn walk(value: &Value, shape: Shape, path: &str, found: &mut PodShapeErrors) {
         (Shape::List(_), _) => Some("must be a list"),
         (Shape::Object(..), _) => Some("must be an object"),
     };
-    found
-        .misshapen
-        .extend(expected.map(|expected| FieldError::with_value(FieldErrorType::TypeInvalid, path, value, expected)));
+    if let Some(expected) = expected.filter(|_| found.misshapen.len() < MOST) {
+        found.misshapen.push(FieldError::with_value(FieldErrorType::TypeInvalid, path, value, expected));
+    }
     match (shape, value) {
         (Shape::List(item), Value::Array(values)) => {
             for (index, value) in values.iter().enumerate() {

@@ -6,10 +6,11 @@
 //! validated with its label keys merged ([`super::admission`]), a pod template as it is. That is why an API server
 //! accepts a Deployment whose pods it rejects.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 
+use super::effort;
 use super::node::Taint;
 use super::options::Options;
 use super::pod::{
@@ -367,11 +368,13 @@ fn label_keys(term: &PodAffinityTerm, path: &str, problems: &mut Problems) {
             met.insert(key);
         }
     }
+    let mismatched: HashSet<&str> = term.mismatch_label_keys.iter().map(String::as_str).collect();
     for (index, key) in term.match_label_keys.iter().enumerate() {
         if problems.left() == 0 {
             break;
         }
-        if term.mismatch_label_keys.contains(key) {
+        effort::note(1);
+        if mismatched.contains(key.as_str()) {
             let detail = "exists in both matchLabelKeys and mismatchLabelKeys";
             problems.push(invalid(format!("{path}.matchLabelKeys[{index}]"), key, detail));
         }

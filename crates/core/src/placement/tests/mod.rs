@@ -6,6 +6,7 @@ mod arbitrary;
 mod cluster;
 mod config;
 mod documentation;
+mod effort;
 mod kep;
 mod label_keys;
 mod misplaced;
