@@ -30,7 +30,7 @@ const EDGES: [(&str, &[&str]); 36] = [
     // Texts of other programs' metrics; it knows nothing of what is served here.
     ("advise", &[]),
     // Documents that people write, and what is wrong with them.
-    ("kinds", &["selector", "extract"]),
+    ("kinds", &["extract", "model", "selector"]),
     ("builtin", &["model", "extract", "printer", "schema", "openapi"]),
     ("registry", &["model", "json", "selector", "crd", "extract", "store", "query", "subscribe", "openapi"]),
     // Texts into values: what folders, commands and requests have in common.

@@ -43,8 +43,4 @@ pub use view::{
     ViewStatus,
 };
 
-/// The API group of all kinds.
-pub const GROUP: &str = "fieldcache.dev";
-
-/// Their version.
-pub const VERSION: &str = "v1alpha1";
+pub use crate::model::own_groups::{GROUP, VERSION};

@@ -8,9 +8,12 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use kube::Resource as _;
+
 use super::{FieldCache, FieldCacheSpec, SelectableResource, View, ViewResource, ViewSpec, definitions};
 use crate::crd::Crd;
 use crate::extract::validation;
+use crate::model::own_groups;
 use crate::wire::yaml;
 
 /// Compares with a file below `crds/`, or writes it when the variable UPDATE_GOLDEN is set.
@@ -208,4 +211,18 @@ fn objects_read_and_write_as_people_write_them() {
     let written = serde_json::to_value(&selectable).unwrap();
     assert!(written.get("spec").is_none(), "there is no spec: {written}");
     assert_eq!(written["status"]["openAPI"]["hash"], "A");
+}
+
+#[test]
+fn kinds_belong_to_the_own_groups() {
+    let own = |group: &str, version: &str| format!("{group}/{version}");
+    let expected = own(own_groups::GROUP, own_groups::VERSION);
+    assert_eq!(own(own_groups::VIEW_GROUP, own_groups::VERSION), own_groups::VIEW_API_VERSION);
+    for (kind, api_version) in [
+        ("FieldCache", FieldCache::api_version(&())),
+        ("View", View::api_version(&())),
+        ("SelectableResource", SelectableResource::api_version(&())),
+    ] {
+        assert_eq!(api_version, expected, "{kind}");
+    }
 }

@@ -14,6 +14,8 @@ use kube::Client;
 use kube::api::{Api, PostParams};
 use tokio::time::sleep;
 
+use crate::model::own_groups::{GROUP, VIEW_GROUP};
+
 /// A namespace in which manifests/ grant nothing but reads, so that all that writes there applies to every namespace.
 const NAMESPACE: &str = "kube-system";
 
@@ -34,11 +36,11 @@ const NEEDED: [(&str, &str, &[&str]); 10] = [
     ("authorization.k8s.io", "subjectaccessreviews", &["create"]),
     ("authorization.k8s.io", "selfsubjectaccessreviews", &["create"]),
     ("authorization.k8s.io", "selfsubjectrulesreviews", &["create"]),
-    ("fieldcache.dev", "selectableresources", &["create", "patch", "delete"]),
-    ("fieldcache.dev", "fieldcaches/status", &["patch"]),
-    ("fieldcache.dev", "views/status", &["patch"]),
-    ("fieldcache.dev", "selectableresources/status", &["patch"]),
-    ("view.fieldcache.dev", "placementreviews", &["create"]),
+    (GROUP, "selectableresources", &["create", "patch", "delete"]),
+    (GROUP, "fieldcaches/status", &["patch"]),
+    (GROUP, "views/status", &["patch"]),
+    (GROUP, "selectableresources/status", &["patch"]),
+    (VIEW_GROUP, "placementreviews", &["create"]),
 ];
 
 /// Permissions of these rules that this server does not need, as `VERB RESOURCE.GROUP`; sorted.

@@ -14,6 +14,7 @@ use crate::access::{
     AccessControl, AccessError, AuthorizationScope, AuthorizedRequest, Identity, UnauthenticatedRequest,
     ViewPermission, ViewScope, front_proxy,
 };
+use crate::model::own_groups::{GROUP, VERSION};
 use crate::registry::View;
 use crate::registry::views::ViewRights;
 use crate::request::RequestInfo;
@@ -80,7 +81,7 @@ pub(super) async fn denied(
 
 /// The permission to use a View.
 fn use_of(view: &str) -> Attributes {
-    Attributes::using("fieldcache.dev", "v1alpha1", "views", view)
+    Attributes::using(GROUP, VERSION, "views", view)
 }
 
 /// The permission that requests through a View need.

@@ -6,10 +6,8 @@
 //! take every other group, and every document of the index of OpenAPI, for one of ours (kube-aggregator `pkg/controllers/openapiv3`). A View does
 //! not contain it.
 
-/// The group.
-pub(super) const GROUP: &str = "view.fieldcache.dev";
-/// Its only version.
-pub(super) const VERSION: &str = "v1alpha1";
+pub(super) use crate::model::own_groups::{VERSION, VIEW_GROUP as GROUP};
+
 /// The key of its OpenAPI v3 document.
 pub(super) const KEY: &str = "apis/view.fieldcache.dev/v1alpha1";
 

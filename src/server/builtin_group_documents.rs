@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::builtin_group::{GROUP, KEY, VERSION};
 use super::placement_review::kind as placement_reviews;
+use crate::model::own_groups;
 use crate::registry::documents::StaticDocuments;
 
 /// The resources of the group, as APIResourceDiscovery of apidiscovery.k8s.io/v2.
@@ -16,7 +17,7 @@ pub(super) fn rows() -> Vec<Value> {
 /// The resource `views` and its subresource, for discovery.
 fn views() -> Value {
     let nothing = json!({ "group": "", "version": "", "kind": "" });
-    let view = json!({ "group": "fieldcache.dev", "version": "v1alpha1", "kind": "View" });
+    let view = json!({ "group": own_groups::GROUP, "version": own_groups::VERSION, "kind": "View" });
     json!({
         "resource": "views",
         // A row for its subresource only: upstream leaves its kind empty.
@@ -57,7 +58,7 @@ fn v3() -> Value {
         json!({
             "tags": ["view_v1alpha1"], "description": PROXY, "operationId": id, "responses": answer,
             "x-kubernetes-action": "connect",
-            "x-kubernetes-group-version-kind": { "group": "fieldcache.dev", "version": "v1alpha1", "kind": "View" },
+            "x-kubernetes-group-version-kind": { "group": own_groups::GROUP, "version": own_groups::VERSION, "kind": "View" },
         })
     };
     let name = parameter("name", "name of the View");
@@ -94,7 +95,7 @@ fn v2() -> Value {
             "tags": ["view_v1alpha1"], "description": PROXY, "operationId": id, "consumes": ["*/*"], "produces": ["*/*"],
             "schemes": ["https"], "responses": { "200": { "description": "OK", "schema": { "type": "string" } } },
             "x-kubernetes-action": "connect",
-            "x-kubernetes-group-version-kind": { "group": "fieldcache.dev", "version": "v1alpha1", "kind": "View" },
+            "x-kubernetes-group-version-kind": { "group": own_groups::GROUP, "version": own_groups::VERSION, "kind": "View" },
         })
     };
     let name = parameter("name", "name of the View");

@@ -12,6 +12,7 @@ use super::no_response::NoResponse;
 use super::read;
 use crate::access::{AccessError, AuthorizedRequest, Identity};
 use crate::model::Gvr;
+use crate::model::own_groups::{GROUP, VERSION};
 use crate::registry::consumer::{ConsumerClaim, ConsumerContext, ConsumerTerms};
 use crate::registry::followed_pod::FollowedPod;
 use crate::registry::{Catalog, LoadState, Registry, Resource, View, ViewState};
@@ -20,7 +21,7 @@ use crate::wire::api_error::ApiError;
 
 /// The resource `views` of the group fieldcache.dev, for authorization.
 pub(super) fn views() -> Gvr {
-    Gvr::new("fieldcache.dev", "v1alpha1", "views")
+    Gvr::new(GROUP, VERSION, "views")
 }
 
 /// The View of a request, and its path in it.

@@ -11,8 +11,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::model::own_groups;
+
 /// The version of the kind.
-pub const API_VERSION: &str = "view.fieldcache.dev/v1alpha1";
+pub const API_VERSION: &str = own_groups::VIEW_API_VERSION;
 /// The kind.
 pub const KIND: &str = "PlacementReview";
 
