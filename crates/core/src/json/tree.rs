@@ -292,7 +292,7 @@ impl<'b> Tree<'b> {
         let same = same.count();
         match raw.get(same) {
             Some(b'"') => same == key.len(),
-            Some(b'\\') => self.key(id) == key,
+            Some(b'\\') => escaped_is(raw, key),
             _ => false,
         }
     }
@@ -307,6 +307,19 @@ impl<'b> Tree<'b> {
         let Node { start, end, .. } = self.nodes[id];
         start as usize..end as usize
     }
+}
+
+/// The longest escape of a byte of text: `\u` and four digits.
+const LONGEST_ESCAPE: usize = 6;
+
+/// Whether an escaped key that begins here is this one. It reads no more of a key than that could have.
+fn escaped_is(raw: &[u8], key: &str) -> bool {
+    let most = raw.len().min(key.len().saturating_mul(LONGEST_ESCAPE) + 1);
+    let mut end = 0;
+    while end < most && raw[end] != b'"' {
+        end += if raw[end] == b'\\' { 2 } else { 1 };
+    }
+    end < most && unescape(&raw[..end]).is_some_and(|unescaped| unescaped == key)
 }
 
 /// The kind of a value, from its first byte.

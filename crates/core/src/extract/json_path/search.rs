@@ -37,6 +37,9 @@ const VISITS_PER_BYTE: usize = 32;
 /// Ten columns that each filter a list of 100,000 small objects stay below it.
 const MOST_VISITS: usize = 1 << 23;
 
+/// The bytes of a text without escapes, or of a number, that are read in the time of a visit.
+const BYTES_OF_A_VISIT: usize = 16;
+
 /// How many values one step may find in any object; in a larger one as many as it has bytes.
 const LEAST_HELD: usize = 1 << 14;
 
@@ -285,6 +288,23 @@ impl<'t, 'b> Search<'t, 'b> {
         Ok(())
     }
 
+    /// The value as a scalar that can be compared. The same long text can be compared in very many ways, so what is read
+    /// of it counts.
+    fn compared<'v>(&mut self, value: FoundValue<'v>) -> Result<Option<Scalar<'v>>, SearchError>
+    where
+        't: 'v,
+        'b: 'v,
+    {
+        if let FoundValue::Node(id) = value
+            && self.tree.kind(id) == NodeKind::Scalar
+        {
+            let bytes = self.tree.bytes(id);
+            let is_escaped = bytes.first() == Some(&b'"') && bytes.contains(&b'\\');
+            self.visit(bytes.len() / if is_escaped { 1 } else { BYTES_OF_A_VISIT })?;
+        }
+        Ok(scalar(self.tree, value))
+    }
+
     /// Whether an element passes the filter.
     fn passes(&mut self, filter: &Filter, element: NodeId) -> Result<bool, SearchError> {
         let mut left = vec![FoundValue::Node(element)];
@@ -312,7 +332,7 @@ impl<'t, 'b> Search<'t, 'b> {
             [right] => right,
             _ => return Err(SearchError::Unfit),
         };
-        let sides = scalar(self.tree, left).zip(scalar(self.tree, right));
+        let sides = self.compared(left)?.zip(self.compared(right)?);
         operator
             .zip(sides)
             .and_then(|(operator, (left, right))| compare(operator, &left, &right))

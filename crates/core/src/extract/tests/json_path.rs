@@ -282,6 +282,23 @@ fn a_search_that_takes_too_long_ends() {
 }
 
 #[test]
+fn a_long_text_that_is_compared_very_often_ends_the_search() {
+    let doubled = |times: usize| format!(".a{}[?(@==@)]", "[0,0]".repeat(times));
+    for (what, text, times, is_found) in [
+        ("escapes", "\\n".repeat(40_000), 8, false),
+        ("a text without escapes", "x".repeat(160_000), 11, false),
+        ("few comparisons", "\\n".repeat(40_000), 2, true),
+        ("short texts", "x".to_owned(), 8, true),
+    ] {
+        let object = format!(r#"{{"a":{}"{text}"{}}}"#, "[".repeat(times + 1), "]".repeat(times + 1));
+        let tree = Tree::read(object.as_bytes()).unwrap();
+        let path = JsonPath::parse(&doubled(times)).unwrap();
+        let found = Search::new(&tree).first(&path);
+        assert_eq!(found.is_some(), is_found, "{what}");
+    }
+}
+
+#[test]
 fn a_path_reads_pruned_parts_wherever_they_are_in_it() {
     let prune = Prune::new([".spec.secret", ".status.conditions.reason", ".deep.a.b"]).unwrap();
     for (path, expected) in [

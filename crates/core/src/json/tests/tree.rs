@@ -121,3 +121,27 @@ fn values_nest_as_deep_as_allowed_and_no_deeper() {
     assert_eq!(shallow(b"[1]", 0).unwrap(), json!([]));
     assert_eq!(value(br#"{"a":"\ud800"}"#, 1).unwrap(), json!({"a": "\u{fffd}"}));
 }
+
+#[test]
+fn keys_are_compared_by_their_text_whatever_their_escapes_are() {
+    for (written, key, is_same) in [
+        (r"a\u0062", "ab", true),
+        (r"\u0061\u0062", "ab", true),
+        (r"\u0061\u0062c", "ab", false),
+        (r"a\ud83d\ude00b", "a😀b", true),
+        (r"a\ud83d\ude00b", "a😀", false),
+        (r#"a\""#, "a\"", true),
+        (r#"a\""#, "a", false),
+        (r"a\\", "a\\", true),
+        (r"a\n", "a\nb", false),
+        (r"\u00e9", "é", true),
+        (&format!("a{}", r"\n".repeat(100_000)), "a\n\n", false),
+        ("a", "", false),
+        ("", "", true),
+    ] {
+        let object = format!("{{\"{written}\":1}}");
+        let tree = Tree::read(object.as_bytes()).unwrap();
+        let member = tree.first(tree.root()).unwrap();
+        assert_eq!(tree.has_key(member, key), is_same, "{key:?} of {:.20}", written);
+    }
+}
