@@ -30,6 +30,9 @@ const MOST_BEGUN: u64 = 400;
 /// Decisions that are cached.
 const MOST: usize = 8192;
 
+/// The two counts of a shared allocation, in bytes.
+const SHARED_HEAD: usize = 2 * size_of::<usize>();
+
 /// Decisions about requests with more bytes than this are not cached, so that long names cannot fill the memory.
 const LONGEST_KEPT: usize = 10_000;
 
@@ -76,9 +79,13 @@ pub struct AccessReviewRequest {
 }
 
 impl AccessReviewRequest {
-    /// Memory of the request, in bytes.
+    /// Memory of the request, in bytes: its texts, and the heads of what is shared by reference.
     pub(super) fn held_bytes(&self) -> usize {
-        self.spec.len()
+        let user = match &self.flow {
+            ReviewFlow::User(name) => name.len(),
+            ReviewFlow::Address(_) => 0,
+        };
+        self.spec.len() + user + 3 * SHARED_HEAD
     }
 
     /// The flow of this request's user, for the fair queue of reviews.

@@ -365,10 +365,10 @@ impl Lease {
 }
 
 impl Check {
-    /// Memory of the check, in bytes.
+    /// Memory of the check with its lease, in bytes.
     fn held_bytes(&self) -> usize {
         match self {
-            Check::Permission { request, .. } => request.held_bytes(),
+            Check::Permission { request, .. } => size_of::<Lease>() + request.held_bytes(),
             // They are shared by token or connection.
             Check::Token { .. } | Check::Certificate { .. } | Check::FrontProxy { .. } => 0,
         }

@@ -18,7 +18,7 @@ use super::certificates::{authority, client, signed};
 use super::{Reviewer, Says, allowed, known, unknown};
 use crate::access::attributes::{Attributes, RequiredPermissions};
 use crate::access::authentication::Peer;
-use crate::access::lease::{AuthorizationLease, EVERY};
+use crate::access::lease::{AuthorizationLease, EVERY, Lease};
 use crate::access::{AccessControl, AccessSettings};
 use crate::request::{Query, RequestInfo};
 
@@ -203,4 +203,15 @@ async fn checks_that_are_due_together_are_few_at_a_time_and_end_no_watch() {
     let together = |first: &Instant| answered.iter().filter(|time| (*first..*first + second).contains(time)).count();
     let most = answered.iter().map(together).max().unwrap();
     assert!(answered.len() >= 400 && most <= 20, "{most} of {} at a time", answered.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_counts_more_than_the_text_of_its_permission() {
+    let reviewer = Reviewer::new(cluster);
+    let access = access(&reviewer, &config_map("", ""));
+    let admitted = admit(&access, &peer(&[]), PODS, &[TOM]).await.unwrap();
+    let text =
+        reviewer.received().iter().find(|(what, _)| what == "subjectaccessreviews").unwrap().1["spec"].to_string();
+    let counted = admitted.lease().held_bytes();
+    assert!(counted >= text.len() + size_of::<Lease>(), "{counted} bytes for a text of {}", text.len());
 }
