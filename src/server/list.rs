@@ -8,7 +8,7 @@ use std::iter::Peekable;
 use std::sync::Arc;
 
 use http::Response;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::model::{Scope, Version};
 use crate::protobuf::Encoder;
@@ -24,6 +24,7 @@ use super::response::streamed;
 use super::settings::ReadConsistency;
 use super::state::ServerState;
 use super::{explain, read};
+use crate::flow_control::limit::QUEUE_PATIENCE;
 use crate::flow_control::lists::{LARGE, ListAdmission};
 use crate::flow_control::long_work::{may_read, wait_to_read};
 use crate::flow_control::unread;
@@ -124,6 +125,7 @@ async fn answer_in(
         false => None,
     };
     let held_bytes = page.held_bytes;
+    let first_length = page.objects.first_length();
     let is_rendered = agreed.format == Format::Yaml || matches!(agreed.form, Representation::Table(_));
     let longest = if is_rendered { page.objects.longest() } else { 0 };
     let table = match &agreed.form {
@@ -160,6 +162,11 @@ async fn answer_in(
         let snapshot = state.snapshot();
         pieces(page, snapshot, resource, agreed.format, &agreed.form, table.as_ref(), &server.settings.clock)
     };
+    // The first pieces are made with the response, and what they hold is counted before it begins.
+    if !may_read(first_length) {
+        let may_begin = Box::pin(timeout(QUEUE_PATIENCE, wait_to_read(first_length))).await;
+        may_begin.map_err(|_| ApiError::Limited(server.limits.seats().no_long_turn(context.user)))?;
+    }
     let mut response = streamed(pieces, agreed.format, context, !resource.is_shown_whole());
     // The first pieces have been made, maybe all of them.
     if revocation.is_revoked() {
@@ -387,6 +394,16 @@ impl Iterator for PageObjects {
 }
 
 impl PageObjects {
+    /// The length of the first object as JSON; 0 if there is none.
+    fn first_length(&mut self) -> usize {
+        let first = match self {
+            PageObjects::Kept(objects) => objects.as_slice().first(),
+            PageObjects::Walked { left: 0, .. } => None,
+            PageObjects::Walked { listing, .. } => listing.peek(),
+        };
+        first.map_or(0, Object::length)
+    }
+
     /// No object of them is longer as JSON: a power of two, in bytes. How many lists find room must not say how long exactly an object is
     /// of which a View leaves out a part.
     fn longest(&self) -> u64 {

@@ -430,12 +430,12 @@ fn views() -> Vec<Row> {
         view(
             "labels as a boundary",
             with(json!({"authorization": "View", "consumer": {"matchLabelKeys": ["a"]}})),
-            &["spec.consumer", "they need authorization Caller"],
+            &["spec.consumer", "need authorization Caller"],
         ),
         view(
             "other labels as a boundary",
             with(json!({"authorization": "View", "consumer": {"mismatchLabelKeys": ["a"]}})),
-            &["they need authorization Caller"],
+            &["need authorization Caller"],
         ),
         view(
             "a View as a right",

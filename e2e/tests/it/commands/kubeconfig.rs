@@ -38,7 +38,7 @@ async fn a_kubeconfig_for_a_view_reads_with_a_certificate_or_a_token() -> Result
     alice.fail("fieldcache kubeconfig read-shirts", 2, &["no endpoint"]).await?;
     stage.write_status(&administrator, VIEW, ("True", "Served", ""), &direct).await?;
     let stranger = stage.with_token(&stage.token("nobody", None).await?);
-    Shell::with_kubeconfig(&stranger)?.fail("fieldcache kubeconfig read-shirts", 2, &["403", "views", "right"]).await?;
+    Shell::with_kubeconfig(&stranger)?.fail("fieldcache kubeconfig read-shirts", 2, &["403", "views", "permission"]).await?;
 
     // A person with a certificate.
     let expected = alice.succeed("kubectl get shirts -A -o name").await?;

@@ -166,7 +166,7 @@ async fn people_reach_views_through_kube_apiserver() -> Result<()> {
         )
     };
     shell
-        .fail(&place(&theirs), 2, &["answered 503", "nodes are not cached here: create a FieldCache named nodes"])
+        .fail(&place(&theirs), 2, &["returned 503", "nodes are not cached here: create a FieldCache named nodes"])
         .await?;
     let refused = "User \"alice\" cannot list resource \"nodes\"";
     shell.fail(&place(&own), 2, &[refused, "; grant list on nodes and pods"]).await?;

@@ -91,7 +91,7 @@ async fn users_that_may_list_nodes_and_pods_get_a_placement_and_others_the_text_
     );
     let shell = Shell::with_kubeconfig(&json!({ "apiVersion": "v1", "kind": "Config" }))?;
     let root = place(&stage, &operator, "root", Some("system:masters"))?;
-    let refused = "answered 503 to /apis/view.fieldcache.dev/v1alpha1/placementreviews: placement needs ";
+    let refused = "returned 503 for /apis/view.fieldcache.dev/v1alpha1/placementreviews: placement needs ";
     let missing = "nodes are not cached here: create a FieldCache named nodes";
     shell.fail(&format!("{root} pod/pending"), 2, &[refused, missing]).await?;
     stage.apply("placement/field-caches.yaml").await?;
