@@ -618,7 +618,7 @@ async fn people_can_read_them(kubectl: &Kubectl, client: &Client) -> Result<()> 
         ("fieldcaches.spec.selectableFields.jsonPath", "RFC 9535 path"),
         ("fieldcaches.spec.scope.labelSelector", "no restriction"),
         ("views.spec.authorization", "Caller, the default"),
-        ("views.spec.consumer.matchLabelKeys", "no security boundary"),
+        ("views.spec.consumer.matchLabelKeys", "not a security boundary"),
         ("selectableresources.status.versions.fields.origin", "The origin of the field"),
     ] {
         // OpenAPI follows a new definition after a moment.
