@@ -26,7 +26,8 @@ impl PodHead {
         serde_json::from_slice(&pod.json()).ok()
     }
 
-    /// The requirements that the Pod's labels make; `None` if it is another Pod of that name.
+    /// The selector that a View's `terms` (matchLabelKeys, mismatchLabelKeys) make of this Pod's labels. `None` if its uid is
+    /// not `uid`, that of the Pod of the caller's token: another Pod of the same name has replaced it.
     pub(super) fn selector_of_labels(&self, uid: &str, terms: &ConsumerTerms) -> Option<LabelSelector> {
         (self.metadata.uid == uid).then(|| terms.labels(&self.metadata.labels))
     }

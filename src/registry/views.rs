@@ -77,7 +77,7 @@ impl View {
         &self.definition
     }
 
-    /// The namespaces to which the View restricts a resource; empty: no restriction.
+    /// The namespaces to which the View restricts a resource. Empty: no restriction, or the View does not show the resource.
     pub fn namespaces(&self, group: &str, resource: &str) -> &[String] {
         let part = self.definition.parts.iter().find(|part| part.group == group && part.resource == resource);
         part.map_or(&[], |part| &part.namespaces)

@@ -159,7 +159,7 @@ impl Selectors {
 }
 
 impl<S> Selector<S> {
-    /// The result of parsing; `None`: the query has no such selector.
+    /// The state of a selector after parsing. `None`: the query has none, or it is too long to be parsed.
     fn from_result<E>(parsed: Option<Result<S, E>>) -> Selector<S> {
         match parsed {
             None => Selector::NotRead,

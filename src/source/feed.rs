@@ -163,8 +163,8 @@ impl Feed {
         self.accounting.as_ref().map(|accounting| accounting.account.let_go()).unwrap_or_default()
     }
 
-    /// The memory of the store when its first list was cancelled, or now if it is unloaded later; `None` if neither has
-    /// happened.
+    /// The memory of the store if the memory limit rejects it: when its first list was cancelled, or now if the loaded store
+    /// must be unloaded. `None` if it may stay.
     pub fn refused(&self) -> Option<quantity::Bytes> {
         let accounting = self.accounting.as_ref()?;
         accounting.refused.or_else(|| accounting.account.must_unload().then(|| accounting.account.bytes()))

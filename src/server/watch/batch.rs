@@ -29,7 +29,7 @@ impl Batch {
         self.first.as_ref().map_or(0, Bytes::len) + self.rest.len()
     }
 
-    /// Appends a line. A single one is not copied.
+    /// Appends a line of a watch that is not compressed. A single one is not copied.
     pub(super) fn push(&mut self, line: Bytes) {
         if self.is_empty() {
             self.first = Some(line);
@@ -44,7 +44,7 @@ impl Batch {
         self.parts.push(part);
     }
 
-    /// Compresses the lines that were written.
+    /// Compresses the lines that were written. Only for a compressed watch, which has no `first`.
     pub(super) fn deflate(&mut self) {
         if !self.rest.is_empty() {
             self.parts.push(Arc::new(gzip::deflated(&std::mem::take(&mut self.rest))));

@@ -111,7 +111,7 @@ impl Pins {
         self.retired.load(Ordering::Relaxed)
     }
 
-    /// Counts the bytes that a change releases unless a reader has a state with them.
+    /// Counts the bytes that a change frees as soon as no reader holds an earlier state.
     pub(super) fn retire(&self, bytes: u64) {
         self.retired.fetch_add(bytes, Ordering::Relaxed);
         {

@@ -211,7 +211,8 @@ impl Store {
         }
     }
 
-    /// Counts the bytes that a change releases, unless a reader of an earlier state references them.
+    /// Counts the memory that a change of an object frees as soon as no reader holds an earlier state. `before` and `after`
+    /// are the object's states; `None`: it does not exist.
     fn retire(&mut self, before: Option<&Object>, after: Option<&Object>) {
         let terms = |object: Option<&Object>| object.map_or(0, |object| object.label_count() + object.fields().count());
         let changed = match (before, after) {

@@ -38,7 +38,9 @@ async fn a_kubeconfig_for_a_view_reads_with_a_certificate_or_a_token() -> Result
     alice.fail("fieldcache kubeconfig read-shirts", 2, &["no endpoint"]).await?;
     stage.write_status(&administrator, VIEW, ("True", "Served", ""), &direct).await?;
     let stranger = stage.with_token(&stage.token("nobody", None).await?);
-    Shell::with_kubeconfig(&stranger)?.fail("fieldcache kubeconfig read-shirts", 2, &["403", "views", "permission"]).await?;
+    Shell::with_kubeconfig(&stranger)?
+        .fail("fieldcache kubeconfig read-shirts", 2, &["403", "views", "permission"])
+        .await?;
 
     // A person with a certificate.
     let expected = alice.succeed("kubectl get shirts -A -o name").await?;
@@ -70,7 +72,8 @@ async fn a_kubeconfig_for_a_view_reads_with_a_certificate_or_a_token() -> Result
     let document = pod.succeed(&format!("fieldcache kubeconfig read-shirts --token-file {}", token.display())).await?;
     ensure!(document.contains("namespace: team-a") && document.contains("tokenFile: /"), "{document}");
     // The Pod's own token is for kube-apiserver: the operator is not to see it, and rejects it.
-    let refused = ["its tokenFile is for the API server", "audience fieldcache.dev", "--service-account", "--token-file"];
+    let refused =
+        ["its tokenFile is for the API server", "audience fieldcache.dev", "--service-account", "--token-file"];
     pod.fail("fieldcache kubeconfig read-shirts", 2, &refused).await?;
     let finished = pod.run(&read("--allow-api-server-credentials")).await?;
     ensure!(finished.exit_code == 1 && finished.stderr.contains("Unauthorized"), "{finished:?}");
