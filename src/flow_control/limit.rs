@@ -7,7 +7,7 @@ use crate::model::quantity;
 use crate::registry::OverMemory;
 
 /// How long a request waits for its turn: the same part of a request's time as in kube-apiserver (a quarter of a minute).
-pub const QUEUE_PATIENCE: Duration = Duration::from_secs(15);
+pub(super) const QUEUE_PATIENCE: Duration = Duration::from_secs(15);
 
 /// Seconds after which a refused request may be repeated, as kube-apiserver's priority and fairness names them.
 pub(super) const RETRY_AFTER: u64 = 1;

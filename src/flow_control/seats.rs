@@ -226,8 +226,21 @@ impl Seats {
         });
     }
 
+    /// Waits until the current turn of the user's work may read an object of this many bytes: see [`long_work`].
+    ///
+    /// # Errors
+    /// 429 when the long turn does not come in time.
+    pub async fn wait_for_long_turn(&self, user: &User, bytes: usize) -> Result<(), Limited> {
+        if long_work::may_read(bytes) {
+            return Ok(());
+        }
+        // In a box: almost no request waits, and all would hold its place.
+        let waiting = Box::pin(timeout(QUEUE_PATIENCE, long_work::wait_to_read(bytes)));
+        waiting.await.map_err(|_| self.no_long_turn(user))
+    }
+
     /// The error of a request for a long object that has waited too long for its turn.
-    pub fn no_long_turn(&self, user: &User) -> Limited {
+    fn no_long_turn(&self, user: &User) -> Limited {
         let message = format!(
             "too many requests, please try again later: requests for objects of more than {} take turns, and that of user {user} \
              waited {} s for one. Send fewer requests for large objects at a time, or watch instead of reading them again",

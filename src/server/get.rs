@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use http::Response;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::model::{Version, quote};
 use crate::query::{AccessPath, Explanation, Selection};
@@ -20,9 +20,8 @@ use super::response::{chunked, document, length_as};
 use super::settings::ReadConsistency;
 use super::state::ServerState;
 use super::{explain, read};
-use crate::flow_control::limit::QUEUE_PATIENCE;
 use crate::flow_control::lists::{LARGE, ListAdmission};
-use crate::flow_control::long_work::{may_read, wait_to_read};
+use crate::flow_control::long_work::may_read;
 use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
 use crate::wire::body::Body;
@@ -117,8 +116,8 @@ async fn answer_in(
             // Nothing is held while the request waits for a long turn, and what is read in it is the newest.
             let epoch = snapshot.epoch();
             drop((found, snapshot));
-            let waiting = Box::pin(timeout(QUEUE_PATIENCE, wait_to_read(length)));
-            waiting.await.map_err(|_| ApiError::Limited(server.limits.seats().no_long_turn(context.user)))?;
+            let long_turn = server.limits.seats().wait_for_long_turn(context.user, length).await;
+            long_turn.map_err(ApiError::Limited)?;
             let LoadState::Ready(newer) = resource.state.load_state() else { continue };
             if newer.epoch() != epoch {
                 continue;

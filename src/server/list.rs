@@ -8,7 +8,7 @@ use std::iter::Peekable;
 use std::sync::Arc;
 
 use http::Response;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::model::{Scope, Version};
 use crate::protobuf::Encoder;
@@ -24,9 +24,8 @@ use super::response::streamed;
 use super::settings::ReadConsistency;
 use super::state::ServerState;
 use super::{explain, read};
-use crate::flow_control::limit::QUEUE_PATIENCE;
 use crate::flow_control::lists::{LARGE, ListAdmission};
-use crate::flow_control::long_work::{may_read, wait_to_read};
+use crate::flow_control::long_work::may_read;
 use crate::flow_control::unread;
 use crate::request::ResourcePath;
 use crate::wire::api_error::ApiError;
@@ -157,16 +156,16 @@ async fn answer_in(
     } else {
         if table.as_ref().is_some_and(|columns| columns.are_sorted()) {
             // All objects are read before the first is written.
-            wait_to_read(usize::try_from(page.bytes).unwrap_or(usize::MAX)).await;
+            let page_bytes = usize::try_from(page.bytes).unwrap_or(usize::MAX);
+            let long_turn = server.limits.seats().wait_for_long_turn(context.user, page_bytes).await;
+            long_turn.map_err(ApiError::Limited)?;
         }
         let snapshot = state.snapshot();
         pieces(page, snapshot, resource, agreed.format, &agreed.form, table.as_ref(), &server.settings.clock)
     };
     // The first pieces are made with the response, and what they hold is counted before it begins.
-    if !may_read(first_length) {
-        let may_begin = Box::pin(timeout(QUEUE_PATIENCE, wait_to_read(first_length))).await;
-        may_begin.map_err(|_| ApiError::Limited(server.limits.seats().no_long_turn(context.user)))?;
-    }
+    let long_turn = server.limits.seats().wait_for_long_turn(context.user, first_length).await;
+    long_turn.map_err(ApiError::Limited)?;
     let mut response = streamed(pieces, agreed.format, context, !resource.is_shown_whole());
     // The first pieces have been made, maybe all of them.
     if revocation.is_revoked() {

@@ -51,6 +51,19 @@ async fn the_share_of_a_list_follows_its_longest_object() {
     assert!(bytes_held >= STREAMED + long, "at a version at which it was there: {bytes_held}");
 }
 
+/// What its first pieces hold is admitted before it begins, also when it waited for a long turn. Later, there may be no room.
+#[tokio::test]
+async fn a_list_that_begins_with_a_long_object_holds_it_from_the_beginning() {
+    const LENGTH: usize = 3 << 20;
+    let mut fixture = Fixture::new();
+    fixture.put_without_publishing("default", &"a".repeat(LENGTH), "blue");
+    fixture.put("default", "b", "blue");
+    for path in [ALL_SHIRTS.to_owned(), format!("{SHIRTS}?limit=1")] {
+        let bytes_held = may_hold(&fixture, "application/json", &path).await;
+        assert!(bytes_held >= LENGTH as u64, "{path}: {bytes_held}");
+    }
+}
+
 /// A list through a View that leaves out a part is streamed however short it is. Whether there is room for it is known before it begins: it
 /// is rejected otherwise, and does not break off.
 #[test]
