@@ -5,12 +5,11 @@
 
 use std::collections::HashMap;
 use std::fmt::Debug;
-use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Scarce, Ticket};
+use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Flow, Places, Scarce, Ticket};
 
 /// Places, and the tasks that wait for one.
 #[derive(Debug)]
@@ -38,7 +37,7 @@ pub struct InUse {
 
 /// A place, or one in the queue; free again when dropped.
 #[derive(Debug)]
-pub struct Permit<User: Clone + Eq + Hash + Ord> {
+pub struct Permit<User: Flow> {
     turns: Arc<FairSemaphore<User>>,
     user: User,
     ticket: Ticket,
@@ -47,21 +46,21 @@ pub struct Permit<User: Clone + Eq + Hash + Ord> {
 
 /// A place in the queue.
 #[derive(Debug)]
-pub struct QueuedPermit<User: Clone + Eq + Hash + Ord> {
+pub struct QueuedPermit<User: Flow> {
     place: Permit<User>,
     granted: oneshot::Receiver<()>,
 }
 
 /// The result of acquiring a permit.
 #[derive(Debug)]
-pub enum Admission<User: Clone + Eq + Hash + Ord> {
+pub enum Admission<User: Flow> {
     /// Go on.
     Granted(Permit<User>),
     /// Wait.
     Queued(QueuedPermit<User>),
 }
 
-impl<User: Clone + Eq + Hash + Ord> FairSemaphore<User> {
+impl<User: Flow> FairSemaphore<User> {
     /// An empty queue: all permits are free.
     pub fn new(bounds: Bounds) -> FairSemaphore<User> {
         let queue = FairQueue::new(Places::UntilLeft, bounds);
@@ -138,7 +137,7 @@ impl<User: Clone + Eq + Hash + Ord> FairSemaphore<User> {
     }
 }
 
-impl<User: Clone + Eq + Hash + Ord> QueuedPermit<User> {
+impl<User: Flow> QueuedPermit<User> {
     /// Waits for the turn, however long that takes.
     pub async fn turn(self) -> Permit<User> {
         // The sender is dropped only with a turn, or with the place.
@@ -147,7 +146,7 @@ impl<User: Clone + Eq + Hash + Ord> QueuedPermit<User> {
     }
 }
 
-impl<User: Clone + Eq + Hash + Ord> Drop for Permit<User> {
+impl<User: Flow> Drop for Permit<User> {
     fn drop(&mut self) {
         let mut shared = self.turns.lock();
         shared.sleeping.remove(&self.ticket);

@@ -18,6 +18,8 @@ use tokio::time::{Instant, sleep, timeout};
 use super::counters::{AccessCounters, ReviewKind};
 use super::failure_rate_limiter::client_network;
 use crate::fair_semaphore::FairSemaphore;
+use crate::model::fair_queue::Flow;
+use crate::model::user_name;
 use crate::registry::upstream::Upstream;
 
 /// How long a review may take, including retries.
@@ -69,7 +71,7 @@ pub enum ReviewError {
     Malformed(&'static str, String),
 }
 
-/// Whose places a review takes, as in API Priority and Fairness. The flow with the fewest reviews in progress is next.
+/// Whose places a review takes, as in API Priority and Fairness. The tenant with the fewest reviews in progress is next.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ReviewFlow {
     /// The flow of a user.
@@ -87,6 +89,15 @@ impl ReviewFlow {
     /// The flow of a client address.
     pub fn address(address: Option<IpAddr>) -> ReviewFlow {
         ReviewFlow::Address(address.map(client_network))
+    }
+}
+
+impl Flow for ReviewFlow {
+    fn tenant(&self) -> ReviewFlow {
+        match self {
+            ReviewFlow::User(name) => ReviewFlow::user(user_name::tenant(name)),
+            ReviewFlow::Address(_) => self.clone(),
+        }
     }
 }
 

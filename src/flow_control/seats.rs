@@ -5,7 +5,8 @@
 //! it, the request of another user came after all of them. The model is kube-apiserver's API Priority and Fairness. It
 //! has a bounded number of seats, and a fair queue between flows when all are taken. A request gets 429 with
 //! Retry-After when a queue is full or its wait too long, and some requests bypass the queue. A flow is an
-//! authenticated user, or the peer's address before (and without) authentication.
+//! authenticated user, or the peer's address before (and without) authentication. The ServiceAccounts of a namespace
+//! share the part of one user ([`crate::model::user_name::tenant`]).
 //!
 //! # What a seat is
 //! Work here is done between two awaits of a task; while it waits for a client, the source or an API server it costs

@@ -4,8 +4,8 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
-use crate::model::quote;
-use crate::model::shares;
+use crate::model::fair_queue::Flow;
+use crate::model::{quote, shares, user_name};
 
 /// What one request holds of a quantity that users share.
 pub type UserShare = shares::Share<User>;
@@ -31,6 +31,15 @@ impl User {
     /// The name of an authenticated user, or the address of another one.
     pub fn name(&self) -> &str {
         &self.0
+    }
+}
+
+impl Flow for User {
+    fn tenant(&self) -> User {
+        match user_name::tenant(&self.0) {
+            tenant if tenant.len() < self.0.len() => User::named(tenant),
+            _ => self.clone(),
+        }
     }
 }
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 use super::no_response::NoResponse;
 use super::read;
 use crate::access::{AccessError, AuthorizedRequest, Identity};
-use crate::model::Gvr;
 use crate::model::own_groups::{GROUP, VERSION};
+use crate::model::{Gvr, user_name};
 use crate::registry::consumer::{ConsumerClaim, ConsumerContext, ConsumerTerms};
 use crate::registry::followed_pod::FollowedPod;
 use crate::registry::{Catalog, LoadState, Registry, Resource, View, ViewState};
@@ -157,15 +157,13 @@ async fn followed_pod(
     }
 }
 
-/// The beginning of a ServiceAccount's user name (apiserver `authentication/serviceaccount`).
-const USER: &str = "system:serviceaccount:";
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
 const POD_UID: &str = "authentication.kubernetes.io/pod-uid";
 
 /// The value of a claim; `None` if the token lacks it or has several values.
 fn claimed(identity: &Identity, wanted: ConsumerClaim) -> Option<&str> {
-    let (namespace, name) = identity.user.strip_prefix(USER)?.split_once(':')?;
+    let (namespace, name) = user_name::service_account(&identity.user)?;
     let extra = |key: &str| match identity.extra.get(key).map(Vec::as_slice) {
         Some([value]) => Some(&**value),
         _ => None,

@@ -19,6 +19,7 @@ pub mod quantity;
 pub mod quote;
 pub mod record;
 pub mod shares;
+pub mod user_name;
 pub mod version;
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod fair_queue;
 mod moment;
 mod shares;
+mod user_name;
 
 use proptest::{prop_assert_eq, proptest};
 

@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, prop_oneof};
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
-use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Places, Scarce, Ticket};
+use crate::model::fair_queue::{Bounds, Cost, Entered, FairQueue, Flow, Places, Scarce, Ticket};
 
 const BOUNDS: Bounds = Bounds { places: 3, first_places: 2, bytes: 100, waiting: 2, waiting_together: 100 };
 
@@ -14,8 +14,33 @@ fn list(bytes: u64) -> Cost {
     Cost { places: 1, bytes }
 }
 
-fn user(number: u8) -> String {
-    format!("user-{number}")
+/// A user of a tenant; the tenant itself without a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct User {
+    tenant: u8,
+    user: Option<u8>,
+}
+
+impl Flow for User {
+    fn tenant(&self) -> User {
+        User { user: None, ..*self }
+    }
+}
+
+/// A user who is a tenant of its own.
+fn user(number: u8) -> User {
+    user_of(number, number)
+}
+
+fn user_of(tenant: u8, user: u8) -> User {
+    User { tenant, user: Some(user) }
+}
+
+/// The tenants of four users.
+type Tenants = [u8; 4];
+
+fn tenants() -> impl Strategy<Value = Tenants> {
+    prop_oneof![Just([0, 1, 2, 3]), Just([0, 0, 1, 2]), Just([0, 0, 1, 1]), Just([0, 1, 1, 1]), Just([0; 4])]
 }
 
 /// One list, where it is.
@@ -31,10 +56,13 @@ struct Entry {
 /// The same rules over one flat list, in the order of arrival.
 #[derive(Default)]
 struct Naive {
+    tenants: Tenants,
     entries: Vec<Entry>,
     turns: u64,
     /// Last turns, by user; users without places and waiting requests have none.
     last: Vec<(u8, u64)>,
+    /// The same by tenant.
+    last_of_tenants: Vec<(u8, u64)>,
     /// The list with which a user began to wait.
     joined: [Ticket; 4],
 }
@@ -56,8 +84,12 @@ impl Naive {
         in_flight.is_empty() || (in_flight.len() < BOUNDS.places as usize && used + bytes <= BOUNDS.bytes)
     }
 
-    fn last_turn(&self, user: u8) -> u64 {
-        self.last.iter().find(|(known, _)| *known == user).map_or(0, |(_, turn)| *turn)
+    fn last_turn(last: &[(u8, u64)], of: u8) -> u64 {
+        last.iter().find(|(known, _)| *known == of).map_or(0, |(_, turn)| *turn)
+    }
+
+    fn tenant(&self, user: u8) -> u8 {
+        self.tenants[usize::from(user)]
     }
 
     fn grant(&mut self, ticket: Ticket) {
@@ -65,8 +97,11 @@ impl Naive {
         let entry = self.entries.iter_mut().find(|entry| entry.ticket == ticket).unwrap();
         entry.turn = Some(self.turns);
         let (user, turn) = (entry.user, self.turns);
-        self.last.retain(|(known, _)| *known != user);
-        self.last.push((user, turn));
+        let tenant = self.tenant(user);
+        for (last, of) in [(&mut self.last, user), (&mut self.last_of_tenants, tenant)] {
+            last.retain(|(known, _)| *known != of);
+            last.push((of, turn));
+        }
     }
 
     /// Whether there is a place for a user without one.
@@ -76,6 +111,9 @@ impl Naive {
 
     fn enter(&mut self, user: u8, ticket: Ticket, bytes: u64) -> Entered {
         let is_new = !self.entries.iter().any(|entry| entry.user == user);
+        let tenant = self.tenant(user);
+        let is_new_tenant = !self.entries.iter().any(|entry| self.tenant(entry.user) == tenant);
+        let own_turns = Naive::last_turn(&self.last_of_tenants, tenant);
         let is_first = is_new && self.has_first_place();
         if !(is_first || (self.waiting(None).is_empty() && self.fits(bytes)))
             && self.waiting(Some(user)).len() >= BOUNDS.waiting
@@ -93,7 +131,10 @@ impl Naive {
             return Entered::Granted;
         }
         if is_new {
-            self.last.push((user, self.turns));
+            self.last.push((user, own_turns));
+        }
+        if is_new_tenant {
+            self.last_of_tenants.push((tenant, self.turns));
         }
         Entered::Queued
     }
@@ -101,28 +142,30 @@ impl Naive {
     fn remove(&mut self, ticket: Ticket) -> Vec<Ticket> {
         self.entries.retain(|entry| entry.ticket != ticket);
         self.last.retain(|(user, _)| self.entries.iter().any(|entry| entry.user == *user));
+        let (tenants, entries) = (self.tenants, &self.entries);
+        self.last_of_tenants
+            .retain(|(tenant, _)| entries.iter().any(|entry| tenants[usize::from(entry.user)] == *tenant));
         let mut granted = Vec::new();
         loop {
-            // The first of each user, the user with the fewest in flight before the others.
-            let mut heads: Vec<(usize, u64, Ticket, Ticket, u64)> = Vec::new();
-            for user in 0..4 {
-                if let Some(head) = self.waiting(Some(user)).first() {
-                    let joined = self.joined[usize::from(user)];
-                    heads.push((
-                        self.in_flight(Some(user)).len(),
-                        self.last_turn(user),
-                        joined,
-                        head.ticket,
-                        head.bytes,
-                    ));
-                }
-            }
-            heads.sort_unstable();
-            match heads.first() {
-                Some((in_flight, _, _, ticket, bytes))
-                    if (*in_flight == 0 && self.has_first_place()) || self.fits(*bytes) =>
-                {
-                    let ticket = *ticket;
+            // The first of each user, the user with the fewest in flight before the others of its tenant.
+            let of_users = (0..4u8).filter_map(|user| {
+                let head = self.waiting(Some(user)).first().copied()?;
+                let (in_flight, last) = (self.in_flight(Some(user)).len(), Naive::last_turn(&self.last, user));
+                Some(((in_flight, last, self.joined[usize::from(user)]), head))
+            });
+            let of_users: Vec<_> = of_users.collect();
+            // The first of each tenant, a user without one before the others, then the tenant with the fewest.
+            let of_tenants = (0..4u8).filter_map(|tenant| {
+                let members = of_users.iter().filter(|(_, head)| self.tenant(head.user) == tenant);
+                let ((in_flight, _, joined), head) = members.min_by_key(|(rank, _)| *rank)?;
+                let all = (0..4).filter(|user| self.tenant(*user) == tenant);
+                let of_tenant: usize = all.map(|user| self.in_flight(Some(user)).len()).sum();
+                let last = Naive::last_turn(&self.last_of_tenants, tenant);
+                Some(((*in_flight > 0, of_tenant, last, *joined), *in_flight, *head))
+            });
+            match of_tenants.min_by_key(|(rank, _, _)| *rank) {
+                Some((_, in_flight, head)) if (in_flight == 0 && self.has_first_place()) || self.fits(head.bytes) => {
+                    let ticket = head.ticket;
                     self.grant(ticket);
                     granted.push(ticket);
                 }
@@ -152,8 +195,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn turns_are_those_of_a_queue_that_looks_at_everything(steps in steps()) {
-        let (mut turns, mut naive) = (FairQueue::new(Places::UntilLeft, BOUNDS), Naive::default());
+    fn turns_are_those_of_a_queue_that_looks_at_everything(steps in steps(), tenants in tenants()) {
+        let mut turns = FairQueue::new(Places::UntilLeft, BOUNDS);
+        let mut naive = Naive { tenants, ..Naive::default() };
+        let user = |number: u8| user_of(tenants[usize::from(number)], number);
         for (number, step) in steps.into_iter().enumerate() {
             let ticket = number as Ticket;
             match step {
@@ -226,16 +271,26 @@ fn a_list_larger_than_the_bound_runs_when_no_other_does() {
     assert_eq!((turns.release(&user(0), list(1)), turns.places(), turns.bytes()), (Vec::new(), 0, 0));
 }
 
+/// What a user or a tenant has used.
+#[derive(Clone, Copy, Debug, Default)]
+struct Used {
+    used: u64,
+    /// The expected cost of turns beyond their places.
+    beyond: u64,
+    is_known: bool,
+}
+
 /// Seats of a round, by rules that examine all state. The user with the least use is next, and among equals the one who
-/// came last.
+/// came last; before that, the tenant by the same rules.
 #[derive(Default)]
 struct NaiveRounds {
+    tenants: Tenants,
     waiting: Vec<(u8, Ticket, u64)>,
-    /// By user, also for users who do not wait.
-    used: [u64; 4],
-    /// The expected cost of turns beyond their places.
-    beyond: [u64; 4],
+    users: [Used; 4],
+    of_tenants: [Used; 4],
     now: u64,
+    /// The same in each tenant.
+    now_there: [u64; 4],
     /// Turns of this round.
     granted: Vec<(u8, Ticket, u64)>,
     first: Option<Ticket>,
@@ -246,52 +301,97 @@ struct NaiveRounds {
 }
 
 impl NaiveRounds {
+    fn tenant(&self, user: u8) -> usize {
+        usize::from(self.tenants[usize::from(user)])
+    }
+
+    fn is_waiting(&self, user: u8) -> bool {
+        self.waiting.iter().any(|(waiting, _, _)| *waiting == user)
+    }
+
+    fn is_tenant_waiting(&self, tenant: usize) -> bool {
+        self.waiting.iter().any(|(waiting, _, _)| self.tenant(*waiting) == tenant)
+    }
+
+    /// A user is mentioned: one that is unknown is expected to cost what its tenant does.
+    fn meet(&mut self, user: u8) {
+        let tenant = self.tenant(user);
+        self.of_tenants[tenant].is_known = true;
+        let expected = self.of_tenants[tenant].beyond;
+        let share = &mut self.users[usize::from(user)];
+        if !share.is_known {
+            *share = Used { used: 0, beyond: expected, is_known: true };
+        }
+    }
+
     fn next_round(&mut self) -> Vec<Ticket> {
         let (mut taken, mut granted) = (0, Vec::new());
         self.granted.clear();
         self.overdrawn = 0;
         loop {
-            let next = (0..4u8)
-                .filter_map(|who| {
-                    let head = self.waiting.iter().position(|(user, _, _)| *user == who)?;
-                    Some((self.used[usize::from(who)], Reverse(self.joined[usize::from(who)]), who, head))
-                })
-                .min();
-            let Some((used, _, who, head)) = next else { break };
+            let heads = (0..4u8).filter_map(|who| {
+                let head = self.waiting.iter().position(|(user, _, _)| *user == who)?;
+                Some((self.users[usize::from(who)].used, Reverse(self.joined[usize::from(who)]), who, head))
+            });
+            let heads: Vec<_> = heads.collect();
+            let next = (0..4usize).filter_map(|tenant| {
+                let members = heads.iter().filter(|(_, _, who, _)| self.tenant(*who) == tenant);
+                let (_, joined, who, head) = members.min()?;
+                Some((self.of_tenants[tenant].used, *joined, *who, *head))
+            });
+            let Some((_, _, who, head)) = next.min() else { break };
             let (_, ticket, cost) = self.waiting[head];
-            let beyond = &mut self.beyond[usize::from(who)];
-            if taken > 0 && taken + cost + *beyond > SEATS {
+            let tenant = self.tenant(who);
+            let expected = cost + self.users[usize::from(who)].beyond;
+            if taken > 0 && taken + expected > SEATS {
                 break;
             }
-            taken += cost + *beyond;
-            *beyond -= beyond.div_ceil(8);
+            taken += expected;
             self.granted.push(self.waiting.remove(head));
-            self.now = self.now.max(used);
-            self.used[usize::from(who)] = self.now + cost;
+            for (usage, now) in [
+                (&mut self.of_tenants[tenant], &mut self.now),
+                (&mut self.users[usize::from(who)], &mut self.now_there[tenant]),
+            ] {
+                usage.beyond -= usage.beyond.div_ceil(8);
+                *now = (*now).max(usage.used);
+                usage.used = *now + cost;
+            }
             granted.push(ticket);
         }
         self.first = granted.first().copied();
         (0..4).for_each(|who| self.forget(who));
         if self.waiting.is_empty() {
             // There is no waiting user to compare with.
-            (self.used, self.beyond) = ([self.now; 4], [0; 4]);
+            (self.users, self.of_tenants, self.now_there) = Default::default();
         }
         granted
     }
 
-    /// No state remains of a user who neither waits nor owes.
+    /// No state remains of a user or tenant who neither waits nor owes.
     fn forget(&mut self, who: u8) {
-        let is_waiting = self.waiting.iter().any(|(user, _, _)| *user == who);
-        if !is_waiting && self.used[usize::from(who)] <= self.now {
-            self.beyond[usize::from(who)] = 0;
+        let tenant = self.tenant(who);
+        if !self.is_waiting(who) && self.users[usize::from(who)].used <= self.now_there[tenant] {
+            self.users[usize::from(who)] = Used::default();
+        }
+        if !self.is_tenant_waiting(tenant) && self.of_tenants[tenant].used <= self.now {
+            (self.of_tenants[tenant], self.now_there[tenant]) = Default::default();
+            for user in (0..4u8).filter(|user| usize::from(self.tenants[usize::from(*user)]) == tenant) {
+                self.users[usize::from(user)] = Used::default();
+            }
         }
     }
 
     /// A user begins to wait, unless it does already.
     fn join(&mut self, user: u8, ticket: Ticket) {
-        if !self.waiting.iter().any(|(waiting, _, _)| *waiting == user) {
-            let used = &mut self.used[usize::from(user)];
+        self.meet(user);
+        let tenant = self.tenant(user);
+        if !self.is_tenant_waiting(tenant) {
+            let used = &mut self.of_tenants[tenant].used;
             *used = (*used).max(self.now);
+        }
+        if !self.is_waiting(user) {
+            let used = &mut self.users[usize::from(user)].used;
+            *used = (*used).max(self.now_there[tenant]);
             self.joined[usize::from(user)] = ticket;
         }
     }
@@ -304,9 +404,22 @@ impl NaiveRounds {
         self.join(who, ticket);
         self.waiting.push(self.granted.remove(place));
         self.waiting.sort_by_key(|(_, ticket, _)| *ticket);
-        let used = &mut self.used[usize::from(who)];
-        *used = used.saturating_sub(cost);
+        let tenant = self.tenant(who);
+        for used in [&mut self.users[usize::from(who)].used, &mut self.of_tenants[tenant].used] {
+            *used = used.saturating_sub(cost);
+        }
         true
+    }
+
+    fn charge(&mut self, who: u8, cost: u64) {
+        self.meet(who);
+        let tenant = self.tenant(who);
+        let of_user = (&mut self.users[usize::from(who)], self.now_there[tenant]);
+        for (usage, now) in [of_user, (&mut self.of_tenants[tenant], self.now)] {
+            usage.used = usage.used.max(now) + cost;
+            usage.beyond = usage.beyond.midpoint(cost);
+        }
+        self.overdrawn += cost;
     }
 
     fn wait(&mut self, user: u8, ticket: Ticket, cost: u64) {
@@ -338,8 +451,10 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 
 proptest! {
     #[test]
-    fn rounds_are_those_of_a_queue_that_looks_at_everything(events in events()) {
-        let (mut queue, mut naive) = (FairQueue::new(Places::ForOneRound, ROUNDS), NaiveRounds::default());
+    fn rounds_are_those_of_a_queue_that_looks_at_everything(events in events(), tenants in tenants()) {
+        let mut queue = FairQueue::new(Places::ForOneRound, ROUNDS);
+        let mut naive = NaiveRounds { tenants, ..NaiveRounds::default() };
+        let user = |number: u8| user_of(tenants[usize::from(number)], number);
         for (number, event) in events.into_iter().enumerate() {
             let ticket = number as Ticket;
             match event {
@@ -357,11 +472,7 @@ proptest! {
                 // Without waiting users, a charge is forgotten at the end of the round.
                 Event::Charge { user: who, cost } if !naive.waiting.is_empty() => {
                     queue.charge(&user(who), cost);
-                    let used = &mut naive.used[usize::from(who)];
-                    *used = (*used).max(naive.now) + cost;
-                    let beyond = &mut naive.beyond[usize::from(who)];
-                    *beyond = beyond.midpoint(cost);
-                    naive.overdrawn += cost;
+                    naive.charge(who, cost);
                 }
                 Event::TakeBack(place) if !naive.granted.is_empty() => {
                     let place = place % naive.granted.len();
@@ -448,4 +559,37 @@ fn a_late_user_is_next_however_many_wait() {
     queue.wait(&user(1), 101, one);
     let round = queue.next_round();
     assert!(!round[..4].contains(&101) && round.contains(&101), "what it has cost is paid first: {round:?}");
+}
+
+#[test]
+fn many_users_of_a_tenant_share_one_users_part() {
+    let one = Cost { places: 1, bytes: 0 };
+    let mut queue = FairQueue::new(Places::ForOneRound, ROUNDS);
+    for ticket in 0..40 {
+        queue.wait(&user_of(0, ticket), Ticket::from(ticket), one);
+    }
+    assert_eq!(queue.next_round().len(), 10, "nothing is known of what they cost");
+    // Its first turn was long: the others are taken back.
+    queue.charge(&user_of(0, 39), 50);
+    for ticket in 30..39 {
+        assert!(queue.take_back(&user_of(0, ticket), Ticket::from(ticket), one), "{ticket}");
+    }
+    queue.wait(&user(1), 100, one);
+    assert_eq!(queue.next_round()[..2], [100, 38], "the tenant has used more");
+    queue.wait(&user(1), 101, one);
+    assert_eq!(
+        queue.next_round()[0],
+        101,
+        "the second request of a user comes before the first of the tenant's others"
+    );
+
+    // Places that are held go to the tenant with the fewest.
+    let mut places = FairQueue::new(Places::UntilLeft, Bounds { places: 2, first_places: 0, ..BOUNDS });
+    for ticket in 0..40 {
+        places.enter(&user_of(0, ticket), Ticket::from(ticket), list(1));
+    }
+    assert_eq!(places.enter(&user(1), 100, list(1)), Entered::Queued);
+    assert_eq!(places.enter(&user(1), 101, list(1)), Entered::Queued);
+    assert_eq!(places.release(&user_of(0, 0), list(1)), [100]);
+    assert_eq!(places.release(&user_of(0, 1), list(1)), [2], "one each");
 }
