@@ -73,6 +73,7 @@ fn resource(plural: &str) -> Resource {
         state: Arc::default(),
         partial_store: None,
         view_restriction: None,
+        dropped: Default::default(),
     }
 }
 

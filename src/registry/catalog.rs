@@ -8,6 +8,7 @@ use crate::extract::Extractor;
 use crate::model::{GroupVersion, Gvr, Scope};
 
 use super::documents::DocumentSource;
+use super::dropped::Dropped;
 use super::readiness::Readiness;
 use super::resource_state::{LoadState, ResourceState};
 use super::upstream_discovery::UpstreamDiscovery;
@@ -98,6 +99,8 @@ pub struct Resource {
     pub partial_store: Option<Arc<PartialStore>>,
     /// The restriction of a View's resource.
     pub view_restriction: Option<Restriction>,
+    /// What the request leaves out.
+    pub dropped: Dropped,
 }
 
 /// Which objects of a resource a store has, as selectors of a request: its source selects them.

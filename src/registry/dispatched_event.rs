@@ -29,6 +29,8 @@ pub struct LineForm {
     pub number: usize,
     /// The fields that a View prunes.
     pub prune: Option<Arc<Prune>>,
+    /// Whether it is empty where the change alters nothing that it shows.
+    pub is_quiet: bool,
     /// The second in which it is written, where it shows ages.
     pub second: Option<i64>,
 }
@@ -40,7 +42,7 @@ impl LineForm {
             (Some(prune), Some(other)) => Arc::ptr_eq(prune, other),
             (prune, other) => prune.is_none() && other.is_none(),
         };
-        self.number == other.number && is_same_prune
+        self.number == other.number && self.is_quiet == other.is_quiet && is_same_prune
     }
 }
 

@@ -14,6 +14,7 @@ mod definitions;
 mod deflated;
 pub mod dispatched_event;
 pub mod documents;
+mod dropped;
 pub mod event_dispatcher;
 pub mod fieldcache_protocol;
 pub mod followed_pod;
@@ -39,6 +40,7 @@ pub use catalog::{ApiGroup, Catalog, PartialStore, Resource, ResourceOrigin, Sub
 pub use checks::{CheckOutcome, Checks, UnreadableNames};
 pub use definitions::{Definition, Definitions};
 pub use deflated::Deflated;
+pub use dropped::Dropped;
 pub use freshness::{Freshness, Lagging};
 pub use memory::{Account, Memory, OverMemory};
 pub use panics::{PanicOrigin, Panics};

@@ -1,6 +1,6 @@
 //! What a View shows of a resource: selections in addition to that of a request, and what is left out of objects.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::watch;
 
@@ -19,6 +19,8 @@ pub struct Restriction {
     /// The selection that one consumer adds.
     of_consumer: Selection,
     prune: Arc<Prune>,
+    /// The same and metadata.managedFields, when a request has asked for that.
+    prune_and_managed_fields: Arc<OnceLock<Arc<Prune>>>,
     /// Fields whose values are those of the caller. Until they are set, nothing is shown.
     open: Vec<(FieldRef, ConsumerClaim)>,
     ended: watch::Receiver<bool>,
@@ -50,6 +52,7 @@ impl Restriction {
             fields: fields.into(),
             of_consumer: Selection::default(),
             prune: part.prune.clone(),
+            prune_and_managed_fields: Arc::default(),
             open: Vec::new(),
             ended,
         })
@@ -110,6 +113,11 @@ impl Restriction {
     /// The fields that are pruned. All versions of this restriction for consumers share it.
     pub fn prune(&self) -> &Arc<Prune> {
         &self.prune
+    }
+
+    /// The fields that are pruned, and metadata.managedFields. All versions of this restriction share it too.
+    pub fn prune_and_managed_fields(&self) -> Arc<Prune> {
+        self.prune_and_managed_fields.get_or_init(|| Arc::new(self.prune.and_managed_fields())).clone()
     }
 
     /// Becomes true when the View is replaced or deleted.

@@ -14,7 +14,6 @@ use tokio::sync::watch;
 use super::catalog::{ApiGroup, Catalog, Resource};
 use super::consumer::ConsumerContext;
 use super::view_documents::ViewDocuments;
-use crate::extract::Prune;
 use crate::query::Selection;
 use crate::store::Object;
 
@@ -193,13 +192,10 @@ impl Resource {
 
     /// The object as this resource shows it; `None` where that fails, which is an internal error and shows nothing.
     pub fn show(&self, object: Object) -> Option<Object> {
-        let Some(restriction) = self.view_restriction.as_ref().filter(|restriction| !restriction.prune().is_empty())
-        else {
-            return Some(object);
-        };
+        let Some(prune) = self.prune() else { return Some(object) };
         let metadata = object.metadata_span();
         let places = [metadata.start, metadata.end, object.version_span().start];
-        match restriction.prune().apply(&object.json(), places) {
+        match prune.apply(&object.json(), places) {
             Ok((json, [Some(start), Some(end), Some(version)])) => Some(object.shown(&json, start..end, version)),
             // A View never prunes the metadata as a whole, nor the version.
             Ok(_) => {
@@ -211,16 +207,6 @@ impl Resource {
                 None
             }
         }
-    }
-
-    /// Whether objects are shown without changes.
-    pub fn is_shown_whole(&self) -> bool {
-        self.prune().is_none()
-    }
-
-    /// The fields that are pruned, if there are any.
-    pub fn prune(&self) -> Option<&Arc<Prune>> {
-        self.view_restriction.as_ref().map(Restriction::prune).filter(|prune| !prune.is_empty())
     }
 
     /// Restricts the selection of a request to the objects that this resource shows.

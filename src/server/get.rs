@@ -38,7 +38,7 @@ pub(super) async fn answer(
     server: &ServerState,
     context: &RequestContext<'_>,
     address: &ResourcePath,
-    resource: &Resource,
+    resource: &Arc<Resource>,
 ) -> Result<Response<Body>, NoResponse> {
     answer_in(server, context, address, resource, protobuf::offered(&server.catalog(context), resource)).await
 }
@@ -48,9 +48,10 @@ async fn answer_in(
     server: &ServerState,
     context: &RequestContext<'_>,
     address: &ResourcePath,
-    resource: &Resource,
+    whole: &Arc<Resource>,
     offered: Protobuf,
 ) -> Result<Response<Body>, NoResponse> {
+    let resource = whole;
     let name = address.name.as_deref().unwrap_or_default();
     let not_found = || ApiError::NotFound { gvr: address.gvr.clone(), name: name.to_owned() };
     // Nothing below a subresource of a custom resource is read.
@@ -75,6 +76,7 @@ async fn answer_in(
         routed(context.headers, &OBJECTS)?;
     }
     let agreed = negotiate(context.headers, Offer::Resource, offered)?;
+    let resource = whole.for_request(agreed.drops_managed_fields);
     if let Some(problem) = problem_of_name(name) {
         return Err(ApiError::BadRequest(format!("Name parameter invalid: {}: {problem}", quote(name))).into());
     }
@@ -157,7 +159,7 @@ async fn answer_in(
                 Some(encoded) => document(encoded, Format::Protobuf, context),
                 None => {
                     drop((place, object));
-                    return Box::pin(answer_in(server, context, address, resource, offered.without())).await;
+                    return Box::pin(answer_in(server, context, address, whole, offered.without())).await;
                 }
             }
         }

@@ -72,13 +72,14 @@ async fn answer_in(
     server: &ServerState,
     context: &RequestContext<'_>,
     address: &ResourcePath,
-    resource: &Arc<Resource>,
+    whole: &Arc<Resource>,
     offered: Protobuf,
 ) -> Result<Response<Body>, NoResponse> {
-    if resource.origin == ResourceOrigin::BuiltIn {
+    if whole.origin == ResourceOrigin::BuiltIn {
         routed(context.headers, &LISTS)?;
     }
     let agreed = negotiate(context.headers, Offer::Resource, offered)?;
+    let resource = whole.for_request(agreed.drops_managed_fields);
     let request = Arc::new(Request::read(context, address, resource)?);
     let selection = &request.selection;
     // The selection is in memory while the list waits: for the store, for a turn, or for its permit among large
@@ -150,7 +151,7 @@ async fn answer_in(
             Some(pieces) => pieces,
             None => {
                 drop((place, of_selection, request));
-                return Box::pin(answer_in(server, context, address, resource, offered.without())).await;
+                return Box::pin(answer_in(server, context, address, whole, offered.without())).await;
             }
         }
     } else {
@@ -258,8 +259,6 @@ async fn taken(request: &Arc<Request>, state: State) -> Result<(State, Page), Ap
 struct Request {
     selection: Selection,
     wanted: Wanted,
-    /// Whether the request has selectors itself; its View may have some too.
-    is_selective: bool,
     resource: Arc<Resource>,
 }
 
@@ -273,8 +272,7 @@ impl Request {
         let mut options = ListOptions::read(context.info)?;
         let selection = read::selection(resource, address, &mut options)?;
         let wanted = Wanted::read(&options, &selection, resource)?;
-        let is_selective = selection.is_selective();
-        Ok(Request { selection: resource.restrict(selection), wanted, is_selective, resource: resource.clone() })
+        Ok(Request { selection: resource.restrict(selection), wanted, resource: resource.clone() })
     }
 }
 
@@ -417,7 +415,7 @@ impl PageObjects {
 impl Page {
     /// Takes a page of a state.
     async fn take(state: State, request: &Request) -> Page {
-        let Request { selection, wanted, resource, is_selective } = request;
+        let Request { selection, wanted, resource } = request;
         let version = state.version();
         let start = wanted.start.as_ref().map(|(_, key)| &**key);
         let mut work = Work::default();
@@ -451,9 +449,7 @@ impl Page {
         if let Some(last) = last.filter(|_| scout.peek().is_some()) {
             let relative = last.as_str().strip_prefix(&*wanted.prefix).unwrap_or(last.as_str());
             meta.continue_token = ContinueToken::after(version, relative).encode();
-            if !is_selective {
-                meta.remaining = Some(state.remaining(selection, &format!("{last}\0"), &mut work).await);
-            }
+            meta.remaining = Some(scout.count_rest(&mut work).await);
         }
         let (objects, held_bytes) = if limit <= KEPT_PAGE {
             let held_bytes = (kept.capacity() * size_of::<Object>()) as u64;

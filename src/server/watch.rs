@@ -33,7 +33,7 @@ use crate::registry::fieldcache_protocol::PROGRESS_PARAMETER;
 use crate::registry::followed_pod::FollowedPod;
 use crate::registry::views::Restriction;
 use crate::registry::{Gone, GoneReason, LoadState, OpenWatch, Resource, ResourceOrigin};
-use crate::store::{HistoryCursor, PinnedValue, Snapshot};
+use crate::store::{Change, HistoryCursor, PinnedValue, Snapshot};
 use crate::subscribe::{Transition, transition};
 
 use super::audit_context::AuditContext;
@@ -76,8 +76,9 @@ pub(super) async fn answer(
     server: &ServerState,
     context: &RequestContext<'_>,
     address: &ResourcePath,
-    resource: &Arc<Resource>,
+    whole: &Arc<Resource>,
 ) -> Result<Response<Body>, NoResponse> {
+    let mut resource = whole;
     if resource.origin == ResourceOrigin::BuiltIn {
         routed(context.headers, &LISTS)?;
     }
@@ -91,12 +92,14 @@ pub(super) async fn answer(
         server.limits.watches().hold(context.user, selection.held_bytes(), SELECTORS).map_err(ApiError::Limited)?;
     let version = read_version(&options.version).map_err(ApiError::Bare)?.filter(|version| *version != Version::ZERO);
     let mut agreed = negotiate(context.headers, Offer::Watch, offered)?;
+    resource = whole.for_request(agreed.drops_managed_fields);
     let encoded = match agreed.format {
         Format::Protobuf => protobuf::Objects::for_format(&catalog, resource, &agreed.form),
         Format::Json | Format::Yaml => None,
     };
     drop(catalog);
-    let mut shape = EventEncoder::new(server, context, resource, agreed.form, encoded)?;
+    let is_quiet = options.quiet.unwrap_or(whole.hidden().is_some());
+    let mut shape = EventEncoder::new(server, context, resource, agreed.form, encoded, is_quiet)?;
     // Opened before the store is read: a store that ends is retained for open watches.
     let open = resource.state.open_watch();
     let snapshot = read::snapshot(&resource.state, server.settings.patience.min(context.timeout)).await?;
@@ -104,7 +107,8 @@ pub(super) async fn answer(
         && protobuf::meets_unencodable(resource, &snapshot, &selection, objects).await
     {
         agreed = negotiate(context.headers, Offer::Watch, offered.without())?;
-        shape = EventEncoder::new(server, context, resource, agreed.form, None)?;
+        resource = whole.for_request(agreed.drops_managed_fields);
+        shape = EventEncoder::new(server, context, resource, agreed.form, None, is_quiet)?;
     }
     let is_encoded = shape.encoded().is_some();
     let names_none = options.version.is_empty();
@@ -431,7 +435,7 @@ impl Watch {
 
     /// Whether what comes next is work like a list. A row can be, and so can an object of which a part is left out or that is compressed.
     fn needs_turn(&self, place: &Following) -> bool {
-        let is_copied = !self.shape.is_table() && self.resource.is_shown_whole() && self.gzip.is_none();
+        let is_copied = !self.shape.is_work() && self.resource.is_shown_whole() && self.gzip.is_none();
         let has_missed = if place.is_new { self.has_history(place) } else { self.subscription.is_overflowed() };
         place.is_behind || has_missed || self.unpaid.is_due() || !is_copied && !self.subscription.is_empty()
     }
@@ -560,14 +564,14 @@ impl Watch {
         let mut changes = changes.into_iter();
         while let Some(routed) = changes.next() {
             // Only rows can be longer than what a mailbox holds. What is compressed for this watch alone takes time.
-            let is_work = self.shape.is_table() || self.gzip.is_some() || !self.resource.is_shown_whole();
+            let is_work = self.shape.is_work() || self.gzip.is_some() || !self.resource.is_shown_whole();
             if looked >= MOST_READ || is_work && (batch.len() >= self.most_together() || read >= MOST_READ) {
                 self.subscription.put_back(std::iter::once(routed).chain(changes).collect());
                 self.place = Place::Following(place);
                 return false;
             }
             if routed.place >= place.cursor && routed.change.is_after(place.after) {
-                read += routed.bytes();
+                read += self.shape.bytes_to_read(&routed.change);
                 looked += cost_of_look;
                 match self.write_dispatched_event(&routed, batch) {
                     Ok(Written::Done) => {}
@@ -631,7 +635,7 @@ impl Watch {
             read += cost_of_look;
             let shown =
                 if change.is_after(place.after) { transition(self.subscription.selection(), change) } else { None };
-            let length = change.after.as_ref().or(change.before.as_ref()).map_or(0, |object| object.length());
+            let length = self.shape.bytes_to_read(change);
             if shown.is_some() && !may_read(length) {
                 place.is_behind = true;
                 break;
@@ -639,7 +643,7 @@ impl Watch {
             place.cursor = place.cursor.advanced(1);
             if let Some(shown) = shown {
                 read += length;
-                if let Err(failure) = self.write_transition(shown, change.version, batch) {
+                if let Err(failure) = self.write_transition(shown, change, batch) {
                     self.shape.write_error(&failure, batch);
                     return true;
                 }
@@ -673,7 +677,7 @@ impl Watch {
     /// Writes one change, with a line that all watches of this form share.
     fn write_dispatched_event(&mut self, routed: &DispatchedEvent, batch: &mut Batch) -> Result<Written, ApiError> {
         let Some(shown) = transition(self.subscription.selection(), &routed.change) else { return Ok(Written::Done) };
-        if !may_read(routed.bytes()) {
+        if !may_read(self.shape.bytes_to_read(&routed.change)) {
             return Ok(Written::NeedsLongTurn);
         }
         let line = self.shape.routed_event(&self.resource, routed, &shown)?;
@@ -692,9 +696,12 @@ impl Watch {
     }
 
     /// Writes a change to the selection as an event.
-    fn write_transition(&mut self, shown: Transition, at: Version, batch: &mut Vec<u8>) -> Result<(), ApiError> {
+    fn write_transition(&mut self, shown: Transition, change: &Change, batch: &mut Vec<u8>) -> Result<(), ApiError> {
+        if self.shape.is_silent(&self.resource, &shown, change) {
+            return Ok(());
+        }
         let Some(shown) = shown.map(|object| self.resource.show(object)) else { return Ok(()) };
-        let (kind, shown) = WatchEventType::from_transition(&shown, at);
+        let (kind, shown) = WatchEventType::from_transition(&shown, change.version);
         self.shape.write_event(&self.resource, kind, shown, batch)
     }
 

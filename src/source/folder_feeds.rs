@@ -29,7 +29,9 @@ use crate::extract::{json_path, validation};
 use crate::model::{GroupVersion, Gvr, Key, Version};
 use crate::openapi::{selectable, v2, v3};
 use crate::registry::documents::{Build, StaticDocuments};
-use crate::registry::{ApiGroup, Catalog, GoneReason, Registry, Resource, ResourceOrigin, Subresource, VersionInfo};
+use crate::registry::{
+    ApiGroup, Catalog, Dropped, GoneReason, Registry, Resource, ResourceOrigin, Subresource, VersionInfo,
+};
 use crate::store::HistoryLimits;
 
 /// After the folder itself could not be read, it is tried again this much later.
@@ -306,6 +308,7 @@ fn built_in_resource(kind: &ServedKind) -> Resource {
         state: Arc::default(),
         partial_store: None,
         view_restriction: None,
+        dropped: Dropped::default(),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::extract::Extractor;
 use crate::json::tree::{self, Tree};
 use crate::json::{InvalidJson, Json, weight};
 use crate::model::{GroupVersion, Gvr};
-use crate::registry::{ApiGroup, Resource, ResourceOrigin, Subresource};
+use crate::registry::{ApiGroup, Dropped, Resource, ResourceOrigin, Subresource};
 
 /// The most memory that the values of a definition take while it is read, in bytes. The longest definitions of plain
 /// fields that etcd accepts by default need two thirds of it.
@@ -112,6 +112,7 @@ pub(super) fn built_in_resource(found: &Discovered, minor: u64) -> Resource {
         state: Arc::default(),
         partial_store: None,
         view_restriction: None,
+        dropped: Dropped::default(),
     }
 }
 
@@ -146,6 +147,7 @@ pub(super) fn custom_resource(crd: &Crd, version: &CrdVersion) -> Resource {
         state: Arc::default(),
         partial_store: None,
         view_restriction: None,
+        dropped: Dropped::default(),
     }
 }
 

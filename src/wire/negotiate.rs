@@ -86,6 +86,8 @@ pub struct Agreed {
     pub format: Format,
     /// Itself, a Table, metadata only.
     pub form: Representation,
+    /// Whether `metadata.managedFields` is left out.
+    pub drops_managed_fields: bool,
     /// Whether the client would have had protobuf of kube-apiserver instead.
     pub misses_protobuf: bool,
 }
@@ -155,6 +157,15 @@ impl<'a> Clause<'a> {
         }
     }
 
+    /// Whether the clause leaves out `metadata.managedFields` (KEP-5958). Names are joined by `+`, and unknown ones are
+    /// ignored. `None`: a name occurs twice, so the clause is not valid.
+    fn drops_managed_fields(&self) -> Option<bool> {
+        let mut names: Vec<&str> = self.parameter("drop").split('+').filter(|name| !name.is_empty()).collect();
+        names.sort_unstable();
+        let is_repeated = names.windows(2).any(|pair| pair[0] == pair[1]);
+        (!is_repeated).then(|| names.contains(&"metadata.managedFields"))
+    }
+
     /// The representation that the clause accepts.
     fn form(&self, offer: Offer) -> Option<Representation> {
         let stream = self.parameter("stream");
@@ -191,15 +202,20 @@ impl<'a> Clause<'a> {
 pub fn negotiate(headers: &HeaderMap, offer: Offer, protobuf: Protobuf) -> Result<Agreed, ApiError> {
     let header = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if header.trim().is_empty() {
-        return Ok(Agreed { format: Format::Json, form: Representation::Whole, misses_protobuf: false });
+        let (format, form) = (Format::Json, Representation::Whole);
+        return Ok(Agreed { format, form, drops_managed_fields: false, misses_protobuf: false });
     }
     let mut clauses: Vec<Clause<'_>> = header.split(',').filter_map(Clause::parse).collect();
     clauses.sort_by(|left, right| right.quality.total_cmp(&left.quality).then_with(|| left.rank().cmp(&right.rank())));
     let mut misses_protobuf = false;
     for clause in &clauses {
-        let (Some(format), Some(form)) = (clause.format(offer), clause.form(offer)) else { continue };
+        let (Some(format), Some(form), Some(drops_managed_fields)) =
+            (clause.format(offer), clause.form(offer), clause.drops_managed_fields())
+        else {
+            continue;
+        };
         if format != Format::Protobuf || protobuf.here.has(&form) {
-            return Ok(Agreed { format, form, misses_protobuf });
+            return Ok(Agreed { format, form, drops_managed_fields, misses_protobuf });
         }
         misses_protobuf |= protobuf.upstream.has(&form);
     }

@@ -51,7 +51,7 @@ fn number_problem(text: &str) -> &'static str {
 /// Parameters of fieldcache's query language that this version does not have. Other unknown parameters are ignored,
 /// as upstream ignores them; to ignore one of these would return objects that the client did not select.
 /// `shardSelector` is not one of them: it is kube-apiserver's, which ignores it where the feature is off.
-const NOT_SUPPORTED: [&str; 5] = ["celSelector", "sortBy", "facets", "facetLimit", "quiet"];
+const NOT_SUPPORTED: [&str; 4] = ["celSelector", "sortBy", "facets", "facetLimit"];
 
 /// metav1.ListOptions, decoded.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -76,6 +76,8 @@ pub struct ListOptions {
     pub continue_token: String,
     /// sendInitialEvents.
     pub send_initial_events: Option<bool>,
+    /// quiet, of fieldcache's own: whether a watch sends no event for a change that alters nothing that it shows.
+    pub quiet: Option<bool>,
 }
 
 const MATCH: &str = "resourceVersionMatch";
@@ -104,6 +106,7 @@ impl ListOptions {
             limit: integer(query, "limit")?.unwrap_or(0),
             continue_token: text("continue"),
             send_initial_events: query.optional_flag("sendInitialEvents"),
+            quiet: query.optional_flag("quiet"),
             ..ListOptions::default()
         };
         let refused = |error: crate::selector::SelectorError| ApiError::BadRequest(error.message);

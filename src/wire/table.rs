@@ -108,7 +108,8 @@ impl Columns {
         let of = Of { _printer_columns: resource.printer_columns.clone(), _prune: prune.clone() };
         match resource.origin {
             ResourceOrigin::Custom => {
-                Columns::of_paths(&resource.printer_columns, prune.as_deref(), version, include, of)
+                let hidden = resource.hidden().map(|hidden| &**hidden);
+                Columns::of_paths(&resource.printer_columns, hidden, version, include, of)
             }
             ResourceOrigin::BuiltIn => {
                 let printer = builtin::printer(&resource.gvr.group, &resource.gvr.resource);

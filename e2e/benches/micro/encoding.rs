@@ -41,6 +41,7 @@ pub(crate) fn measure(criterion: &mut Criterion) {
         state: Arc::default(),
         partial_store: None,
         view_restriction: None,
+        dropped: Default::default(),
     };
     let meta = ListMeta { version: snapshot.version(), continue_token: String::new(), remaining: None };
     let list = || {

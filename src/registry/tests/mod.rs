@@ -35,6 +35,7 @@ pub(crate) fn resource(plural: &str) -> Arc<Resource> {
         state: Arc::default(),
         partial_store: None,
         view_restriction: None,
+        dropped: Default::default(),
     })
 }
 

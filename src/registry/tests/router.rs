@@ -278,8 +278,8 @@ fn a_line_that_takes_long_keeps_no_other_form_waiting() {
     router.route(&store.snapshot());
     let MailboxContents::Changes { changes, .. } = subscription.take() else { panic!("a change") };
     let unwritten = router.held_bytes();
-    let form = |second| LineForm { number: 20, prune: None, second: Some(second) };
-    let other = LineForm { number: 21, prune: None, second: None };
+    let form = |second| LineForm { number: 20, prune: None, is_quiet: false, second: Some(second) };
+    let other = LineForm { number: 21, prune: None, is_quiet: false, second: None };
     let (line, made) = (Bytes::from("a line"), AtomicUsize::new(0));
     let make = || {
         made.fetch_add(1, Ordering::Relaxed);

@@ -10,6 +10,7 @@ mod compressed_watch;
 mod disclosure;
 mod discovery;
 mod documentation;
+mod dropped;
 mod encode;
 mod explain;
 mod extra;
@@ -27,6 +28,7 @@ mod pass_through;
 mod placement_review;
 mod probes;
 mod protobuf;
+mod quiet;
 mod rows;
 mod samples;
 mod self_review;
@@ -160,6 +162,7 @@ fn custom(plural: &str, kind: &str, scope: Scope, deprecated: bool) -> Resource 
         state: Arc::default(),
         partial_store: None,
         view_restriction: None,
+        dropped: Default::default(),
     }
 }
 
@@ -184,6 +187,7 @@ fn pods() -> Resource {
         state: Arc::default(),
         partial_store: None,
         view_restriction: None,
+        dropped: Default::default(),
     }
 }
 

@@ -100,7 +100,6 @@ async fn what_cannot_be_read_is_a_bad_request_in_upstreams_words() {
         ("sortBy=metadata.name&watch=1", not_supported("sortBy")),
         ("facets=", not_supported("facets")),
         ("facetLimit=3", not_supported("facetLimit")),
-        ("quiet=true&watch=1", not_supported("quiet")),
         ("timeout=abc", "invalid timeout specified in the request URL - time: invalid duration \"abc\"".to_owned()),
     ] {
         let answer = fixture.get(&format!("{ALL_SHIRTS}?{query}")).await;

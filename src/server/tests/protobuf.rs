@@ -409,9 +409,9 @@ async fn views_leave_out_in_protobuf_what_they_leave_out() {
     let mut open = Vec::new();
     for (path, accept, json) in [
         (format!("{PODS}?watch=true"), TYPED, "application/json"),
-        (format!("{VIEW}{PODS}?watch=true"), TYPED, "application/json"),
-        (format!("{VIEW}{PODS}?watch=true&allowWatchBookmarks=true"), PROTOBUF, "application/json"),
-        (format!("{VIEW}{PODS}?watch=true"), METADATA, partial),
+        (format!("{VIEW}{PODS}?watch=true&quiet=false"), TYPED, "application/json"),
+        (format!("{VIEW}{PODS}?watch=true&quiet=false&allowWatchBookmarks=true"), PROTOBUF, "application/json"),
+        (format!("{VIEW}{PODS}?watch=true&quiet=false"), METADATA, partial),
     ] {
         let lines = fixture.watch_with(&path, &[("accept", json)]).await;
         open.push((Frames::open(&fixture, &path, accept).await, lines, path));

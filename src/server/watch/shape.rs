@@ -13,6 +13,7 @@ use crate::protobuf::{Encoder, Unencodable};
 use crate::registry::dispatched_event::{DispatchedEvent, LINES, LineForm};
 use crate::registry::fieldcache_protocol::LAG_ANNOTATION;
 use crate::registry::{Resource, ResourceOrigin};
+use crate::store::{Change, Object};
 use crate::subscribe::Transition;
 
 use super::super::clock::Clock;
@@ -107,6 +108,8 @@ pub(super) struct EventEncoder {
     clock: Clock,
     /// Frames of protobuf instead of lines.
     encoded: Option<Box<protobuf::Objects>>,
+    /// Whether changes that alter nothing that is shown are left out.
+    is_quiet: bool,
 }
 
 enum ShapeForm {
@@ -123,6 +126,7 @@ impl EventEncoder {
         resource: &Resource,
         form: Representation,
         encoded: Option<protobuf::Objects>,
+        is_quiet: bool,
     ) -> Result<EventEncoder, ApiError> {
         let include = Include::read(&context.info.query, &form)?;
         let form = match form {
@@ -137,12 +141,17 @@ impl EventEncoder {
             Representation::Table(version) => ShapeForm::Table(server.columns.get(resource, &version, include)),
         };
         let encoded = encoded.map(Box::new);
-        Ok(EventEncoder { form, is_first: true, clock: server.settings.clock.clone(), encoded })
+        Ok(EventEncoder { form, is_first: true, clock: server.settings.clock.clone(), encoded, is_quiet })
     }
 
     /// The encoder for frames of protobuf, if the watch sends them.
     pub(super) fn encoded(&self) -> Option<&protobuf::Objects> {
         self.encoded.as_deref()
+    }
+
+    /// Whether an event is more work than a copy of the object: a row, or the object before and after the change.
+    pub(super) fn is_work(&self) -> bool {
+        self.is_table() || self.is_quiet
     }
 
     /// Whether its events are rows, which are made of whole objects: as much work as a list.
@@ -171,7 +180,7 @@ impl EventEncoder {
         of_lines + if self.encoded.is_some() { FORMS } else { 0 }
     }
 
-    /// An event of a change; empty where it cannot be shown. It is created once for all watches of this form and of the
+    /// An event of a change; empty where it cannot be shown, or where a quiet watch leaves it out. It is created once for all watches of this form and of the
     /// same content. Rows are shared by all of the same second, as they show ages. The column definitions of the first
     /// event are added.
     ///
@@ -190,7 +199,7 @@ impl EventEncoder {
             ShapeForm::Table(columns) => Some(columns.clone()),
             ShapeForm::Whole | ShapeForm::Partial(_) => None,
         };
-        if columns.is_none() && resource.is_shown_whole() {
+        if columns.is_none() && resource.is_shown_whole() && !self.is_quiet {
             let mut written = Ok(());
             let line = routed.line(number, || {
                 let mut line = Vec::with_capacity(shown.object.length() + 256);
@@ -208,9 +217,13 @@ impl EventEncoder {
             // Lines and rows are numbered apart.
             number: number + if columns.is_some() { LINES } else { 0 },
             prune: resource.prune().cloned(),
+            is_quiet: self.is_quiet,
             second: columns.is_some().then(|| now.as_second()),
         };
         let line = routed.made(&form, || {
+            if self.is_silent(resource, transition, &routed.change) {
+                return Some(Bytes::new());
+            }
             let Some(transition) = transition.clone().map(|object| resource.show(object)) else {
                 return Some(Bytes::new());
             };
@@ -239,6 +252,30 @@ impl EventEncoder {
         open_row(kind, &columns, shown.version, true, &mut first);
         first.extend_from_slice(line.get(opened..).unwrap_or_default());
         Ok(exact(first))
+    }
+
+    /// The length of what is read of a change, as JSON: the object, for a quiet watch also the one before.
+    pub(super) fn bytes_to_read(&self, change: &Change) -> usize {
+        let [before, after] = [&change.before, &change.after].map(|object| object.as_ref().map_or(0, Object::length));
+        if after == 0 || self.is_quiet { before + after } else { after }
+    }
+
+    /// Whether a quiet watch sends nothing: the object looks the same before and after the change, but for its version.
+    pub(super) fn is_silent(&mut self, resource: &Resource, transition: &Transition, change: &Change) -> bool {
+        let (true, Transition::Modified(after), Some(before)) = (self.is_quiet, transition, &change.before) else {
+            return false;
+        };
+        let is_first = std::mem::take(&mut self.is_first);
+        let mut written = |object: &Object| {
+            let shown = resource.show(object.clone())?;
+            let mut line = Vec::new();
+            let shown = Shown { object: &shown, version: change.version };
+            self.write_event(resource, WatchEventType::Modified, shown, &mut line).ok().map(|()| line)
+        };
+        let before = written(before);
+        let is_same = before.is_some() && before == written(after);
+        self.is_first = is_first;
+        is_same
     }
 
     /// Writes an event of a changed object.

@@ -30,6 +30,7 @@ pub(super) fn resource() -> Arc<Resource> {
         state: Arc::default(),
         partial_store: None,
         view_restriction: None,
+        dropped: Default::default(),
     })
 }
 

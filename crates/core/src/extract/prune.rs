@@ -54,6 +54,14 @@ impl Prune {
         Ok(prune)
     }
 
+    /// The same paths, and `metadata.managedFields`.
+    #[must_use]
+    pub fn and_managed_fields(&self) -> Prune {
+        let mut prune = self.clone();
+        prune.insert(&["metadata", "managedFields"]);
+        prune
+    }
+
     /// Adds a path of member names.
     fn insert(&mut self, names: &[&str]) {
         let Some((first, rest)) = names.split_first() else { return };

@@ -38,8 +38,8 @@ impl Explanation {
         let plan = QueryPlan::new(selection, snapshot, work).await;
         let is_current = state.rewind().is_empty();
         let (hits, bytes) = match plan.hits(work).await {
-            Hits::Everything => (state.rest(None, ""), Some(snapshot.json_bytes())),
-            Hits::Namespace(namespace) => (state.rest(Some(&namespace), ""), None),
+            Hits::Everything => (state.count_in(None), Some(snapshot.json_bytes())),
+            Hits::Namespace(namespace) => (state.count_in(Some(&namespace)), None),
             Hits::Slots(slots) => {
                 let selection = CompactSelection::new(selection);
                 let mut before = 0;

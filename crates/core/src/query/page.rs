@@ -52,19 +52,19 @@ impl State {
         self.version
     }
 
+    pub(super) fn rewind(&self) -> &Rewind {
+        &self.rewind
+    }
+
     /// The snapshot that it is based on; versions and contents agree within an epoch of it.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
-    }
-
-    pub(super) fn rewind(&self) -> &Rewind {
-        &self.rewind
     }
 }
 
 /// Where a listing continues.
 #[derive(Clone, Debug)]
-enum Walk {
+pub(super) enum Walk {
     /// Along the order of all keys, from this bound, keeping the slots in the set if there is one.
     Order { from: Bound<Key>, within: Option<roaring::RoaringBitmap> },
     /// Along hits that are sorted already.
@@ -74,13 +74,17 @@ enum Walk {
 /// The selected objects of one state in list order.
 #[derive(Clone, Debug)]
 pub struct Listing {
-    snapshot: Snapshot,
+    pub(super) snapshot: Snapshot,
     /// The slots of the snapshot to skip, and the selected objects that replace them (`overlay`), in order.
-    rewind: Arc<Rewind>,
-    overlay: VecDeque<Object>,
-    walk: Walk,
-    namespace_prefix: Option<String>,
-    ready: VecDeque<Object>,
+    pub(super) rewind: Arc<Rewind>,
+    pub(super) overlay: VecDeque<Object>,
+    pub(super) walk: Walk,
+    pub(super) namespace_prefix: Option<String>,
+    pub(super) ready: VecDeque<Object>,
+    /// The number of objects in all, if it is known without walking.
+    pub(super) total: Option<u64>,
+    /// The number of objects that have been taken.
+    pub(super) taken: u64,
 }
 
 impl Listing {
@@ -152,6 +156,12 @@ impl Listing {
             Hits::Namespace(namespace) => Some(format!("{namespace}/")),
             Hits::Everything | Hits::Slots(_) => None,
         };
+        let total = match &hits {
+            Hits::Slots(slots) if start.is_none() => {
+                Some(slots.len() - slots.intersection_len(rewind.hidden()) + overlay.len() as u64)
+            }
+            Hits::Slots(_) | Hits::Everything | Hits::Namespace(_) => None,
+        };
         let walk = match hits {
             Hits::Slots(slots) if slots.len() * SORT_BELOW_ONE_IN <= snapshot.len() as u64 || slots.len() < 64 => {
                 let mut objects: Vec<Object> = slots
@@ -178,7 +188,7 @@ impl Listing {
                 Walk::Order { from, within }
             }
         };
-        Listing { snapshot, rewind, overlay, walk, namespace_prefix, ready: VecDeque::new() }
+        Listing { snapshot, rewind, overlay, walk, namespace_prefix, ready: VecDeque::new(), total, taken: 0 }
     }
 
     /// Memory until it has been walked, in bytes, without the objects and the snapshot.
@@ -250,6 +260,7 @@ impl Iterator for Listing {
 
     fn next(&mut self) -> Option<Object> {
         self.peek()?;
+        self.taken += 1;
         let from_instead = match (self.ready.front(), self.overlay.front()) {
             (Some(ready), Some(overlay)) => overlay.key() < ready.key(),
             (None, _) => true,

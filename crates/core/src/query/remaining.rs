@@ -1,42 +1,69 @@
 //! The number of objects after a page: `remainingItemCount`.
 //!
-//! Only for requests without selectors, as upstream does; a View may still select. The order of keys has the rank of
-//! each key, so nothing is counted one by one and nothing is stored from page to page.
+//! Upstream counts only for requests without selectors. Here the sets of the plan are counted too, so a client can count
+//! a selection with `limit=1`. What follows the first page is known from the size of the set. After further pages of a
+//! selection the rest is walked, in turns, without reading an object. Nothing is stored from page to page.
 
-use super::page::{Listing, State};
-use super::selection::Selection;
+use std::ops::Bound;
+
+use super::page::{Listing, State, Walk};
 use super::work::Work;
-use crate::store::{Object, Rewind, Snapshot};
+use crate::store::{Rewind, Snapshot};
 
 impl State {
-    /// Number of selected objects at `start` or after it. Without selectors nothing is counted one by one.
-    pub async fn remaining(&self, selection: &Selection, start: &str, work: &mut Work) -> u64 {
-        if selection.is_selective() {
-            return Listing::begin(self.clone(), selection, Some(start), work).await.count() as u64;
-        }
-        self.rest(selection.namespace.as_deref(), start)
-    }
-
-    /// Number of objects of a namespace, or of all namespaces, at `start` or after it.
-    pub fn rest(&self, namespace: Option<&str>, start: &str) -> u64 {
-        let snapshot = self.snapshot();
+    /// The number of objects of a namespace, or of all namespaces. Nothing is counted one by one.
+    pub fn count_in(&self, namespace: Option<&str>) -> u64 {
         let prefix = namespace.map(|namespace| format!("{namespace}/")).unwrap_or_default();
-        let from = start.max(&*prefix);
-        // Keys of one namespace are neighbours; `0` is the letter that follows the slash.
-        let end = match namespace {
-            Some(namespace) => snapshot.rank(&format!("{namespace}0")),
-            None => snapshot.len(),
-        };
-        let count = end.saturating_sub(snapshot.rank(from)) as u64;
-        count.saturating_add_signed(difference(snapshot, self.rewind(), &prefix, from))
+        let before = self.rewind().before().iter().filter(|object| object.key().starts_with(&prefix)).count() as u64;
+        keys_from(self.snapshot(), self.rewind(), &prefix, "") + before
     }
 }
 
-/// By how many objects the rewind state is larger than the snapshot, among the keys with this prefix from `start` on.
-fn difference(snapshot: &Snapshot, rewind: &Rewind, prefix: &str, start: &str) -> i64 {
-    let counts = |object: &Object| object.key() >= start && object.key().starts_with(prefix);
-    let before = rewind.before().iter().filter(|object| counts(object)).count();
-    let hidden =
-        rewind.hidden().iter().filter_map(|slot| snapshot.object(slot)).filter(|object| counts(object)).count();
-    before as i64 - hidden as i64
+impl Listing {
+    /// The number of objects that are left in it.
+    pub async fn count_rest(self, work: &mut Work) -> u64 {
+        if let Some(total) = self.total {
+            return total.saturating_sub(self.taken);
+        }
+        let found = (self.ready.len() + self.overlay.len()) as u64;
+        let Listing { snapshot, rewind, walk, namespace_prefix, .. } = self;
+        let walked = match walk {
+            Walk::Sorted(objects) => objects.len() as u64,
+            Walk::Order { from, within: Some(slots) } => {
+                let mut count = 0;
+                let from = from.as_ref().map(|key| key.as_str());
+                for (slot, object) in snapshot.range(from) {
+                    if namespace_prefix.as_deref().is_some_and(|prefix| !object.key().starts_with(prefix)) {
+                        break;
+                    }
+                    count += u64::from(slots.contains(slot) && !rewind.hidden().contains(slot));
+                    work.spend(1).await;
+                }
+                count
+            }
+            Walk::Order { from, within: None } => {
+                let from = match from {
+                    Bound::Included(key) => key.as_str().to_owned(),
+                    Bound::Excluded(key) => format!("{}\0", key.as_str()),
+                    Bound::Unbounded => String::new(),
+                };
+                let prefix = namespace_prefix.unwrap_or_default();
+                keys_from(&snapshot, &rewind, &prefix, &from)
+            }
+        };
+        walked + found
+    }
+}
+
+/// The number of objects of the snapshot that are not hidden, with this prefix of their keys, at `from` or after it. The
+/// ranks of keys give it. `prefix`: a namespace with its slash, or empty.
+fn keys_from(snapshot: &Snapshot, rewind: &Rewind, prefix: &str, from: &str) -> u64 {
+    // Keys of one namespace are neighbours; `0` is the character after the slash.
+    let end = match prefix.strip_suffix('/') {
+        Some(namespace) => snapshot.rank(&format!("{namespace}0")),
+        None => snapshot.len(),
+    };
+    let hidden = rewind.hidden().iter().filter_map(|slot| snapshot.object(slot));
+    let hidden = hidden.filter(|object| object.key() >= from && object.key().starts_with(prefix)).count();
+    end.saturating_sub(snapshot.rank(from.max(prefix))).saturating_sub(hidden) as u64
 }

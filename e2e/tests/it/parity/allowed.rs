@@ -43,7 +43,7 @@ impl How {
 }
 
 /// All of them.
-pub(crate) static ALLOWED: [Allowance; 8] = [
+pub(crate) static ALLOWED: [Allowance; 9] = [
     Allowance {
         cases: &["*"],
         places: &[
@@ -70,6 +70,12 @@ pub(crate) static ALLOWED: [Allowance; 8] = [
         places: &["[\"ends with an empty page\"]"],
         how: How::Anyhow,
         reason: "A server that scans cannot know that nothing more matches; the index knows and ends the walk one page earlier.",
+    },
+    Allowance {
+        cases: &["walk/*Selector*"],
+        places: &[".pages[*].body.metadata.remainingItemCount"],
+        how: How::Added,
+        reason: "A server that scans cannot know how many objects match; the index knows, so every client can count with limit=1.",
     },
     Allowance {
         cases: &["walk/narrowed to a namespace by 1"],
