@@ -72,8 +72,8 @@ pub(crate) static ALLOWED: [Allowance; 9] = [
         reason: "A server that scans cannot know that nothing more matches; the index knows and ends the walk one page earlier.",
     },
     Allowance {
-        cases: &["walk/*Selector*"],
-        places: &[".pages[*].body.metadata.remainingItemCount"],
+        cases: &["*Selector*", "*of=a page of selected pods*", "walk/narrowed to a namespace by 1"],
+        places: &["*.body.metadata.remainingItemCount"],
         how: How::Added,
         reason: "A server that scans cannot know how many objects match; the index knows, so every client can count with limit=1.",
     },
